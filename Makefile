@@ -1,0 +1,43 @@
+# GNU make. PYTHON is only used to set up .venv; everything else runs inside it.
+PYTHON ?= python3
+VENV := .venv/bin/python
+SETUP := $(PYTHON) scripts/setup_env.py
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test bench format clean
+
+help:
+	@echo 'make demo             set up .venv and run examples/demo.py'
+	@echo 'make test             set up .venv and run every test stage in order'
+	@echo 'make test-fast        lint, types, import contracts, tests on fixed tapes, doctests'
+	@echo 'make test-statistics  laws of the noise on large samples'
+	@echo 'make test-faults      crashes, forks, limits, measured costs'
+	@echo 'make bench            the speed benchmarks'
+	@echo 'make format           format the code and fix what ruff can fix'
+	@echo 'make clean            remove .venv and everything that was built'
+
+demo:
+	@$(SETUP)
+	@$(VENV) examples/demo.py
+
+test:
+	@$(SETUP) dev fast
+	@$(VENV) scripts/run_stage.py
+
+test-%:
+	@$(SETUP) dev fast
+	@$(VENV) scripts/run_stage.py $*
+
+bench:
+	@$(SETUP) bench
+	@$(VENV) -m benchmarks.speed
+
+format:
+	@$(SETUP) dev fast
+	@$(VENV) -m ruff check --fix-only .
+	@$(VENV) -m ruff format .
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,81 @@
+"""Differentially private statistics: publish once, answer forever.
+
+Names are loaded when they are first used, so that `import partita` costs next to nothing and a
+device that only needs `partita.noise.kernel` needs the standard library only.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from partita.answer import Answer, Answers
+    from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
+    from partita.errors import (
+        EntropyError,
+        IncompatibleGuarantees,
+        InvalidData,
+        InvalidParameter,
+        PartitaError,
+        PrivacyWarning,
+    )
+    from partita.guarantee import Guarantee
+    from partita.histogram import Histogram
+    from partita.mechanisms import Cutter, Partition, Tree
+    from partita.releases import Cut, TreeRelease
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "answer": ("Answer", "Answers"),
+    "domain": ("Category", "Date", "Domain", "Integer", "Real", "Timestamp"),
+    "errors": (
+        "EntropyError",
+        "IncompatibleGuarantees",
+        "InvalidData",
+        "InvalidParameter",
+        "PartitaError",
+        "PrivacyWarning",
+    ),
+    "guarantee": ("Guarantee",),
+    "histogram": ("Histogram",),
+    "mechanisms": ("Cutter", "Partition", "Tree"),
+    "releases": ("Cut", "TreeRelease"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "Category",
+    "Cut",
+    "Cutter",
+    "Date",
+    "Domain",
+    "EntropyError",
+    "Guarantee",
+    "Histogram",
+    "IncompatibleGuarantees",
+    "Integer",
+    "InvalidData",
+    "InvalidParameter",
+    "PartitaError",
+    "Partition",
+    "PrivacyWarning",
+    "Real",
+    "Timestamp",
+    "Tree",
+    "TreeRelease",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,71 @@
+"""Answers: the only floats that leave a release, each with its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter
+
+__all__ = ["Answer", "Answers"]
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    """A value, its standard error, and a guaranteed reach.
+
+    `reach(beta)` is a half-width that the truth leaves with probability at most beta, for any
+    data. `interval` is calibrated by a normal model instead: narrower, and not a guarantee.
+
+    >>> Answer(10.0, 2.0, reach=lambda beta: 12.0).worst(0.05)
+    (-2.0, 22.0)
+    """
+
+    value: float
+    error: float
+    reach: Callable[[float], float]
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Bounds that hold with about this confidence; a model, not a guarantee."""
+        half = NormalDist().inv_cdf((1 + _share(confidence, "confidence")) / 2) * self.error
+        return self.value - half, self.value + half
+
+    def worst(self, beta: float = 0.05) -> tuple[float, float]:
+        """Bounds that fail with probability at most beta, whatever the data."""
+        half = self.reach(_share(beta, "beta"))
+        return self.value - half, self.value + half
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"Answer({self.value:.6g} ± {self.error:.3g})"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Many answers at once: arrays of values and of standard errors."""
+
+    values: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def _share(value: float, name: str) -> float:
+    if not 0 < value < 1:
+        raise InvalidParameter(
+            name, "must lie between 0 and 1", given=value, fix="pass for example 0.95 or 0.05"
+        )
+    return float(value)

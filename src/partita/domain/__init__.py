@@ -1,0 +1,66 @@
+"""The public geometry of columns: which values there are, and which cell each falls in.
+
+    Integer(0, 120)                           whole numbers
+    Real(0, 1000, step="0.01")                numbers rounded to a step
+    Date("2020-01-01", "2029-12-31")          calendar days
+    Timestamp("2024-01-01", "2024-12-31", "1h")   slots of time
+    Category(["north", "south"])              labels
+
+A domain is declared, never inferred, and it is total: encoding a column gives every row
+a cell, an ordinary one or a special one (below, above, invalid, null, other), and no
+value raises. docs/decisions/domains.md says how each kind of value is read, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from partita.domain.base import Cells, Domain, Encoded, Position, Spec, Special
+from partita.domain.category import Category
+from partita.domain.date import Date
+from partita.domain.integer import Integer
+from partita.domain.real import Real
+from partita.domain.specs import kind_of
+from partita.domain.timestamp import Timestamp
+from partita.errors import InvalidParameter
+
+__all__ = [
+    "Category",
+    "Cells",
+    "Date",
+    "Domain",
+    "Encoded",
+    "Integer",
+    "Position",
+    "Real",
+    "Spec",
+    "Special",
+    "Timestamp",
+    "domain_from_spec",
+]
+
+_KINDS: Final[Mapping[str, type[Domain]]] = {
+    "integer": Integer,
+    "real": Real,
+    "date": Date,
+    "timestamp": Timestamp,
+    "category": Category,
+}
+
+
+def domain_from_spec(spec: Mapping[str, object]) -> Domain:
+    """The domain that `to_spec` described, of whichever kind.
+
+    >>> domain_from_spec({"kind": "integer", "low": "0", "high": "120"})
+    Integer(0, 120)
+    """
+    kind, entries = kind_of(spec)
+    if kind not in _KINDS:
+        raise InvalidParameter(
+            "kind",
+            f"must be one of {', '.join(_KINDS)}",
+            given=kind,
+            fix="check the spelling, or read the spec with a newer Partita",
+        )
+    return _KINDS[kind].from_spec(entries)

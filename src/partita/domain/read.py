@@ -1,0 +1,67 @@
+"""The one entrance for columns: whatever holds them, they leave as typed content."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from partita.domain.arrays import read_array, read_objects
+from partita.domain.arrow import read_arrow
+from partita.domain.columns import Column
+from partita.errors import InvalidData
+
+__all__ = ["read"]
+
+
+def read(values: object) -> Column:
+    """A NumPy array, an Arrow array, a sequence or an object with an Arrow interface, as a column."""
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise _no_column("must have one dimension")
+        return read_array(values)
+    if _is_arrow(values):
+        return read_arrow(values)
+    if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
+        return _read_foreign(values)
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray, memoryview)):
+        return read_objects(list(values))
+    raise _no_column("must be one column of values")
+
+
+def _is_arrow(values: object) -> bool:
+    pa = sys.modules.get("pyarrow")
+    return pa is not None and isinstance(values, (pa.Array, pa.ChunkedArray))
+
+
+def _read_foreign(values: object) -> Column:
+    """A column of another library; one that Arrow cannot carry is read through NumPy."""
+    import pyarrow as pa
+
+    array = _or_none(pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array, values)
+    if array is None:
+        return _read_converted(values)
+    if pa.types.is_struct(array.type):
+        raise _no_column("must be one column, not a table")
+    return read_arrow(array)
+
+
+def _read_converted(values: object) -> Column:
+    array = _or_none(np.asarray, values)
+    if array is None or array.ndim != 1:
+        raise _no_column("must be one column of values")
+    return read_array(array)
+
+
+def _or_none(convert: Callable[[Any], Any], values: object) -> Any:
+    """The converted values, or None: what a failed conversion says may hold values of the data."""
+    try:
+        return convert(values)
+    except Exception:
+        return None
+
+
+def _no_column(rule: str) -> InvalidData:
+    return InvalidData("values", rule, fix="pass a one-dimensional NumPy array, an Arrow array or a list")

@@ -1,0 +1,48 @@
+"""Domains written down: plain dictionaries of strings, read back strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from partita.errors import InvalidParameter
+from partita.exact import rational
+
+__all__ = ["kind_of", "taken", "whole"]
+
+
+def kind_of(spec: object) -> tuple[str, Mapping[str, object]]:
+    """The kind of domain that a spec describes, and the spec itself."""
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("kind"), str):
+        raise InvalidParameter(
+            "spec",
+            "must be a mapping with a kind",
+            given=spec,
+            fix='pass what to_spec returned, such as {"kind": "integer", ...}',
+        )
+    return spec["kind"], spec
+
+
+def taken(spec: object, kind: str, *names: str) -> list[object]:
+    """The entries of a spec of this kind, which must be exactly the named ones."""
+    given, entries = kind_of(spec)
+    if given != kind:
+        raise InvalidParameter(
+            "spec", f"must be of kind {kind!r}", given=given, fix="use domain_from_spec for specs of any kind"
+        )
+    if set(entries) != {"kind", *names}:
+        raise InvalidParameter(
+            "spec",
+            f"of kind {kind!r} must have the entries kind, {', '.join(names)}",
+            given=", ".join(map(str, entries)),
+            fix="pass what to_spec returned",
+        )
+    return [entries[name] for name in names]
+
+
+def whole(value: object, name: str) -> int:
+    """An integer of a spec, written as text or as a number."""
+    number: Fraction = rational(value, name)
+    if number.denominator != 1:
+        raise InvalidParameter(name, "must be an integer", given=value, fix="write digits only")
+    return int(number)

@@ -1,0 +1,62 @@
+"""Public numbers as people write them, read exactly: "0.1" and 0.1 both mean 1/10."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+
+from partita.errors import InvalidParameter
+
+__all__ = ["integer", "rational"]
+
+_LONGEST_TEXT = 400
+
+
+def rational(value: object, name: str) -> Fraction:
+    """The exact number that `value` is written as.
+
+    >>> rational(0.1, "epsilon"), rational("1/3", "epsilon"), rational("1e-2", "epsilon")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 100))
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, Decimal, Real)):
+        raise _not_a_number(value, name)
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    text = str(value)
+    if len(text) > _LONGEST_TEXT or (isinstance(value, (Decimal, Real)) and not math.isfinite(value)):
+        raise _not_a_number(value, name)
+    return _parsed(text, value, name)
+
+
+def integer(value: object, name: str, *, low: int | None = None, high: int | None = None) -> int:
+    """`value` as a Python int between `low` and `high`, both included.
+
+    >>> integer(7, "size", low=1)
+    7
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidParameter(name, "must be an integer", given=value, fix="pass an int")
+    exact = int(value)
+    if low is not None and exact < low:
+        raise InvalidParameter(name, f"must be at least {low}", given=exact, fix="raise it")
+    if high is not None and exact > high:
+        raise InvalidParameter(name, f"must be at most {high}", given=exact, fix="lower it")
+    return exact
+
+
+def _parsed(text: str, value: object, name: str) -> Fraction:
+    try:
+        _, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > _LONGEST_TEXT:
+            raise _not_a_number(value, name)
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise _not_a_number(value, name) from None
+
+
+def _not_a_number(value: object, name: str) -> InvalidParameter:
+    return InvalidParameter(
+        name, "must be a finite number", given=value, fix='pass an int, a Fraction or text like "0.1"'
+    )

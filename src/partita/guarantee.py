@@ -1,0 +1,225 @@
+"""What a release promises: epsilon, delta, and between which neighbours."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
+
+from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
+from partita.exact import integer, rational
+
+__all__ = [
+    "ADD_REMOVE",
+    "CHANGE_ONE",
+    "Guarantee",
+    "Neighbors",
+    "Unit",
+    "one_of",
+    "positive_epsilon",
+    "rows_changed",
+]
+
+Neighbors: TypeAlias = Literal["add-remove", "change-one"]
+Unit: TypeAlias = Literal["row", "person", "event", "user"]
+
+Choice = TypeVar("Choice")
+
+ADD_REMOVE: Final = "add-remove"
+CHANGE_ONE: Final = "change-one"
+
+_LARGE_EPSILON: Final = 5
+_ROW_OF: Final = {"person": "row", "user": "event"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy between named neighbours; pure if delta is 0.
+
+    Two inputs are neighbours if they differ by one unit: it is present in one of them only
+    (add-remove), or it is there with other values (change-one). A unit is a row or an event, or a
+    person or a user with at most `contributions` rows or events. `intrusions` says how many
+    looks at the internal state are covered besides the output (pan-privacy).
+
+    >>> Guarantee(epsilon="0.1") + Guarantee(epsilon="0.2")
+    Guarantee(epsilon=3/10, neighbors=add-remove, unit=row)
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    neighbors: Neighbors = "add-remove"
+    unit: Unit = "row"
+    contributions: int = 1
+    intrusions: int = 0
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        unit: Unit = "row",
+        contributions: int = 1,
+        intrusions: int = 0,
+    ) -> None:
+        checked = {
+            "epsilon": positive_epsilon(epsilon),
+            "delta": _probability(delta),
+            "neighbors": one_of(neighbors, "neighbors", get_args(Neighbors)),
+            "unit": one_of(unit, "unit", get_args(Unit)),
+            "contributions": integer(contributions, "contributions", low=1),
+            "intrusions": integer(intrusions, "intrusions", low=0),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if contributions > 1 and unit not in _ROW_OF:
+            raise InvalidParameter(
+                "contributions",
+                f"must be 1 for unit {unit!r}",
+                given=contributions,
+                fix="use a person or a user",
+            )
+        _warn_if_large(self.epsilon)
+
+    @property
+    def pure(self) -> bool:
+        """Whether delta is zero."""
+        return self.delta == 0
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        """Sequential composition: both outputs, about the same people."""
+        self._same_relation(other)
+        return replace(
+            self,
+            epsilon=self.epsilon + other.epsilon,
+            delta=min(Fraction(1), self.delta + other.delta),
+            intrusions=min(self.intrusions, other.intrusions),
+        )
+
+    def beside(self, other: Guarantee) -> Guarantee:
+        """Parallel composition: outputs about parts such that a unit lies in one part only.
+
+        Add-remove only: a changed unit may leave one part and enter another, and touch both.
+        """
+        self._same_relation(other)
+        if self.neighbors != ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"parallel composition needs {ADD_REMOVE} neighbors, got {self.neighbors}; "
+                "compose sequentially, or release under add-remove"
+            )
+        return replace(
+            self,
+            epsilon=max(self.epsilon, other.epsilon),
+            delta=max(self.delta, other.delta),
+            intrusions=min(self.intrusions, other.intrusions),
+        )
+
+    def to_neighbors(self, neighbors: Neighbors) -> Guarantee:
+        """The same promise between other neighbours: a change is a removal and an addition, factor 2.
+
+        >>> Guarantee(epsilon=1).to_neighbors("change-one").epsilon
+        Fraction(2, 1)
+        """
+        neighbors = one_of(neighbors, "neighbors", get_args(Neighbors))
+        if neighbors == self.neighbors:
+            return self
+        if neighbors == ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"a {CHANGE_ONE} guarantee says nothing about {ADD_REMOVE} neighbors: the number of units "
+                "may be exact in it; release under add-remove"
+            )
+        return replace(self._group(2), neighbors=neighbors)
+
+    def to_unit(self, unit: Unit, *, contributions: int) -> Guarantee:
+        """The same promise for a person (user) with at most `contributions` rows (events): that factor.
+
+        >>> Guarantee(epsilon=1).to_unit("person", contributions=3).epsilon
+        Fraction(3, 1)
+        """
+        unit = one_of(unit, "unit", get_args(Unit))
+        contributions = integer(contributions, "contributions", low=1)
+        if (unit, contributions) == (self.unit, self.contributions):
+            return self
+        if _ROW_OF.get(unit) != self.unit:
+            raise IncompatibleGuarantees(
+                f"a guarantee per {self.unit} of at most {self.contributions} does not give one per {unit} "
+                f"of at most {contributions}; make the release with that unit"
+            )
+        return replace(self._group(contributions), unit=unit, contributions=contributions)
+
+    def _group(self, size: int) -> Guarantee:
+        """Group privacy: epsilon times k, delta times 1 + e^epsilon + ... + e^((k-1) epsilon), rounded up."""
+        delta = (
+            self.delta * sum(_exp_above(self.epsilon * i) for i in range(size)) if self.delta else self.delta
+        )
+        return replace(self, epsilon=self.epsilon * size, delta=min(Fraction(1), delta))
+
+    def _same_relation(self, other: Guarantee) -> None:
+        mine, theirs = _relation(self), _relation(other)
+        if mine != theirs:
+            raise IncompatibleGuarantees(
+                f"guarantees compose only for the same neighbors and unit, got {mine} and {theirs}; "
+                "convert one with to_neighbors or to_unit first"
+            )
+
+    def __repr__(self) -> str:
+        shown = [f"epsilon={self.epsilon}", f"neighbors={self.neighbors}", f"unit={self.unit}"]
+        shown[1:1] = [f"delta={self.delta}"] if self.delta else []
+        shown += [f"contributions={self.contributions}"] if self.contributions > 1 else []
+        shown += [f"intrusions={self.intrusions}"] if self.intrusions else []
+        return f"Guarantee({', '.join(shown)})"
+
+
+def positive_epsilon(epsilon: object) -> Fraction:
+    """epsilon as an exact positive number."""
+    exact = rational(epsilon, "epsilon")
+    if exact <= 0:
+        raise InvalidParameter("epsilon", "must be positive", given=epsilon, fix="pass for example 1")
+    return exact
+
+
+def rows_changed(neighbors: Neighbors, contributions: int) -> int:
+    """By how many unit changes two neighbours may differ: one row in or out counts as one."""
+    one_of(neighbors, "neighbors", get_args(Neighbors))
+    each = 2 if neighbors == CHANGE_ONE else 1
+    return each * integer(contributions, "contributions", low=1)
+
+
+def one_of(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:
+    """`value`, if it is one of those allowed."""
+    if value not in allowed:
+        listed = ", ".join(repr(choice) for choice in allowed)
+        raise InvalidParameter(name, f"must be one of {listed}", given=value, fix="choose one of them")
+    return value
+
+
+def _relation(guarantee: Guarantee) -> str:
+    return f"{guarantee.neighbors} per {guarantee.unit} of at most {guarantee.contributions}"
+
+
+def _probability(delta: object) -> Fraction:
+    exact = rational(delta, "delta")
+    if not 0 <= exact <= 1:
+        raise InvalidParameter("delta", "must lie in [0, 1]", given=delta, fix="pass 0 for pure privacy")
+    return exact
+
+
+def _exp_above(x: Fraction) -> Fraction:
+    """A rational at least exp(x): a float, raised by far more than any library's rounding."""
+    return (
+        Fraction(math.exp(float(x))) * (1 + Fraction(1, 2**36))
+        if x < 700
+        else Fraction(2) ** math.ceil(2 * x)
+    )
+
+
+def _warn_if_large(epsilon: Fraction) -> None:
+    if epsilon > _LARGE_EPSILON:
+        warnings.warn(
+            f"epsilon {float(epsilon):.6g} is above {_LARGE_EPSILON}: odds about one unit may "
+            "change by a factor of more than 148; lower it, or say in the release why not",
+            PrivacyWarning,
+            stacklevel=3,
+        )

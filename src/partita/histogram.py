@@ -1,0 +1,139 @@
+"""The secret: exact sparse counts over the cells of a universe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partita.errors import InvalidData
+from partita.exact import integer
+from partita.releases.cut import Cut
+
+__all__ = ["Histogram"]
+
+UInts = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+
+_LARGEST_SIZE: Final = 2**64
+_LARGEST_TOTAL: Final = 2**62
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Histogram:
+    """Integer counts over cells 0, ..., size-1, stamped with what one person may contribute.
+
+    `cells` holds the cells with a positive count, increasing. Printing a histogram shows its
+    public facts only.
+
+    >>> Histogram.from_cells([7, 3, 3], size=10)
+    Histogram(size=10, contributions=1, secret)
+    """
+
+    size: int
+    cells: UInts
+    counts: Ints
+    contributions: int = 1
+
+    @staticmethod
+    def from_cells(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
+        """Count cells given one per row, in any order."""
+        return Histogram.from_sorted(
+            np.sort(_cells(cells, _size(size))), size=size, contributions=contributions
+        )
+
+    @staticmethod
+    def from_sorted(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
+        """Count cells given one per row, in ascending order."""
+        rows = _cells(cells, _size(size))
+        if bool((rows[1:] < rows[:-1]).any()):
+            raise InvalidData(
+                "cells", "must be in ascending order", fix="sort them or use Histogram.from_cells"
+            )
+        first = np.flatnonzero(
+            np.concatenate([np.ones(min(rows.size, 1), dtype=bool), rows[1:] != rows[:-1]])
+        )
+        counts = np.diff(first, append=rows.size).astype(np.int64)
+        return _checked(rows[first], counts, size, contributions)
+
+    @staticmethod
+    def from_counts(cells: ArrayLike, counts: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
+        """Counts of distinct cells in ascending order; zero counts are dropped."""
+        keys, values = _cells(cells, _size(size)), _counts(counts)
+        if keys.shape != values.shape:
+            raise InvalidData("counts", "must be as many as cells", fix="pass one count for each cell")
+        if bool((keys[1:] <= keys[:-1]).any()):
+            raise InvalidData("cells", "must be distinct and ascending", fix="group and sort them first")
+        return _checked(keys[values > 0], values[values > 0], size, contributions)
+
+    @staticmethod
+    def dense(counts: ArrayLike, *, contributions: int = 1) -> Histogram:
+        """Counts of all cells, in order."""
+        values = _counts(counts)
+        cells = np.arange(values.size, dtype=np.uint64)
+        return Histogram.from_counts(cells, values, size=values.size, contributions=contributions)
+
+    @property
+    def total(self) -> int:
+        """The sum of all counts."""
+        return int(self.counts.sum())
+
+    def weigh(self, cut: Cut) -> Ints:
+        """The exact weight of each segment of a cut."""
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
+        upto = before[np.searchsorted(self.cells, cut.edges, side="right")]
+        outside = before[np.searchsorted(self.cells, np.uint64(cut.start))]
+        return np.diff(upto, prepend=outside)
+
+    def within(self, start: int, stop: int) -> tuple[UInts, Ints]:
+        """Cells start, ..., stop-1 and their counts."""
+        low = int(np.searchsorted(self.cells, np.uint64(start)))
+        high = int(np.searchsorted(self.cells, np.uint64(stop - 1), side="right"))
+        return self.cells[low:high], self.counts[low:high]
+
+    def __repr__(self) -> str:
+        return f"Histogram(size={self.size}, contributions={self.contributions}, secret)"
+
+
+def _checked(cells: UInts, counts: Ints, size: int, contributions: int) -> Histogram:
+    cells.flags.writeable = counts.flags.writeable = False
+    return Histogram(_size(size), cells, counts, integer(contributions, "contributions", low=1))
+
+
+def _size(size: int) -> int:
+    return integer(size, "size", low=1, high=_LARGEST_SIZE)
+
+
+def _cells(cells: ArrayLike, size: int) -> UInts:
+    array = _integers(cells, "cells")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
+        raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
+    return array.astype(np.uint64)
+
+
+def _counts(counts: ArrayLike) -> Ints:
+    array = _integers(counts, "counts")
+    if array.size and int(array.min()) < 0:
+        raise InvalidData(
+            "counts", "must not be negative", fix="count rows, or weigh them with integers >= 0"
+        )
+    if float(array.astype(np.float64).sum()) >= _LARGEST_TOTAL:
+        raise InvalidData("counts", "must add up to less than 2^62", fix="use a coarser unit of weight")
+    return array.astype(np.int64)
+
+
+def _integers(values: ArrayLike, name: str) -> NDArray[np.integer] | NDArray[np.object_]:
+    """A one-dimensional array of exact integers; nothing is rounded on the way."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):
+        raise InvalidData(
+            name, "must be a flat array of integers", fix="pass a NumPy integer array"
+        ) from None
+    exact = array.dtype.kind in "iu" or (array.dtype == object and all(type(v) is int for v in array.flat))
+    if array.ndim != 1 or not (exact or array.size == 0):
+        raise InvalidData(name, "must be a flat array of integers", fix="pass a NumPy integer array")
+    return array

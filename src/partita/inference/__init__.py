@@ -1,0 +1,1 @@
+"""Post-processing of released numbers: free, deterministic, and unable to reach data or noise."""

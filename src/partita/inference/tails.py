@@ -1,0 +1,39 @@
+"""How far sums of released noise can lie from zero, for certain."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+__all__ = ["laplace_sum_reach", "laplace_variance"]
+
+_STEPS: Final = 200
+_ROUNDING: Final = 1e-9
+
+
+def laplace_variance(scale: Fraction) -> float:
+    """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale)."""
+    rate = float(1 / scale)
+    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+
+def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
+    """t with P[|X1 + ... + Xm| > t] <= beta for independent discrete Laplace noises of one scale.
+
+    Chernoff: P[|S| >= t] <= 2 M(x)^m exp(-x t) for every 0 < x < 1/scale, where the moment
+    generating function is M(x) = (1-a)^2 / ((1 - a e^x)(1 - a e^-x)), so each x gives a valid t;
+    the best of a grid is taken and rounded up.
+    """
+    if terms == 0:
+        return 0.0
+    rate = float(1 / scale)
+    points = (rate * i / _STEPS for i in range(1, _STEPS))
+    best = min((terms * _log_moment(x, rate) + math.log(2 / beta)) / x for x in points)
+    return best * (1 + _ROUNDING)
+
+
+def _log_moment(x: float, rate: float) -> float:
+    """ln M(x), from differences that do not cancel."""
+    up, down = -math.expm1(x - rate), -math.expm1(-x - rate)
+    return 2 * math.log(-math.expm1(-rate)) - math.log(up) - math.log(down)

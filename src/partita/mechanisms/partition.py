@@ -1,0 +1,304 @@
+"""Private Partition: cut a universe into contiguous segments of small weight [DNRR15, section 2]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final, Literal, final, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import integer, rational
+from partita.guarantee import Guarantee, Neighbors, one_of, positive_epsilon, rows_changed
+from partita.histogram import Histogram
+from partita.mechanisms.checks import fitting
+from partita.noise import tails
+from partita.noise.hazard import Law
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.releases.cut import Cut
+
+__all__ = ["Cutter", "Partition"]
+
+_MOST_EMPTY_SEGMENTS: Final = 10**6
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class Partition:
+    """Cut the cells 0, ..., size-1 into segments of small weight; at most n+1 of them, nearly always.
+
+    Guarantee: epsilon-DP, pure, for any public threshold; ADD_REMOVE or CHANGE_ONE.   [DNRR15, Thm 2.1]
+    Error:     with probability 1 - beta no empty segment but the last, and every weight at most
+               `weight_bound(n)` if no cell holds more than one item: O((log size + log n/beta) / epsilon).
+    Proof:     docs/proofs/partition.md (integer noise, one-sided law, exact thresholds)
+
+    `law` is the noise on counts and threshold: one-sided "geometric", or "laplace" as in the paper.
+    `threshold` None is the least that keeps empty segments away; "paper" is Figure 1's.
+
+    >>> partition = Partition(size=2**64, epsilon=1)
+    >>> partition.threshold, partition.weight_bound(10**6)
+    (47, 66)
+    """
+
+    size: int
+    epsilon: Fraction
+    beta: Fraction
+    law: Law
+    threshold: int
+    neighbors: Neighbors
+    contributions: int
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        epsilon: object,
+        beta: object = "0.05",
+        law: Law = "geometric",
+        threshold: int | Literal["paper"] | None = None,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+    ) -> None:
+        fields = {
+            "size": integer(size, "size", low=1, high=2**64),
+            "epsilon": positive_epsilon(epsilon),
+            "beta": _failure(beta),
+            "law": one_of(law, "law", get_args(Law)),
+            "neighbors": neighbors,
+            "contributions": contributions,
+        }
+        rows_changed(neighbors, contributions)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "threshold", self._threshold(threshold))
+        self._refuse_many_empty_segments()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """epsilon-DP for a row, or for a person with up to `contributions` rows."""
+        unit: Literal["row", "person"] = "row" if self.contributions == 1 else "person"
+        return Guarantee(
+            epsilon=self.epsilon, neighbors=self.neighbors, unit=unit, contributions=self.contributions
+        )
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale: how far neighbours' weights are apart, over epsilon."""
+        return rows_changed(self.neighbors, self.contributions) / self.epsilon
+
+    @property
+    def empty_segments(self) -> tails.Bound:
+        """The expected number of empty segments is at most this: size P[N - N' > threshold]."""
+        return tails.scaled(tails.difference(self.law, self.scale, self.threshold + 1), self.size)
+
+    def weight_bound(self, n: int, beta: object | None = None) -> int:
+        """With probability 1 - beta no segment of an n-item set weighs more than this.
+
+        A cell of multiplicity m adds m - 1. By default beta is the half of the partition's own
+        that the threshold leaves over.
+        """
+        failure = self.beta / 2 if beta is None else _failure(beta)
+        each = failure / (integer(n, "n", low=0) + 1)
+        if self.law == "geometric":
+            return self.threshold + tails.geometric_quantile(self.scale, each) + 1
+        return self.threshold + tails.difference_quantile(self.law, self.scale, each)
+
+    def cut(self, data: Histogram | ArrayLike, *, within: range | None = None, noise: Noise = SYSTEM) -> Cut:
+        """Cut a histogram, or cells given one per row in ascending order.
+
+        `within` cuts one public range of cells only. Cuts of disjoint ranges are independent and
+        compose in parallel; `Cut.join` puts them together.
+        """
+        histogram = self._histogram(data)
+        shard = self._range(within)
+        session = noise.session()
+        edges = np.array(self._seals(histogram, shard, session), dtype=np.uint64)
+        return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if noise.secure else None)
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> Cut:
+        """The same as `cut`, as every mechanism has it."""
+        return self.cut(data, noise=noise)
+
+    def shards(self, count: int) -> list[range]:
+        """The universe in `count` ranges of nearly equal length: a public split to cut side by side."""
+        count = integer(count, "count", low=1, high=self.size)
+        bounds = [self.size * i // count for i in range(count + 1)]
+        return [range(low, high) for low, high in pairwise(bounds)]
+
+    def online(self, *, noise: Noise = SYSTEM) -> Cutter:
+        """Cut a stream whose items arrive in order of position."""
+        return Cutter(self, noise)
+
+    def _seals(self, histogram: Histogram, shard: range, noise: Noise) -> list[int]:
+        """The fast walk as far as it is certain, then one segment by the book, and again."""
+        cells, counts = histogram.within(shard.start, shard.stop)
+        last = shard.stop - 1
+        fast = noise.segments(self.law, self.scale, self.threshold, cells, counts, last)
+        seals: list[int] = []
+        start = shard.start
+        while start <= last:
+            if fast is not None and (found := fast.ends(start)):
+                seals += found
+            else:
+                first = int(np.searchsorted(cells, np.uint64(start)))
+                seals.append(self._segment(start, _items(cells, counts, first), last, noise))
+            start = seals[-1] + 1
+        return seals
+
+    def _segment(self, start: int, items: Iterable[tuple[int, int]], last: int, noise: Noise) -> int:
+        """The seal of the segment that opens at `start`; the last segment ends with the universe."""
+        segment = _OpenSegment(self, start, noise)
+        for position, weight in items:
+            seal = segment.seal_before(position)
+            if seal is not None:
+                return seal
+            segment.add(weight)
+        seal = segment.seal_before(last + 1)
+        return last if seal is None else seal
+
+    def _threshold(self, threshold: int | str | None) -> int:
+        if threshold is None:
+            return tails.difference_quantile(self.law, self.scale, self.beta / 2 / self.size) - 1
+        if threshold == "paper":
+            return tails.floor_log(self.size / self.beta, 3 * self.scale)
+        return integer(threshold, "threshold", low=0, high=2**62)
+
+    def _refuse_many_empty_segments(self) -> None:
+        if self.empty_segments.exceeds(_MOST_EMPTY_SEGMENTS):
+            raise InvalidParameter(
+                "threshold",
+                f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}",
+                given=self.threshold,
+                fix="raise it, or leave it to be chosen",
+            )
+
+    def _histogram(self, data: Histogram | ArrayLike) -> Histogram:
+        if not isinstance(data, Histogram):
+            return Histogram.from_sorted(data, size=self.size, contributions=self.contributions)
+        return fitting(data, self.size, self.contributions)
+
+    def _range(self, within: range | None) -> range:
+        whole = range(self.size)
+        if within is None:
+            return whole
+        if within.step != 1 or not 0 <= within.start < within.stop <= self.size:
+            raise InvalidParameter(
+                "within", "must be a non-empty range of cells", given=str(within), fix="use partition.shards"
+            )
+        return within
+
+
+class _OpenSegment:
+    """One round of Figure 1: a noisy threshold, a count, and fresh noise at every position.
+
+    The segment is sealed where count + noise > threshold + noise', that is where fresh noise
+    exceeds level = threshold + noise' - count.
+    """
+
+    def __init__(self, partition: Partition, start: int, noise: Noise) -> None:
+        self.position = start
+        self._level = partition.threshold + noise.draw(partition.law, partition.scale)
+        self._fresh = noise.first_success(partition.law, partition.scale)
+
+    def add(self, weight: int) -> None:
+        """Items arrive at the current position."""
+        self._level = self._level - weight
+
+    def seal_before(self, position: int) -> int | None:
+        """The seal, if there is one before `position`; else the segment stays open up to there."""
+        offset = self._fresh.run(self._level, position - self.position)
+        if offset is not None:
+            return self.position + offset
+        self.position = position
+        return None
+
+
+@final
+class Cutter:
+    """A cut in the making: items and empty runs go in, in order; seals come out as they happen.
+
+    Positions are a public clock. A position is complete once the clock has moved past it, so a
+    seal is reported by the first call that moves past it, whether or not an item caused the call.
+
+    >>> cutter = Partition(size=100, epsilon=1).online()
+    >>> seals = cutter.update(3) + cutter.update(3) + cutter.advance(50)
+    >>> cut = cutter.finish()
+    >>> cut.last
+    99
+    """
+
+    def __init__(self, partition: Partition, noise: Noise) -> None:
+        self._partition = partition
+        self._guarantee = partition.guarantee if noise.secure else None
+        self._noise = noise.session()
+        self._seals: list[int] = []
+        self._segment = _OpenSegment(partition, 0, self._noise)
+
+    @property
+    def position(self) -> int:
+        """The position that is not complete yet; the size once all are."""
+        return self._segment.position
+
+    def update(self, position: int, weight: int = 1) -> list[int]:
+        """Items of total `weight` arrive at `position`; returns the seals before it."""
+        position, weight = _whole(position, "position"), _whole(weight, "weight")
+        if not self.position <= position < self._partition.size:
+            raise InvalidData(
+                "position", "must not go back nor leave the universe", fix="feed items in order"
+            )
+        if not 0 <= weight < 2**62:
+            raise InvalidData("weight", "must lie between 0 and 2^62", fix="count items")
+        seals = self.advance(position - self.position)
+        self._segment.add(weight)
+        return seals
+
+    def advance(self, run: int) -> list[int]:
+        """The clock moves on by `run` positions; returns the seals among them."""
+        run = integer(run, "run", low=0, high=self._partition.size - self.position)
+        goal, seals = self.position + run, []
+        while self.position < goal:
+            seal = self._segment.seal_before(goal)
+            if seal is not None:
+                seals.append(seal)
+                self._open(seal + 1)
+        self._seals += seals
+        return seals
+
+    def finish(self) -> Cut:
+        """Move the clock past the end of the universe and return the whole cut."""
+        self.advance(self._partition.size - self.position)
+        last = self._partition.size - 1
+        edges = self._seals if self._seals[-1:] == [last] else [*self._seals, last]
+        return Cut(edges=np.array(edges, dtype=np.uint64), guarantee=self._guarantee)
+
+    def _open(self, start: int) -> None:
+        if start < self._partition.size:
+            self._segment = _OpenSegment(self._partition, start, self._noise)
+        else:
+            self._segment.position = start
+
+
+def _items(cells: np.ndarray, counts: np.ndarray, first: int) -> Iterator[tuple[int, int]]:
+    """(cell, count) from the first on, converted a stretch at a time."""
+    for start in range(first, cells.size, 256):
+        stretch = slice(start, start + 256)
+        yield from zip(cells[stretch].tolist(), counts[stretch].tolist(), strict=True)
+
+
+def _whole(value: object, name: str) -> int:
+    try:
+        return integer(value, name)
+    except InvalidParameter:
+        raise InvalidData(name, "must be an integer", fix="pass an int") from None
+
+
+def _failure(beta: object) -> Fraction:
+    exact = rational(beta, "beta")
+    if not 0 < exact < 1:
+        raise InvalidParameter("beta", "must lie between 0 and 1", given=beta, fix="pass for example 0.05")
+    return exact

@@ -1,0 +1,36 @@
+"""The compiled kernels, where the `fast` extra is installed.
+
+Numba takes most of a second to import, so it is loaded on the first large input only.
+Every kernel gives, on the same words, what the NumPy code beside its caller gives.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+__all__ = ["available", "kernels", "worthwhile"]
+
+_MODULE: Final = "partita.noise.compiled"
+_LARGE: Final = 1 << 19
+_SMALL: Final = 1 << 12
+
+
+@cache
+def available() -> bool:
+    """Whether the compiled kernels can be loaded."""
+    return find_spec("numba") is not None
+
+
+@cache
+def kernels() -> Any:
+    """The module of compiled kernels."""
+    return import_module(_MODULE)
+
+
+def worthwhile(count: int) -> bool:
+    """Whether `count` draws are enough to pay for compiled code, and for loading it if need be."""
+    return available() and count >= (_SMALL if _MODULE in sys.modules else _LARGE)

@@ -1,0 +1,74 @@
+"""Choosing one of many with exact probabilities."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from flint import arb, ctx
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import rational
+from partita.noise.protocol import IntegerArray
+from partita.noise.reals import Exact, Uniform, enclose
+from partita.noise.tables import Ints
+
+__all__ = ["Softmax", "support"]
+
+
+def support(weights: Sequence[int | Fraction]) -> tuple[list[int], list[Fraction]]:
+    """The indices of positive weights and these weights; there must be one."""
+    exact = [rational(weight, "weights") for weight in weights]
+    if any(weight < 0 for weight in exact) or not any(exact):
+        raise InvalidParameter(
+            "weights", "must be non-negative and not all zero", given=weights, fix="drop the negative ones"
+        )
+    indices = [index for index, weight in enumerate(exact) if weight]
+    return indices, [exact[index] for index in indices]
+
+
+class Softmax:
+    """P[i] proportional to exp(scores[i] / scale), by classes of equal score.
+
+    The class is chosen by its total weight, a real number known by enclosures; within a class
+    all are equally likely.
+    """
+
+    def __init__(self, scores: IntegerArray, scale: Fraction) -> None:
+        if not scores.size:
+            raise InvalidData("scores", "must hold at least one score", fix="offer a candidate")
+        below_best = int(scores.max()) - scores.astype(object)
+        classes, self._class_of, counts = np.unique(below_best, return_inverse=True, return_counts=True)
+        self._exponents = [-int(gap) / scale for gap in classes]
+        self._counts: list[int] = counts.tolist()
+        self._partial: tuple[int, list[arb]] = (0, [])
+
+    def level(self, uniform: Uniform) -> int:
+        """The class in which the uniform lies."""
+        last = len(self._counts) - 1
+        return bisect_left(range(last), True, key=lambda i: uniform.below(self._cdf(i + 1)))
+
+    def candidates(self, level: int) -> Ints:
+        """The members of a class."""
+        return np.flatnonzero(self._class_of == level)
+
+    def _cdf(self, level: int) -> Exact:
+        """The probability of a class before `level`."""
+        if len(self._counts) == 1:
+            return Fraction(level)
+
+        def ratio() -> arb:
+            partial = self._sums()
+            return partial[level] / partial[-1]
+
+        return ratio
+
+    def _sums(self) -> list[arb]:
+        """Partial sums of the class weights at the working precision."""
+        if self._partial[0] != ctx.prec:
+            terms = (n * enclose(x).exp() for n, x in zip(self._counts, self._exponents, strict=True))
+            self._partial = (ctx.prec, list(accumulate(terms, initial=arb(0))))
+        return self._partial[1]

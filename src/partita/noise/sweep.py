@@ -1,0 +1,249 @@
+"""Many first successes one after another over a stream of weights, fast.
+
+A segment opens with level = threshold + noise; every weight that arrives lowers the level;
+the segment ends at the first position where fresh noise exceeds the level, and the next one
+opens behind it. `Sweep` finds these ends in bulk and stops before a segment that it cannot
+decide from two words: the caller settles that one with `FirstSuccess`, from the same words, and
+asks again. On the same words the ends are those that `FirstSuccess` alone would find.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from operator import mul, sub
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from partita.noise import fast
+from partita.noise.hazard import MARGIN, NEGLIGIBLE, PRECISION, ROUNDING, Floats, Hazard, Law, hazard
+from partita.noise.laplace import GeometricTables, tables
+from partita.noise.tables import UNSURE, Ints
+from partita.noise.targets import exponential_targets, float_pair
+from partita.noise.words import UInts, WordSource
+
+__all__ = ["Sweep"]
+
+_LONGEST_TABLE: Final = 1 << 16
+_LONGEST_PAIR_TABLE: Final = 1 << 12
+_WIDE: Final = 1 << 32
+_SEGMENTS: Final = 1 << 10
+_ITEMS: Final = 1 << 16
+_WORDS: Final = 1 << 13
+_FLOAT_INTEGERS: Final = 2.0**52
+_ONE: Final = 2.0**PRECISION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A stream of `weights` at increasing `positions` in 0..last, and the noise to walk it with."""
+
+    law: Law
+    scale: Fraction
+    threshold: int
+    positions: UInts
+    weights: Ints
+    last: int
+    source: WordSource
+    compiled: bool
+    margin: float = MARGIN
+
+    def ends(self, start: int) -> list[int]:
+        """Ends of the segments from `start` on, up to the first one in doubt."""
+        found: list[int] = []
+        decide = self._decide_compiled if self.compiled else self._decide
+        while start <= self.last:
+            decided = decide(start)
+            if not decided:
+                break
+            found += decided
+            start = decided[-1] + 1
+        return found
+
+    @property
+    def slack(self) -> float:
+        """The relative error granted to a float sum of hazards."""
+        return self.margin + (self.positions.size + 2) * ROUNDING
+
+    @property
+    def tight(self) -> float:
+        """The absolute error granted to targets and to sums in pairs of floats."""
+        return self.margin * self.margin
+
+    @cached_property
+    def hazard(self) -> Hazard:
+        """The law of the noise at each position."""
+        return hazard(self.law, self.scale)
+
+    @cached_property
+    def _tables(self) -> GeometricTables:
+        return tables(self.scale, self.source.bits)
+
+    def _decide(self, start: int) -> list[int]:
+        """Ends of the next segments; the words of the first one in doubt are given back."""
+        per_segment = self._tables.words_per_sample + 1
+        words = self.source.take_up_to(_SEGMENTS * per_segment)
+        rows = words[: words.size // per_segment * per_segment].reshape(-1, per_segment)
+        walk = _Walk(self, start)
+        targets = map(
+            _Target, *(part.tolist() for part in (*exponential_targets(rows[:, -1]), _widths(rows[:, -1])))
+        )
+        for noise, target in zip(self._noise(rows), targets, strict=True):
+            if noise is None or not walk.segment(self.threshold + noise, target):
+                break
+        self.source.give_back(words[len(walk.ends) * per_segment :])
+        return walk.ends
+
+    def _noise(self, rows: UInts) -> list[int | None]:
+        """The threshold noise of each row of words, None where its words leave a doubt."""
+        top = self._tables.top.look_up(rows[:, 0])
+        sure = (top != UNSURE) & (top < 1 << (62 - self._tables.shift))
+        magnitude = (top >> 1) << self._tables.shift
+        for column, (place, table) in enumerate(self._tables.digits, start=1):
+            digit = table.look_up(rows[:, column])
+            sure &= digit != UNSURE
+            magnitude += digit << place
+        noise = magnitude if self.law == "geometric" else magnitude ^ -(top & 1)
+        return [
+            value if certain else None for value, certain in zip(noise.tolist(), sure.tolist(), strict=True)
+        ]
+
+    def _decide_compiled(self, start: int) -> list[int]:
+        """The same by the compiled kernel."""
+        words = self.source.take_up_to(min(_WORDS, 64 + self.positions.size))
+        edges, drawn = (np.uint64(self.last), np.uint64(start)), self._tables.words_per_sample
+        ends, used = fast.kernels().sweep(
+            self.positions, self.weights, *edges, *self._numbers, *self._flat_tables, *self._flat_hazards,
+            words, *exponential_targets(words[drawn :: drawn + 1]),
+        )  # fmt: skip
+        self.source.give_back(words[used:])
+        found: list[int] = ends.tolist()
+        return found
+
+    @cached_property
+    def _numbers(self) -> tuple[Any, ...]:
+        return self.threshold, self.law == "laplace", float(self.hazard.rate), self.slack, self.tight
+
+    @cached_property
+    def _flat_tables(self) -> tuple[Any, ...]:
+        """The tables of the threshold noise, side by side."""
+        drawn = (self._tables.top, *(table for _, table in self._tables.digits))
+        places = (self._tables.shift, *(place for place, _ in self._tables.digits))
+        return (
+            np.concatenate([table.thresholds for table in drawn]),
+            np.cumsum([0, *(table.thresholds.size for table in drawn)]),
+            np.stack([table.guide for table in drawn]),
+            self._tables.top.guide_shift,
+            np.array(places),
+        )
+
+    @cached_property
+    def _flat_hazards(self) -> tuple[Any, ...]:
+        """Hazards as floats and, where the universe is wide, as pairs of floats."""
+        spread = math.ceil(40 * self.scale)
+        lowest = 0 if self.law == "geometric" else -min(spread, _LONGEST_TABLE // 2)
+        levels = range(lowest, min(self.threshold + spread, lowest + _LONGEST_TABLE))
+        floats = np.array([self.hazard.floats[level] for level in levels], dtype=np.float64)
+        paired = range(min(levels.stop, _LONGEST_PAIR_TABLE) if self.last >= _WIDE else 0)
+        pairs = [float_pair(self.hazard.fixed(2 * PRECISION)[level], 2 * PRECISION) for level in paired]
+        return floats, lowest, *np.array(pairs, dtype=np.float64).reshape(-1, 2).T.copy()
+
+
+class _Target(NamedTuple):
+    """E = -ln(1 - U) for a uniform U of one known word: from high + low to that plus `width`."""
+
+    high: float
+    low: float
+    width: float
+
+
+class _Walk:
+    """Segment after segment over the next stretch of the stream, in plain Python.
+
+    A segment has some twenty items: too few for array operations to pay.
+    """
+
+    def __init__(self, sweep: Sweep, start: int) -> None:
+        self._sweep = sweep
+        self._start = start
+        self._next = 0
+        first = int(sweep.positions.searchsorted(np.uint64(start)))
+        behind = first + max(_ITEMS, 4 * math.ceil(sweep.threshold + 40 * sweep.scale))
+        self._positions: list[int] = sweep.positions[first:behind].tolist()
+        self._weights: list[int] = sweep.weights[first:behind].tolist()
+        if behind >= sweep.positions.size:
+            self._positions.append(sweep.last + 1)
+            self._weights.append(0)
+        self.ends: list[int] = []
+
+    def segment(self, level: int, target: _Target) -> bool:
+        """Find the end of the segment that opens with `level`; False if it is in doubt."""
+        if self._start > self._sweep.last:
+            return False
+        end = self._end(level, target)
+        if end is not None:
+            self.ends.append(end)
+            self._start = end + 1
+        return end is not None
+
+    def _end(self, level: int, target: _Target) -> int | None:
+        slack, hazards = self._sweep.slack, self._sweep.hazard.floats
+        aim = target.high * (1 - slack) / (1 + slack) - NEGLIGIBLE
+        now, here, total = level, self._start, 0.0
+        for index in range(self._next, len(self._positions)):
+            position = self._positions[index]
+            if position > here:
+                each = hazards[now]
+                reached = total + (position - here) * each
+                if reached >= aim:
+                    offset = _float_offset(target, total, each, slack)
+                    return self._inside(level, target, index, now, here, offset)
+                total, here = reached, position
+            now -= self._weights[index]
+        return self._sweep.last if here > self._sweep.last else None
+
+    def _inside(
+        self, level: int, target: _Target, index: int, now: int, here: int, offset: int | None
+    ) -> int | None:
+        """The end in the run from `here` up to the item at `index`."""
+        if offset is None:
+            offset = self._fixed_offset(level, target, index, now)
+        if offset is None or here + offset >= self._positions[index]:
+            return None
+        self._next = index
+        return here + offset
+
+    def _fixed_offset(self, level: int, target: _Target, behind: int, now: int) -> int | None:
+        """The offset in the run of level `now` that ends at item `behind`, in integers."""
+        if self._sweep.hazard.certain(now) or target.width == math.inf:
+            return None
+        fixed = self._sweep.hazard.fixed(PRECISION)
+        edges = [self._start, *self._positions[self._next : behind]]
+        levels = accumulate(self._weights[self._next : behind], sub, initial=level)
+        before = sum(map(mul, map(sub, edges[1:], edges), map(fixed.__getitem__, levels)))
+        aim = int(target.high * _ONE) + int(target.low * _ONE) - before
+        doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2
+        least = (aim - doubt - (edges[-1] - edges[0])) // (fixed[now] + 1)
+        most = (aim + doubt + int(target.width * _ONE * (1 + MARGIN))) // max(fixed[now], 1)
+        return least if 0 <= least == most else None
+
+
+def _widths(words: UInts) -> Floats:
+    """By how much more digits may raise E, at most: -ln(1 - 1/m) <= 1/(m - 1) for m = 2^64 - word."""
+    with np.errstate(divide="ignore"):
+        return 1.0 / (~words).astype(np.float64)
+
+
+def _float_offset(target: _Target, before: float, each: float, slack: float) -> int | None:
+    """The offset in a run where the hazard passes the target, if floats are certain of it."""
+    if each < NEGLIGIBLE or target.width == math.inf:
+        return None
+    least = (target.high * (1 - slack) - before * (1 + slack)) / (each * (1 + slack))
+    most = ((target.high + target.width) * (1 + slack) - before * (1 - slack)) / (each * (1 - slack))
+    if least < 0 or most >= _FLOAT_INTEGERS or math.floor(least) != math.floor(most):
+        return None
+    return math.floor(least)

@@ -1,0 +1,223 @@
+"""The noise that protects people: exact laws from uniform random words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import integer, rational
+from partita.noise import fast
+from partita.noise.hazard import MARGIN, FirstSuccess, Law, hazard
+from partita.noise.laplace import GeometricTables, tables
+from partita.noise.protocol import IntegerArray
+from partita.noise.reals import Exact, Uniform
+from partita.noise.selection import Softmax, support
+from partita.noise.sweep import Sweep
+from partita.noise.tables import Ints, Table
+from partita.noise.words import KernelWords, UInts, Words, WordSource
+
+__all__ = ["KERNEL", "SYSTEM", "Path", "SystemNoise"]
+
+Path: TypeAlias = Literal["auto", "exact", "numpy", "compiled"]
+
+_SMALLEST_SCALE: Final = Fraction(1, 2**20)
+_LARGEST_SCALE: Final = Fraction(2**62)
+_LARGEST_INT64_SCALE: Final = 2**50
+_INT64: Final = np.iinfo(np.int64)
+
+
+class SystemNoise:
+    """Discrete Laplace, geometric and categorical noise whose law is exact given uniform words.
+
+    Every call draws from a source of its own unless it belongs to a `session`, which keeps one
+    source for a whole release. `path` and `margin` say who does the arithmetic; they never
+    change what comes out of the same words.
+
+    >>> SYSTEM.add([10, 20, 30], 1).shape
+    (3,)
+    """
+
+    def __init__(
+        self, words: Callable[[], WordSource] = Words, *, path: Path = "auto", margin: float = MARGIN
+    ) -> None:
+        self._words = words
+        self._path = path
+        self._margin = margin
+
+    @property
+    def secure(self) -> bool:
+        """Whether the words come from the kernel or a cipher that it keyed."""
+        return self._words in (Words, KernelWords) or isinstance(self._words(), (Words, KernelWords))
+
+    def session(self) -> SystemNoise:
+        """The same noise from one source of words, so that words taken can be given back."""
+        source = self._words()
+        return SystemNoise(lambda: source, path=self._path, margin=self._margin)
+
+    def discrete_laplace(self, scale: object, size: int | None = None) -> Any:
+        """Noise with P[X = k] = (1-a)/(1+a) a^|k|, a = exp(-1/scale); an int, or an array of `size`."""
+        drawn = self._integers(_scale(scale), _size(size), signed=True)
+        return drawn if size is not None else int(drawn[0])
+
+    def geometric(self, scale: object, size: int | None = None) -> Any:
+        """Noise with P[X = k] = (1-a) a^k for k >= 0, a = exp(-1/scale); an int, or an array of `size`."""
+        drawn = self._integers(_scale(scale), _size(size), signed=False)
+        return drawn if size is not None else int(drawn[0])
+
+    def discrete_laplace_units(self, unit: object, k: ArrayLike) -> IntegerArray:
+        """Discrete Laplace noise of scale 1 / (unit k[i]) in entry i, all from one table.
+
+        floor(G / k) is geometric with ratio exp(-unit k) when G is geometric with ratio exp(-unit),
+        and the difference of two independent geometric variables is discrete Laplace.
+        """
+        unit, parts = rational(unit, "unit"), _parts(k)
+        if unit <= 0:
+            raise InvalidParameter("unit", "must be positive", given=unit, fix="pass 1 / scale")
+        scale = _scale(1 / unit)
+        geometric: Any = self._integers(scale, 2 * parts.size, signed=False)
+        up, down = geometric.reshape(2, *parts.shape) // parts
+        drawn: IntegerArray = np.asarray(up - down)
+        return drawn
+
+    def add(self, x: ArrayLike, scale: object, *, parts: ArrayLike | None = None) -> Any:
+        """x plus fresh discrete Laplace noise of the scale (divided by `parts`, entry by entry)."""
+        values, scale = _integers_of(x), _scale(scale)
+        if parts is None:
+            noise = self._integers(scale, values.size, signed=True).reshape(values.shape)
+        else:
+            noise = self.discrete_laplace_units(1 / scale, np.broadcast_to(_parts(parts), values.shape))
+        noisy = _sum(values, noise)
+        return noisy if noisy.ndim else int(noisy)
+
+    def draw(self, law: Law, scale: Fraction) -> int:
+        """One noise of the law."""
+        return int(self.geometric(scale) if law == "geometric" else self.discrete_laplace(scale))
+
+    def first_success(self, law: Law, scale: Fraction) -> FirstSuccess:
+        """Fresh noise of the law at every position; see `FirstSuccess`."""
+        return FirstSuccess(hazard(law, _scale(scale)), Uniform(self._words()), margin=self._margin)
+
+    def segments(
+        self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
+    ) -> Sweep | None:
+        """A fast walk over a stream of weights; None where only the exact path may be used."""
+        source = self._words()
+        if self._path == "exact" or source.bits != 64 or last >= 1 << 64:
+            return None
+        return Sweep(
+            law=law,
+            scale=_scale(scale),
+            threshold=threshold,
+            positions=positions,
+            weights=weights,
+            last=last,
+            source=source,
+            compiled=self._compiled(positions.size),
+            margin=self._margin,
+        )
+
+    def bernoulli(self, probability: Exact | int) -> bool:
+        """True with exactly the given probability: a Fraction, or a real number by its enclosures."""
+        if not callable(probability):
+            probability = rational(probability, "probability")
+            if not 0 <= probability <= 1:
+                raise InvalidParameter(
+                    "probability", "must lie in [0, 1]", given=probability, fix="rescale it"
+                )
+        return Uniform(self._words()).below(probability)
+
+    def categorical(self, weights: Sequence[int | Fraction]) -> int:
+        """i with probability exactly weights[i] / sum(weights)."""
+        indices, positive = support(weights)
+        partial = [Fraction(0), *accumulate(positive)]
+        source = self._words()
+        table = Table(lambda i: partial[i] / partial[-1], len(positive), bits=source.bits)
+        return indices[int(table.draw(1, source)[0])]
+
+    def exponential(self, scores: ArrayLike, scale: object) -> int:
+        """i with probability exactly proportional to exp(scores[i] / scale), for integer scores."""
+        softmax = Softmax(_integers_of(scores).ravel(), _scale(scale))
+        source = self._words()
+        candidates = softmax.candidates(softmax.level(Uniform(source)))
+        return int(candidates[Uniform(source).integer_below(candidates.size)])
+
+    def _compiled(self, count: int) -> bool:
+        return self._path == "compiled" or (self._path == "auto" and fast.worthwhile(count))
+
+    def _integers(self, scale: Fraction, count: int, *, signed: bool) -> IntegerArray:
+        source = self._words()
+        drawn = tables(scale, source.bits)
+        compiled = source.bits == 64 and self._compiled(count)
+        out: IntegerArray = np.empty(count, dtype=object if scale > _LARGEST_INT64_SCALE else np.int64)
+        start = 0
+        for sign, high, low in drawn.blocks(count, source, compiled=compiled):
+            block = _assembled(drawn, sign if signed else None, high, low, out.dtype == object)
+            out = out if out.dtype == block.dtype else out.astype(object)
+            out[start : start + block.size] = block
+            start += block.size
+        return out
+
+
+def _assembled(drawn: GeometricTables, sign: Ints | None, high: Ints, low: Ints, wide: bool) -> IntegerArray:
+    """M = 2^shift H + L, or ~M where the sign is set; in Python ints where it might not fit."""
+    if wide or int(high.max(initial=0)) >> (62 - drawn.shift):
+        wide_sign = 0 if sign is None else -sign.astype(object)
+        exact: IntegerArray = ((high.astype(object) << drawn.shift) | low.astype(object)) ^ wide_sign
+        return exact
+    magnitude = (high << drawn.shift) | low
+    return magnitude if sign is None else magnitude ^ -sign
+
+
+def _sum(values: IntegerArray, noise: IntegerArray) -> IntegerArray:
+    """The entrywise sum, in Python ints if an int64 could overflow."""
+    if values.size and values.dtype == noise.dtype == np.int64:
+        lowest, highest = int(values.min()) + int(noise.min()), int(values.max()) + int(noise.max())
+        if not _INT64.min <= lowest <= highest <= _INT64.max:
+            values = values.astype(object)
+    total: IntegerArray = np.asarray(values + noise)
+    return total
+
+
+def _scale(scale: object) -> Fraction:
+    exact = rational(scale, "scale")
+    if not _SMALLEST_SCALE <= exact <= _LARGEST_SCALE:
+        raise InvalidParameter("scale", "must lie between 2^-20 and 2^62", given=scale, fix="change epsilon")
+    return exact
+
+
+def _size(size: int | None) -> int:
+    return 1 if size is None else integer(size, "size", low=0)
+
+
+def _parts(parts: ArrayLike) -> Ints:
+    array = np.asarray(parts)
+    if array.dtype.kind not in "iu" or bool((array < 1).any()) or bool((array > _INT64.max).any()):
+        raise InvalidParameter(
+            "parts", "must be positive 64-bit integers", given=parts, fix="pass an integer array"
+        )
+    return array.astype(np.int64)
+
+
+def _integers_of(x: ArrayLike) -> IntegerArray:
+    """x as exact integers; a float before the release is refused."""
+    array = np.asarray(x)
+    if array.dtype.kind == "i" or (array.dtype.kind == "u" and int(array.max(initial=0)) <= _INT64.max):
+        return array.astype(np.int64)
+    if array.dtype.kind == "u" or (array.dtype == object and all(type(value) is int for value in array.flat)):
+        return array.astype(object)
+    if array.size == 0 and array.dtype == np.float64:
+        return array.astype(np.int64)
+    raise InvalidData("x", "must hold integers only", fix="quantise it to integers first")
+
+
+SYSTEM: Final[SystemNoise] = SystemNoise()
+"""The default of every mechanism: AES-256-CTR words under a key from the kernel."""
+
+KERNEL: Final[SystemNoise] = SystemNoise(KernelWords)
+"""Kernel entropy at the time of each draw, for pan-private state."""

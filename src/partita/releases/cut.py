@@ -1,0 +1,88 @@
+"""A cut: contiguous segments of a universe, released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partita.errors import InvalidParameter
+from partita.guarantee import Guarantee
+
+__all__ = ["Cut"]
+
+UInts = NDArray[np.uint64]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cut:
+    """Segments of the cells start, ..., edges[-1], in order and without gaps.
+
+    `edges` holds the last cell of each segment, increasing. `guarantee` is None if the cut was
+    made with injected noise: such a cut protects nobody.
+    """
+
+    edges: UInts
+    start: int = 0
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        edges = np.asarray(self.edges, dtype=np.uint64)
+        increasing = bool((edges[1:] > edges[:-1]).all())
+        if not edges.size or not increasing or int(edges[0]) < self.start:
+            raise InvalidParameter(
+                "edges", "must be increasing cells from start on", given=self.edges, fix="pass last cells"
+            )
+        edges.flags.writeable = False
+        object.__setattr__(self, "edges", edges)
+
+    @property
+    def last(self) -> int:
+        """The last cell of the last segment."""
+        return int(self.edges[-1])
+
+    @property
+    def starts(self) -> UInts:
+        """The first cell of each segment."""
+        first = np.array([self.start], dtype=np.uint64)
+        return np.concatenate([first, self.edges[:-1] + np.uint64(1)])
+
+    def locate(self, cells: ArrayLike) -> NDArray[np.intp]:
+        """The index of the segment that holds each cell; cells must lie inside the cut."""
+        found = np.searchsorted(self.edges, np.asarray(cells, dtype=np.uint64))
+        return np.asarray(found)
+
+    @staticmethod
+    def join(cuts: Sequence[Cut]) -> Cut:
+        """One cut from the cuts of neighbouring ranges, for instance of shards."""
+        for before, after in pairwise(cuts):
+            if after.start != before.last + 1 or after.guarantee != before.guarantee:
+                raise InvalidParameter(
+                    "cuts",
+                    "must be of neighbouring ranges and carry one guarantee",
+                    given=cuts,
+                    fix="join all shards of one partition in order",
+                )
+        if not cuts:
+            raise InvalidParameter(
+                "cuts", "must hold at least one cut", given=cuts, fix="pass the shards' cuts"
+            )
+        edges = np.concatenate([cut.edges for cut in cuts])
+        return Cut(edges=edges, start=cuts[0].start, guarantee=cuts[0].guarantee)
+
+    def __len__(self) -> int:
+        return int(self.edges.size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cut):
+            return NotImplemented
+        same_place = self.start == other.start and self.guarantee == other.guarantee
+        return same_place and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.guarantee, self.edges.tobytes()))

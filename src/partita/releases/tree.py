@@ -1,0 +1,64 @@
+"""A released tree of noisy counts, and the intervals that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.errors import InvalidParameter
+from partita.exact import integer
+from partita.guarantee import Guarantee
+from partita.inference.tails import laplace_sum_reach, laplace_variance
+
+__all__ = ["TreeRelease"]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeRelease:
+    """Noisy counts of the nodes of each level, leaves first; every node has noise of one scale.
+
+    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    """
+
+    levels: tuple[NDArray[Any], ...]
+    size: int
+    branching: int
+    scale: Fraction
+    guarantee: Guarantee | None = None
+
+    def count(self, low: int, high: int) -> Answer:
+        """How many lie in the cells low, ..., high, from the fewest nodes that cover them."""
+        integer(low, "low", low=0)
+        integer(high, "high", high=self.size - 1)
+        if low > high:
+            raise InvalidParameter("low", f"must be at most high, {high}", given=low, fix="swap them")
+        nodes = list(self.cover(low, high))
+        value = sum(int(self.levels[level][first:last].sum()) for level, first, last in nodes)
+        terms = sum(last - first for _, first, last in nodes)
+        error = float(np.sqrt(terms * laplace_variance(self.scale)))
+        return Answer(float(value), error, reach=lambda beta: laplace_sum_reach(self.scale, terms, beta))
+
+    def cover(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """Disjoint nodes that make up low..high: (level, first node, node behind the last)."""
+        behind = high + 1
+        for level in range(len(self.levels)):
+            if low >= behind:
+                return
+            up, down = -(-low // self.branching), behind // self.branching
+            if behind == self.levels[level].size:
+                down = -(-behind // self.branching)
+            if level == len(self.levels) - 1 or up >= down:
+                yield level, low, behind
+                return
+            if low < up * self.branching:
+                yield level, low, up * self.branching
+            if down * self.branching < behind:
+                yield level, down * self.branching, behind
+            low, behind = up, down

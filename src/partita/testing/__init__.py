@@ -1,0 +1,1 @@
+"""Tools that prove privacy by test. Only tests import them."""

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from partita.domain import Category
+
+
+def chosen(labels: list[str], values: Any) -> list[str]:
+    """The label of each value, or the name of its special cell."""
+    domain = Category(labels)
+    return [
+        domain.labels[place] if isinstance(place, int) else place for place in domain.encode(values).tolist()
+    ]
+
+
+def test_text_matches_exactly_in_every_container() -> None:
+    """Only the very label matches: no trimming, no case folding, no normalisation."""
+    labels = ["north", "café", "a\x00b"]
+    values = ["north", "North", " north", "café", "cafe\u0301", "a\x00b", "a", ""]
+    expected = ["north", "other", "other", "café", "other", "a\x00b", "other", "other"]
+    containers: list[Any] = [
+        values, np.array(values), np.array(values, object), [value.encode() for value in values],
+        pa.array(values), pa.array(values, pa.large_string()), pa.array(values, pa.string_view()),
+        pa.array(values).dictionary_encode(), pa.array([value.encode() for value in values]),
+        pa.chunked_array([values[:3], values[3:]]), np.array(values, np.dtypes.StringDType()),
+    ]  # fmt: skip
+    for container in containers:
+        assert chosen(labels, container) == expected
+
+
+def test_other_values_match_by_their_canonical_text() -> None:
+    """Numbers, booleans and calendar days match the label that is their canonical text."""
+    day = datetime.date(2024, 1, 31)
+    values: dict[str, list[Any]] = {
+        "1": [1, 1.0, Decimal("1.00"), Fraction(1), np.int8(1), np.float32(1), "1"],
+        "0.1": [0.1, Decimal("0.10"), Fraction(1, 10), "0.1"],
+        "-2.5": [-2.5, Decimal("-2.50"), np.float16(-2.5)],
+        "1/3": [Fraction(1, 3)],
+        "0": [0, 0.0, -0.0, Decimal("-0.00")],
+        "true": [True, np.True_, "true"],
+        "2024-01-31": [day, np.datetime64(day), "2024-01-31"],
+        "null": [None, float("nan"), np.datetime64("NaT"), Decimal("NaN")],
+        "other": [
+            "1.0",
+            "True",
+            " 1",
+            float("inf"),
+            Decimal("1e999"),
+            [],
+            datetime.datetime(2024, 1, 31),
+            10**5000,
+        ],
+    }
+    labels = [label for label in values if label not in ("null", "other")]
+    for label, same in values.items():
+        assert chosen(labels, same) == [label] * len(same)
+
+
+def test_typed_columns_match_as_their_values_do() -> None:
+    """Whole arrays of numbers, booleans, decimals and days match as single values do."""
+    assert chosen(["1", "2"], np.array([1, 2, 3, 1], np.uint8)) == ["1", "2", "other", "1"]
+    assert chosen(["1", "0.5"], np.array([1.0, 0.5, np.nan, np.inf])) == ["1", "0.5", "null", "other"]
+    assert chosen(["true"], pa.array([True, False, None])) == ["true", "other", "null"]
+    assert chosen(["1.5"], pa.array([Decimal("1.50"), None], pa.decimal128(9, 2))) == ["1.5", "null"]
+    assert chosen(["2024-01-31"], pa.array([datetime.date(2024, 1, 31), None])) == ["2024-01-31", "null"]
+    assert chosen(["2024-01-31"], pa.array([datetime.datetime(2024, 1, 31)])) == ["other"]
+
+
+def test_missing_text_of_any_container_is_null() -> None:
+    """A missing string is null, not other, in NumPy's string type too."""
+    missing = np.array(["north", None], np.dtypes.StringDType(na_object=None))
+    not_a_number = np.array(["north", np.nan], np.dtypes.StringDType(na_object=np.nan))
+
+    assert chosen(["north"], missing) == chosen(["north"], not_a_number) == ["north", "null"]

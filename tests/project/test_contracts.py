@@ -1,0 +1,153 @@
+"""The trust boundary holds, and the rules that guard it have teeth."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "partita"
+LINT = Path(sys.executable).parent / "lint-imports"
+RANDOM_MODULES = {"random", "secrets", "numpy.random"}
+RANDOM_NAMES = {"urandom", "getrandom", "uuid1", "uuid4", "SystemRandom"}
+
+LAYERS = "Lower layers never import higher ones"
+PUBLIC = "The public side cannot reach noise or data"
+RANDOMNESS = "Only partita.noise imports a source of randomness"
+TESTING = "Only tests import partita.testing"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package and its contracts, to plant violations in."""
+    shutil.copytree(PACKAGE, tmp_path / "src" / "partita", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint(root: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [LINT, "--no-cache"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def plant(root: Path, module: str, line: str) -> None:
+    """Append an import to a module, or make the module where there is none."""
+    file = root / "src" / f"{module}.py"
+    file.parent.mkdir(exist_ok=True)
+    with file.open("a") as stream:
+        stream.write(f"\n{line}\n")
+
+
+def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
+    """The copies below break their contract because of what is planted, and of nothing else."""
+    done = lint(copy)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("partita/releases/planted", "import partita.noise", PUBLIC),
+        ("partita/releases/planted", "from partita import histogram", PUBLIC),
+        ("partita/inference/planted", "import partita.noise.planted", PUBLIC),
+        ("partita/mechanisms/planted", "import random", RANDOMNESS),
+        ("partita/mechanisms/planted", "def f() -> None:\n    import secrets", RANDOMNESS),
+        ("partita/histogram", "import partita.testing", TESTING),
+        ("partita/noise/planted", "import partita.mechanisms", LAYERS),
+        ("partita/noise/planted", "import partita.histogram", LAYERS),
+        ("partita/errors", "from partita import exact", LAYERS),
+        ("partita/ledger", "import partita.noise", LAYERS),
+        ("partita/sources/__init__", "import partita.publish", LAYERS),
+        ("partita/unplaced", "import partita.errors", LAYERS),
+    ],
+)
+def test_a_planted_import_breaks_its_contract(copy: Path, module: str, line: str, contract: str) -> None:
+    """Each forbidden import, also one of a module still to come, is found and named."""
+    plant(copy, "partita/noise/planted", "VALUE = 1")
+    plant(copy, "partita/publish", "VALUE = 1")
+    plant(copy, module, line)
+
+    done = lint(copy)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"{contract} BROKEN" in done.stdout
+
+
+def test_a_path_over_a_third_module_counts(copy: Path) -> None:
+    """The public side may not reach noise indirectly either."""
+    plant(copy, "partita/inference/planted", "import partita.bridge")
+    plant(copy, "partita/bridge", "import partita.noise")
+
+    assert f"{PUBLIC} BROKEN" in lint(copy).stdout
+
+
+def test_only_noise_draws_randomness() -> None:
+    """No module outside partita.noise names a source of randomness, imported or not."""
+    outside = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "noise" not in path.parents]
+
+    assert [use for path in outside for use in draws(path.read_text(), path.name)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nkey = os.urandom(32)",
+        "from os import getrandom",
+        "import numpy as np\nrng = np.random.default_rng()",
+        "from numpy import random as r",
+        "from numpy.random import default_rng",
+        "import numpy.random as r",
+        "import random",
+        "from secrets import token_bytes",
+        "import uuid\nname = uuid.uuid4()",
+        "import importlib\nimportlib.import_module('secrets')",
+        "open('/dev/urandom', 'rb')",
+    ],
+)
+def test_the_search_for_randomness_has_teeth(source: str) -> None:
+    """Every usual way to a random number is seen."""
+    assert list(draws(source, "planted.py"))
+
+
+def test_the_search_for_randomness_lets_prose_pass() -> None:
+    """Words in a docstring and names of our own are no draws."""
+    source = '"""No random draws here; see random and secrets."""\n\nrandomness = "random response"\n'
+
+    assert list(draws(source, "clean.py")) == []
+
+
+def draws(source: str, name: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if any(suspicious(word) for word in words(node)):
+            yield f"{name}:{getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
+
+
+def words(node: ast.AST) -> list[str]:
+    """The dotted names that a node imports, reads or spells."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    if isinstance(node, ast.Attribute):
+        return [ast.unparse(node).replace("np.", "numpy.", 1)]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value.removeprefix("/dev/")]
+    return []
+
+
+def suspicious(word: str) -> bool:
+    return word in RANDOM_MODULES or word.rpartition(".")[2] in RANDOM_NAMES

@@ -1,0 +1,171 @@
+"""What is installed is what the project says, and the documents tell the truth about it."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import partita
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"duckdb", "numba", "pandas", "scipy"}
+PIN = re.compile(r'[a-z0-9-]+==[0-9][0-9a-z.]*( ; python_version (<|>=) "3\.1[0-9]")?')
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def normal(requirement: str) -> str:
+    """The name in a requirement, spelled as registries spell it."""
+    name = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
+    assert name, requirement
+    return re.sub(r"[-_.]+", "-", name.group()).lower()
+
+
+# --- constraints ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", PINS)
+def test_a_constraint_is_a_name_and_a_version(line: str) -> None:
+    """No address, path, hash or range: `name==version`, with a Python version where needed."""
+    assert PIN.fullmatch(line)
+
+
+def test_every_declared_dependency_is_pinned() -> None:
+    """Core, extras and the build backend all have their version in constraints.txt."""
+    project = PYPROJECT["project"]
+    extras = [name for names in project["optional-dependencies"].values() for name in names]
+    declared = {*project["dependencies"], *extras, *PYPROJECT["build-system"]["requires"]}
+
+    assert {normal(name) for name in declared} - {normal(pin) for pin in PINS} == set()
+
+
+def test_everything_that_comes_along_is_pinned() -> None:
+    """What a pinned and installed package requires on this Python is pinned too."""
+    pinned = {normal(pin) for pin in PINS}
+    installed = [dist for dist in metadata.distributions() if normal(dist.name) in pinned]
+    required = {normal(need) for dist in installed for need in dist.requires or [] if applies(need)}
+
+    assert required - pinned == set()
+
+
+def applies(requirement: str) -> bool:
+    """Whether a requirement has no condition but those that hold on every supported Python."""
+    _, _, condition = requirement.partition(";")
+    return not condition.strip() or condition.strip().startswith(("platform_python_implementation != ",))
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_name_has_one_version_per_python(version: str) -> None:
+    """Markers split the Python versions without gap or overlap."""
+    names = [normal(pin) for pin in PINS if covers(pin, version)]
+
+    assert sorted(set(names)) == sorted(names)
+    assert set(names) == {normal(pin) for pin in PINS}
+
+
+def covers(pin: str, version: str) -> bool:
+    marker = re.search(r'python_version (<|>=) "3\.(\d+)"', pin)
+    if not marker:
+        return True
+    newer = int(version.partition(".")[2]) >= int(marker.group(2))
+    return newer == (marker.group(1) == ">=")
+
+
+# --- the package ------------------------------------------------------------------------------
+
+
+def test_all_is_honest() -> None:
+    """`__all__` is sorted, free of repeats, and every name in it can be had."""
+    assert sorted(set(partita.__all__)) == sorted(partita.__all__)
+    assert [name for name in partita.__all__ if not hasattr(partita, name)] == []
+
+
+def test_dir_shows_every_public_name() -> None:
+    """Lazy names show up in completion."""
+    assert set(partita.__all__) <= set(dir(partita))
+
+
+def test_versions_agree() -> None:
+    """The package, its metadata and the citation name one version; the changelog knows it."""
+    assert partita.__version__ == metadata.version("partita")
+    assert f"version: {partita.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{partita.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_package_is_typed() -> None:
+    """Type checkers find the marker next to the package."""
+    assert (Path(partita.__file__).parent / "py.typed").exists()
+
+
+def modules_after(code: str) -> set[str]:
+    report = f"{code}\nimport sys\nprint(*sys.modules)"
+    return set(subprocess.check_output([sys.executable, "-c", report], text=True).split())
+
+
+def test_import_loads_nothing_heavy() -> None:
+    """`import partita` loads no numba, scipy, pandas or duckdb."""
+    assert modules_after("import partita") & HEAVY == set()
+
+
+def test_public_names_load_nothing_heavy() -> None:
+    """Reaching for every public name does not load them either: they are imported where used."""
+    code = "import partita\nfor name in partita.__all__: getattr(partita, name)"
+
+    assert modules_after(code) & HEAVY == set()
+
+
+@pytest.mark.faults
+def test_import_is_cheap() -> None:
+    """`import partita` costs less than 0.4 s of CPU, the interpreter's own start apart."""
+    cpu("import partita")
+    extra = min(cpu("import partita") for _ in range(3)) - min(cpu("pass") for _ in range(3))
+
+    assert extra < 0.4
+
+
+def cpu(code: str) -> float:
+    """User and system time of a fresh interpreter that runs `code`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+# --- documents --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link points at a file of the project."""
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text())
+    local = [link for link in links if not re.match(r"[a-z]+:", link)]
+
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_docs_index_lists_every_page() -> None:
+    """No proof note, decision or other page is left out of docs/README.md."""
+    docs = ROOT / "docs"
+    index = set(re.findall(r"\]\(([^)\s#]+)\)", (docs / "README.md").read_text()))
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"README.md"}
+
+    assert pages - index == set()
+
+
+def test_make_help_lists_every_stage() -> None:
+    """`make` names each stage of scripts/run_stage.py."""
+    stages = re.findall(r'Stage\(\s*"(\w+)"', (ROOT / "scripts" / "run_stage.py").read_text())
+    shown = subprocess.check_output(["make", "-s", "-C", ROOT, "help"], text=True)
+
+    assert stages
+    assert [stage for stage in stages if f"make test-{stage} " not in shown] == []
