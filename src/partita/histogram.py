@@ -67,7 +67,8 @@ class Histogram:
             raise InvalidData("counts", "must be as many as cells", fix="pass one count for each cell")
         if bool((keys[1:] <= keys[:-1]).any()):
             raise InvalidData("cells", "must be distinct and ascending", fix="group and sort them first")
-        return _checked(keys[values > 0], values[values > 0], size, contributions)
+        present = values > 0
+        return _checked(keys[present], values[present], size, contributions)
 
     @staticmethod
     def dense(counts: ArrayLike, *, contributions: int = 1) -> Histogram:
@@ -111,7 +112,7 @@ def _cells(cells: ArrayLike, size: int) -> UInts:
     array = _integers(cells, "cells")
     if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
         raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
-    return array.astype(np.uint64)
+    return array.astype(np.uint64, copy=False)
 
 
 def _counts(counts: ArrayLike) -> Ints:

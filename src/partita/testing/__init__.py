@@ -1,1 +1,36 @@
-"""Tools that prove privacy by test. Only tests import them."""
+"""Tools that prove privacy by test. Only tests import them.
+
+The shipped code is run with other noise in place of the system's: through every branch of an
+exact rational law (`law`), on every short tape of words (`tape_law`), on a neighbour with the
+noise that hides the difference (`coupled`), with no noise at all (`ZeroNoise`).
+"""
+
+from partita.testing.coupling import CouplingBroken, coupled
+from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
+from partita.testing.loss import Loss, privacy_loss
+from partita.testing.neighbors import add_remove_pairs, change_one_pairs, data_sets
+from partita.testing.rational import OutputLaw, RationalNoise, law
+from partita.testing.suite import check_mechanism, mechanisms
+from partita.testing.tapes import EndlessTape, TapeLaw, tape_law, tape_noise
+
+__all__ = [
+    "CouplingBroken",
+    "EndlessTape",
+    "ForbiddenNoise",
+    "Loss",
+    "OutputLaw",
+    "RationalNoise",
+    "RecordingNoise",
+    "TapeLaw",
+    "ZeroNoise",
+    "add_remove_pairs",
+    "change_one_pairs",
+    "check_mechanism",
+    "coupled",
+    "data_sets",
+    "law",
+    "mechanisms",
+    "privacy_loss",
+    "tape_law",
+    "tape_noise",
+]

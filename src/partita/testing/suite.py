@@ -1,0 +1,150 @@
+"""The checks that every mechanism passes, found by discovery."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from partita import mechanisms as package
+from partita.errors import InvalidParameter, PartitaError
+from partita.histogram import Histogram
+from partita.noise.system import SYSTEM
+from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
+
+__all__ = ["check_mechanism", "mechanisms"]
+
+_SIZE = 8
+_CANARY = 987_654_321
+
+
+def mechanisms() -> list[type[Any]]:
+    """Every mechanism that the package exports: a class with a guarantee and a release."""
+    exported = (getattr(package, name) for name in package.__all__)
+    return [each for each in exported if hasattr(each, "guarantee") and hasattr(each, "release")]
+
+
+def check_mechanism(mechanism: type[Any]) -> None:
+    """Run every check below on a mechanism class made with (size=, epsilon=, neighbors=, contributions=)."""
+    for check in _checks():
+        check(mechanism)
+
+
+def _checks() -> Iterator[Callable[[type[Any]], None]]:
+    for name, function in globals().items():
+        if name.startswith("_check_") and inspect.isfunction(function):
+            yield function
+
+
+def _made(mechanism: type[Any], **changes: Any) -> Any:
+    return mechanism(**{"size": _SIZE, "epsilon": Fraction(1), **changes})
+
+
+def _histogram(contributions: int = 1) -> Histogram:
+    return Histogram.dense((3, 0, 0, 5, 1, 0, 2, 9), contributions=contributions)
+
+
+def _scales(mechanism: Any, contributions: int = 1) -> list[Fraction]:
+    recorder = RecordingNoise(ZeroNoise())
+    mechanism.release(_histogram(contributions), noise=recorder)
+    return recorder.scales
+
+
+def _check_is_frozen(mechanism: type[Any]) -> None:
+    made = _made(mechanism)
+    name = dataclasses.fields(made)[0].name
+    try:
+        setattr(made, name, None)
+    except dataclasses.FrozenInstanceError:
+        return
+    raise AssertionError(f"{mechanism.__name__} is not frozen")
+
+
+def _check_states_guarantee_error_and_proof(mechanism: type[Any]) -> None:
+    text = inspect.getdoc(mechanism) or ""
+    places = [text.find(word) for word in ("Guarantee:", "Error:", "Proof:")]
+    assert -1 not in places, f"{mechanism.__name__} lacks a Guarantee, Error or Proof line"
+    assert places == sorted(places), f"{mechanism.__name__} states them in another order"
+
+
+def _check_guarantee_is_what_was_asked_for(mechanism: type[Any]) -> None:
+    for epsilon, exact in (("0.1", Fraction(1, 10)), (0.1, Fraction(1, 10)), (2, Fraction(2))):
+        for neighbors in ("add-remove", "change-one"):
+            promised = _made(mechanism, epsilon=epsilon, neighbors=neighbors).guarantee
+            assert (promised.epsilon, promised.delta, promised.neighbors) == (exact, 0, neighbors)
+    person = _made(mechanism, contributions=3).guarantee
+    assert (person.unit, person.contributions) == ("person", 3)
+
+
+def _check_noise_follows_the_contribution_bound(mechanism: type[Any]) -> None:
+    """Twice the rows per person, twice every scale; and so for change-one neighbours and half of epsilon."""
+    once = _scales(_made(mechanism))
+    assert once, f"{mechanism.__name__} asks for no noise"
+    for changes in ({"contributions": 2}, {"neighbors": "change-one"}, {"epsilon": Fraction(1, 2)}):
+        twice = _scales(_made(mechanism, **changes), changes.get("contributions", 1))  # type: ignore[arg-type]
+        assert set(twice) == {2 * scale for scale in once}, f"{mechanism.__name__} with {changes}"
+
+
+def _check_zero_noise_is_deterministic(mechanism: type[Any]) -> None:
+    one, other = (_made(mechanism).release(_histogram(), noise=ZeroNoise()) for _ in range(2))
+    for field in dataclasses.fields(one):
+        assert repr(getattr(one, field.name)) == repr(getattr(other, field.name)), field.name
+
+
+def _check_only_secure_noise_carries_the_guarantee(mechanism: type[Any]) -> None:
+    made = _made(mechanism)
+    assert made.release(_histogram(), noise=SYSTEM).guarantee == made.guarantee
+    assert made.release(_histogram(), noise=ZeroNoise()).guarantee is None
+
+
+def _check_bad_parameters_are_refused(mechanism: type[Any]) -> None:
+    bad: list[dict[str, Any]] = [
+        *({"epsilon": value} for value in (0, -1, float("nan"), float("inf"), True, "much", None)),
+        *({"size": value} for value in (0, -1, 1.5, "8", True, None, 2**64 + 1)),
+        *({"contributions": value} for value in (0, 1.5, True)),
+        {"neighbors": "cousins"},
+    ]
+    for changes in bad:
+        with warnings.catch_warnings(action="ignore"):
+            error = _error(lambda changes=changes: _made(mechanism, **changes))  # type: ignore[misc]
+        (name,) = changes
+        assert isinstance(error, InvalidParameter), f"{mechanism.__name__}({changes}) gave {error!r}"
+        assert error.parameter == name, f"{mechanism.__name__}({changes}) blames {error.parameter}"
+
+
+def _check_bad_data_is_refused_before_any_draw(mechanism: type[Any]) -> None:
+    """The error is ours, shows no value, and nothing was drawn."""
+    made = _made(mechanism)
+    wrong: list[Callable[[], Any]] = [
+        lambda: Histogram.from_cells([_CANARY], size=_SIZE),
+        lambda: Histogram.from_cells([-_CANARY], size=_SIZE),
+        lambda: Histogram.from_cells([_CANARY + 0.5], size=_SIZE),
+        lambda: Histogram.from_cells([str(_CANARY)], size=_SIZE),
+        lambda: Histogram.dense([_CANARY, -_CANARY]),
+        lambda: Histogram.from_cells([1], size=2 * _SIZE),
+        lambda: _histogram(contributions=2),
+        lambda: {"secret": _CANARY},
+        lambda: float(_CANARY),
+    ]
+    for give in wrong:
+        error = _error(lambda give=give: made.release(give(), noise=ForbiddenNoise()))  # type: ignore[misc]
+        assert isinstance(error, PartitaError), f"{mechanism.__name__} gave {error!r}"
+        assert str(_CANARY) not in str(error), f"{mechanism.__name__} shows a value: {error}"
+
+
+def _check_release_survives_a_round_trip(mechanism: type[Any]) -> None:
+    """Where releases can be saved, the loaded one is equal."""
+    release = _made(mechanism).release(_histogram(), noise=ZeroNoise())
+    if hasattr(release, "to_bytes"):
+        assert type(release).from_bytes(release.to_bytes()) == release
+
+
+def _error(call: Callable[[], Any]) -> BaseException | None:
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
