@@ -38,37 +38,43 @@ class Histogram:
     counts: Ints
     contributions: int = 1
 
+    def __post_init__(self) -> None:
+        integer(self.size, "size", low=1, high=_LARGEST_SIZE)
+        integer(self.contributions, "contributions", low=1)
+        cells, counts = self.cells, self.counts
+        if cells.shape != counts.shape:
+            raise InvalidData("counts", "must be as many as cells", fix="pass one count for each cell")
+        if bool((cells[1:] <= cells[:-1]).any()):
+            raise InvalidData(
+                "cells", "must be in ascending order", fix="sort them, or use Histogram.from_cells"
+            )
+        if cells.size and (int(cells[-1]) >= self.size or int(counts.min()) < 1):
+            raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
+        for name, array in (("cells", cells.view()), ("counts", counts.view())):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
     @staticmethod
     def from_cells(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Count cells given one per row, in any order."""
-        return Histogram.from_sorted(
-            np.sort(_cells(cells, _size(size))), size=size, contributions=contributions
-        )
+        return Histogram.from_sorted(np.sort(_cells(cells)), size=size, contributions=contributions)
 
     @staticmethod
     def from_sorted(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Count cells given one per row, in ascending order."""
-        rows = _cells(cells, _size(size))
-        if bool((rows[1:] < rows[:-1]).any()):
-            raise InvalidData(
-                "cells", "must be in ascending order", fix="sort them or use Histogram.from_cells"
-            )
-        first = np.flatnonzero(
-            np.concatenate([np.ones(min(rows.size, 1), dtype=bool), rows[1:] != rows[:-1]])
-        )
-        counts = np.diff(first, append=rows.size).astype(np.int64)
-        return _checked(rows[first], counts, size, contributions)
+        rows = _cells(cells)
+        new = np.ones(rows.size, dtype=bool)
+        np.not_equal(rows[1:], rows[:-1], out=new[1:])
+        first = np.flatnonzero(new)
+        counts = np.diff(first, append=rows.size)
+        return Histogram(size, rows[first], counts, contributions)
 
     @staticmethod
     def from_counts(cells: ArrayLike, counts: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Counts of distinct cells in ascending order; zero counts are dropped."""
-        keys, values = _cells(cells, _size(size)), _counts(counts)
-        if keys.shape != values.shape:
-            raise InvalidData("counts", "must be as many as cells", fix="pass one count for each cell")
-        if bool((keys[1:] <= keys[:-1]).any()):
-            raise InvalidData("cells", "must be distinct and ascending", fix="group and sort them first")
-        present = values > 0
-        return _checked(keys[present], values[present], size, contributions)
+        keys, values = _cells(cells), _counts(counts)
+        present = values > 0 if keys.shape == values.shape else slice(None)
+        return Histogram(size, keys[present], values[present], contributions)
 
     @staticmethod
     def dense(counts: ArrayLike, *, contributions: int = 1) -> Histogram:
@@ -99,18 +105,13 @@ class Histogram:
         return f"Histogram(size={self.size}, contributions={self.contributions}, secret)"
 
 
-def _checked(cells: UInts, counts: Ints, size: int, contributions: int) -> Histogram:
-    cells.flags.writeable = counts.flags.writeable = False
-    return Histogram(_size(size), cells, counts, integer(contributions, "contributions", low=1))
-
-
-def _size(size: int) -> int:
-    return integer(size, "size", low=1, high=_LARGEST_SIZE)
-
-
-def _cells(cells: ArrayLike, size: int) -> UInts:
+def _cells(cells: ArrayLike) -> UInts:
     array = _integers(cells, "cells")
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
+    if (
+        array.size
+        and array.dtype != np.uint64
+        and not 0 <= int(array.min()) <= int(array.max()) < _LARGEST_SIZE
+    ):
         raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
     return array.astype(np.uint64, copy=False)
 

@@ -123,8 +123,8 @@ def _pair_sum(positions, weights, start, first, behind, level, pairs_high, pairs
     high = low = 0.0
     for item in range(first, behind):
         length = positions[item] - start
-        whole = float64(length & uint64(0xFFFFFFFFFFFFF800))
-        rest = float64(length & uint64(0x7FF))
+        beyond = length & uint64(0x7FF) if length >> uint64(53) else uint64(0)
+        whole, rest = float64(length - beyond), float64(beyond)
         product, error = _two_product(whole, pairs_high[level])
         high, more = _two_sum(high, product)
         low += more + (error + (whole * pairs_low[level] + rest * pairs_high[level]))
@@ -141,7 +141,7 @@ def _pair_offset(target_high, target_low, width, before_high, before_low, each_h
     quotient = high / each_high
     product, error = _two_product(quotient, each_high)
     correction = (((high - product) - error) + (low - quotient * each_low)) / each_high
-    doubt = (tight * (1.0 + target_high + before_high)) / each_high
+    doubt = tight * (1.0 + target_high + before_high) / each_high + 2.0**-40
     whole = math.floor(quotient)
     part = (quotient - whole) + correction
     least = math.floor(part - doubt)

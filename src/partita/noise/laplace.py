@@ -68,12 +68,12 @@ class GeometricTables:
         rate = self.rate * steps
         return lambda: (-enclose(rate)).exp()
 
-    def _signed_cdf(self, category: int) -> Real | Fraction:
+    def _signed_cdf(self, category: int) -> Real:
         """Categories 2H (plus) and 2H+1 (minus), in this order."""
         high, minus = divmod(category, 2)
         step, above = self._survival(1 << self.shift), self._survival(high << self.shift)
         if not minus:
-            return (lambda: 1 - above()) if high else Fraction(0)
+            return lambda: 1 - above()
         unit = self._survival(1)
         return lambda: 1 - above() + above() * (1 - step()) / (1 + unit())
 

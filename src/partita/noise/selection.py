@@ -13,7 +13,7 @@ from flint import arb, ctx
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import rational
 from partita.noise.protocol import IntegerArray
-from partita.noise.reals import Exact, Uniform, enclose
+from partita.noise.reals import Real, Uniform, enclose
 from partita.noise.tables import Ints
 
 __all__ = ["Softmax", "support"]
@@ -55,10 +55,8 @@ class Softmax:
         """The members of a class."""
         return np.flatnonzero(self._class_of == level)
 
-    def _cdf(self, level: int) -> Exact:
+    def _cdf(self, level: int) -> Real:
         """The probability of a class before `level`."""
-        if len(self._counts) == 1:
-            return Fraction(level)
 
         def ratio() -> arb:
             partial = self._sums()

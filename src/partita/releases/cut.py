@@ -53,9 +53,16 @@ class Cut:
         return np.concatenate([first, self.edges[:-1] + np.uint64(1)])
 
     def locate(self, cells: ArrayLike) -> NDArray[np.intp]:
-        """The index of the segment that holds each cell; cells must lie inside the cut."""
-        found = np.searchsorted(self.edges, np.asarray(cells, dtype=np.uint64))
-        return np.asarray(found)
+        """The index of the segment that holds each cell."""
+        inside = np.asarray(cells, dtype=np.uint64)
+        if inside.size and not self.start <= int(inside.min()) <= int(inside.max()) <= self.last:
+            raise InvalidParameter(
+                "cells",
+                f"must lie in {self.start}, ..., {self.last}",
+                given=cells,
+                fix="ask for cells of the cut",
+            )
+        return np.asarray(np.searchsorted(self.edges, inside))
 
     @staticmethod
     def join(cuts: Sequence[Cut]) -> Cut:

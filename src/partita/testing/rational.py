@@ -95,7 +95,8 @@ class _Branches:
 
     def mass(self, base: Fraction) -> Fraction:
         """The probability of this path: the product of its weights, averaged over all tails."""
-        mass, powers = Fraction(1), {}
+        mass = Fraction(1)
+        powers: dict[int, Power] = {}
         for weight in self.weights:
             if isinstance(weight, Power):
                 known = powers.get(weight.variable)
@@ -191,8 +192,8 @@ class RationalNoise:
         return self.branches.choose([(True, probability), (False, 1 - probability)])
 
     def categorical(self, weights: Sequence[int | Fraction]) -> int:
-        total = sum(weights, Fraction(0))
-        return self.branches.choose([(i, weight / total) for i, weight in enumerate(weights)])
+        exact = [Fraction(weight) for weight in weights]
+        return self.branches.choose([(i, weight / sum(exact)) for i, weight in enumerate(exact)])
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         ratio = self.base ** self.ratio_power(scale)
