@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
@@ -15,6 +17,7 @@ DOMAINS: list[Domain] = [
     Real(-1, 1, step="1/3"),
     Real(0, 2**64 - 1, step=1),
     Real("-1e-149", "1e-149", step="1e-150"),
+    Real(1, 1 + Fraction(1, 2**498), step=Fraction(1, 2**498)),
     Date("2024-01-01", "2024-12-31"),
     Date("0001-01-01", "9999-12-31"),
     Timestamp("2024-01-01", "2024-12-31", "1h", zone="Europe/Rome"),

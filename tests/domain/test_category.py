@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
@@ -21,9 +22,9 @@ def chosen(labels: list[str], values: Any) -> list[str]:
 
 def test_text_matches_exactly_in_every_container() -> None:
     """Only the very label matches: no trimming, no case folding, no normalisation."""
-    labels = ["north", "café", "a\x00b"]
-    values = ["north", "North", " north", "café", "cafe\u0301", "a\x00b", "a", ""]
-    expected = ["north", "other", "other", "café", "other", "a\x00b", "other", "other"]
+    labels = ["north", "café", "a\x00b", "East"]
+    values = ["north", "North", " north", "café", "cafe\u0301", "a\x00b", "a", "", "East", "east"]
+    expected = ["north", "other", "other", "café", "other", "a\x00b", "other", "other", "East", "other"]
     containers: list[Any] = [
         values, np.array(values), np.array(values, object), [value.encode() for value in values],
         pa.array(values), pa.array(values, pa.large_string()), pa.array(values, pa.string_view()),
@@ -70,6 +71,22 @@ def test_typed_columns_match_as_their_values_do() -> None:
     assert chosen(["1.5"], pa.array([Decimal("1.50"), None], pa.decimal128(9, 2))) == ["1.5", "null"]
     assert chosen(["2024-01-31"], pa.array([datetime.date(2024, 1, 31), None])) == ["2024-01-31", "null"]
     assert chosen(["2024-01-31"], pa.array([datetime.datetime(2024, 1, 31)])) == ["other"]
+
+
+def test_half_a_surrogate_pair_matches_nothing() -> None:
+    """Text that UTF-8 cannot write is other, not a mark for what is unreadable."""
+    values = ["?", "\ud800", "\ufffd"]
+
+    for column in (values, np.array(values), np.array(values, object)):
+        assert chosen(["?", "\ufffd"], column) == ["?", "other", "\ufffd"]
+
+
+def test_labels_may_be_members_of_an_enumeration() -> None:
+    """A member that is text counts as its text, as a label and as a value."""
+    north = Enum("Region", {"NORTH": "north"}, type=str).NORTH  # type: ignore[attr-defined]
+
+    assert Category([north]) == Category(["north"])
+    assert chosen(["north"], [north]) == ["north"]
 
 
 def test_missing_text_of_any_container_is_null() -> None:

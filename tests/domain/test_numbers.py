@@ -108,6 +108,30 @@ def test_integers_are_compared_exactly(low: int, extent: int, values: list[int])
         assert domain.encode(container).tolist() == expected
 
 
+def test_unsigned_integers_do_not_wrap() -> None:
+    """The upper half of the unsigned 64-bit integers is above the lower half, in every container."""
+    values = np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
+
+    for column in (values, values.astype(">u8"), pa.array(values), values.tolist(), list(values)):
+        assert Integer(0, 2**63).encode(column).tolist() == [0, 2**63 - 1, 2**63, "above"]
+        assert Integer(-1, 5).encode(column).tolist() == [1, "above", "above", "above"]
+        assert Real(0, 2**63, step=2).encode(column).tolist() == [0, 2**62, 2**62, "above"]
+
+
+def test_decimals_are_exact_beyond_64_bits_and_in_slices() -> None:
+    """Decimals whose digits fill more than 64 bits, of either sign, are themselves in a slice too."""
+    values = [7, -1, 2**63 - 1, 2**63, 2**64 + 5, -(2**63), -(2**63) - 1, None]
+    domain = Integer(-(2**63), 2**63 - 1)
+    expected: list[int | str] = [2**63 - 1, 2**64 - 1, "above", "above", 0, "below", "null"]
+
+    for kind in (pa.decimal128(38, 2), pa.decimal256(60, 5)):
+        decimals = pa.array([None if value is None else Decimal(value) for value in values], kind)
+        assert domain.encode(decimals.slice(1)).tolist() == expected
+        assert domain.encode(decimals.slice(1, 3)).tolist() == expected[:3]
+    small = pa.array(values[:-1], pa.decimal128(38, 0))
+    assert domain.encode(small.slice(1)).tolist() == expected[:-1]
+
+
 @QUICK
 @given(
     st.lists(st.floats(width=64), max_size=9),
@@ -193,6 +217,14 @@ def test_signalling_nan_is_invalid_without_a_warning(bits: int, kind: str) -> No
     assert Integer(0, 1).encode(array).tolist() == ["invalid"] * 2
     assert Real(0, 1, step="0.1").encode(array).tolist() == ["invalid"] * 2
     assert Category(["nan"]).encode(array).tolist() == ["null"] * 2
+
+
+def test_wide_floats_are_not_narrowed() -> None:
+    """A long double just above a tie rounds up, though the nearest double is the tie."""
+    above = np.longdouble(0.5) + np.finfo(np.longdouble).eps
+    expected = 1 if float(above) < above else 0
+
+    assert Real(0, 1, step=1).encode(np.array([0.5, above])).tolist() == [0, expected]
 
 
 def test_tiny_and_huge_text_on_a_real() -> None:

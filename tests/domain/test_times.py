@@ -30,7 +30,8 @@ def test_dates_are_counted_from_the_start_in_every_container(days: list[datetime
     containers: list[Any] = [
         days, noons, [day.isoformat() for day in days], [day.strftime("%Y%m%d").zfill(8) for day in days],
         [noon.isoformat() for noon in noons], [f"{noon.isoformat()}Z" for noon in noons],
-        np.array(days, "M8[D]"), np.array(noons, "M8[us]"), np.array(noons, "M8[h]"),
+        np.array(days, "M8[D]"), np.array(noons, "M8[us]"), np.array(noons, ">M8[h]"),
+        np.array(days[::-1], ">M8[D]")[::-1],
         pa.array(days, pa.date32()), pa.array(days, pa.date64()), pa.array(noons, pa.timestamp("s")),
         pa.array(noons, pa.timestamp("us", "UTC")),
         pa.array([day.isoformat() for day in days], pa.string()).dictionary_encode(),
@@ -56,10 +57,20 @@ def test_days_outside_pythons_years_are_below_and_above() -> None:
         assert whole.encode(far).tolist() == ["below", "above"]
 
 
+def test_counts_of_several_units_are_multiplied() -> None:
+    """NumPy may count by seven hours, or by ten milliseconds, from 1970 on."""
+    domain = Timestamp("1969-12-31", "1970-01-02", "1us")
+
+    for unit, microseconds in (("7h", 7 * 3600 * 10**6), ("10ms", 10**4), ("5us", 5), ("3000000ps", 3)):
+        counted = [86_400 * 10**6 + count * microseconds for count in (-1, 0, 2)]
+        assert domain.encode(np.array([-1, 0, 2], f"M8[{unit}]")).tolist() == counted
+
+
 ISO = [
     ("2024-01-31", 30), (" 2024-01-31\n", 30), ("20240131", 30), ("2024-W05-3", 30), ("2024W053", 30),
     ("2024-01-31T10", 30), ("2024-01-31 10:30", 30), ("2024-01-31T103000", 30), ("2024-01-31T10:30:00,5", 30),
     ("2024-01-31T23:30:00-01:00", 31), ("2024-01-31T00:30:00+01", 29), ("2024-01-31T10:30:00Z", 30),
+    ("2024-02-30T10:00:00", "invalid"), ("2023-02-29T10:00:00Z", "invalid"), ("2024-02-29T10:00:00Z", 59),
     ("2024-02-30", "invalid"), ("2024-13-01", "invalid"), ("2024-1-1", "invalid"), ("24-01-01", "invalid"),
     ("2024-01-31T24:00", "invalid"), ("2024-06-30T23:59:60", "invalid"), ("2024-06-30T23:60:00Z", "invalid"),
     ("31/01/2024", "invalid"), ("0000-01-01", "invalid"), ("2024-01-31T", "invalid"),
@@ -116,13 +127,24 @@ def test_wall_clock_readings_are_pythons_instants(
         assert domain.encode(container).tolist() == [place(instant) for instant in instants]
 
 
-def test_every_second_around_a_change_of_clocks() -> None:
-    """Each second of the days when clocks change has the instant that Python gives it."""
-    domain = Timestamp("2024-01-01", "2024-12-31", "1s", zone="Europe/Rome")
-    start = datetime.datetime(2024, 1, 1, tzinfo=ROME).timestamp()
-    for day in ("2024-03-31", "2024-10-27"):
+@pytest.mark.parametrize(
+    ("name", "days"),
+    [
+        ("Europe/Rome", ("2024-03-31", "2024-10-27")),
+        ("Australia/Lord_Howe", ("2024-04-07", "2024-10-06")),
+        ("Africa/Monrovia", ("1972-01-07",)),
+    ],
+)
+def test_every_second_around_a_change_of_clocks(name: str, days: tuple[str, ...]) -> None:
+    """Each second of the days when clocks change has the instant that Python gives it.
+
+    In Lord Howe they change by half an hour, and in Monrovia once by 44 minutes and 30 seconds.
+    """
+    domain, zone = Timestamp("1970-01-01", "2024-12-31", "1s", zone=name), ZoneInfo(name)
+    start = datetime.datetime(1970, 1, 1, tzinfo=zone).timestamp()
+    for day in days:
         wall = np.datetime64(day) + np.arange(0, 4 * 3600, 7).astype("m8[s]")
-        expected = [int(moment.replace(tzinfo=ROME).timestamp() - start) for moment in wall.tolist()]
+        expected = [int(moment.replace(tzinfo=zone).timestamp() - start) for moment in wall.tolist()]
         assert domain.encode(wall).cells.tolist() == expected
 
 
@@ -152,6 +174,32 @@ def test_nanoseconds_are_exact_from_end_to_end() -> None:
         domain.size - 1,
     ]
     assert domain.decode([expected]) == ["2262-04-11T23:47:16.854775807+00:00"]
+
+
+class Finer(datetime.datetime):
+    """A datetime with nanoseconds, as pandas has them."""
+
+    nanosecond = 7
+
+
+def test_nanoseconds_of_a_finer_datetime_count() -> None:
+    """The nanoseconds that another library adds to a datetime are read."""
+    domain = Timestamp("2024-01-01", "2024-01-02", "1ns")
+
+    assert domain.encode([Finer(2024, 1, 1, microsecond=1)]).tolist() == [1007]
+
+
+def test_slots_may_start_at_any_nanosecond() -> None:
+    """The nanoseconds of the start count, in the cells and in what they decode to."""
+    start = "2024-01-01T00:00:00.000000007"
+    domain = Timestamp(start, "2024-01-02", "1us")
+
+    assert domain.encode([f"{start[:-1]}6", start, "2024-01-01T00:00:00.000001006"]).tolist() == [
+        "below",
+        0,
+        0,
+    ]
+    assert domain.decode([0]) == [f"{start}+00:00"]
 
 
 def test_the_slot_that_holds_the_end_is_whole() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import traceback
 import warnings
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.domain import Domain, Encoded, Integer, Special
+from partita.domain import Category, Date, Domain, Encoded, Integer, Special
 from partita.errors import InvalidData
 
 CANARY = "canary-7f3a"
@@ -37,6 +38,36 @@ class HostileText(Decimal):
 
     def __str__(self) -> str:
         raise RuntimeError(CANARY)
+
+
+class HostileType(type):
+    """A type that cannot be put in a set."""
+
+    def __hash__(cls) -> int:
+        raise RuntimeError(CANARY)
+
+
+class Untyped(np.float64):
+    """A NumPy number that does not know its type."""
+
+    @property
+    def dtype(self) -> Any:
+        raise RuntimeError(CANARY)
+
+
+class Unparted(Fraction):
+    """A ratio whose numerator is no number."""
+
+    @property
+    def numerator(self) -> Any:
+        return CANARY
+
+
+class Miscounted(int):
+    """An integer that says it is another type of integer, of which Python warns."""
+
+    def __int__(self) -> int:
+        return True
 
 
 class HostileZone(datetime.tzinfo):
@@ -70,7 +101,8 @@ ODD: list[Any] = [
     np.timedelta64(1, "s"), np.float16(1), np.float32(0.1), np.longdouble("1e4000"), np.longdouble(1) / 3,
     np.uint64(2**64 - 1), np.int8(-1), np.bool_(True), np.str_("5"), np.bytes_(b"5"), np.complex128(1j),
     np.void(b"x"), 1j, [], (1, 2), {"a": 1}, {1}, object(), Ellipsis, int, np.array([1, 2]), Hostile(),
-    HostileText("1"), CANARY,
+    HostileText("1"), HostileType("Odd", (), {})(), Untyped(5), Unparted(1, 2), Miscounted(5),
+    Miscounted(2**70), np.ma.masked, CANARY,
 ]  # fmt: skip
 
 VALUES = st.one_of(
@@ -91,8 +123,11 @@ ARROW_TYPES = [
     pa.date64(),
     *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC", "Asia/Tokyo")),
     pa.decimal32(5, 2), pa.decimal64(10, -3), pa.decimal128(38, 10), pa.decimal256(76, 38), pa.time64("ns"),
-    pa.duration("s"), pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.month_day_nano_interval(),
+    pa.duration("s"), pa.list_(pa.int8()), pa.list_view(pa.int8()),
+    pa.struct([("a", pa.int8())]), pa.month_day_nano_interval(),
     pa.dictionary(pa.int8(), pa.string()), pa.run_end_encoded(pa.int32(), pa.int64()),
+    pa.run_end_encoded(pa.int16(), pa.dictionary(pa.int8(), pa.string())), pa.json_(), pa.uuid(),
+    pa.sparse_union([pa.field("a", pa.int8())]), pa.dense_union([pa.field("a", pa.int8())]),
 ]  # fmt: skip
 
 NUMPY_TYPES = [
@@ -158,6 +193,10 @@ def test_any_bytes_in_a_numpy_array_have_cells(domain: Domain, kind: str) -> Non
 def test_arrow_arrays_of_any_type_have_cells(domain: Domain, kind: pa.DataType) -> None:
     """Arrow arrays of every type encode, empty, null, or sliced out of arbitrary bytes."""
     arrays = [pa.nulls(3, kind), pa.nulls(0, kind), pa.chunked_array([pa.nulls(2, kind), pa.nulls(1, kind)])]
+    if kind in (pa.string_view(), pa.binary_view(), pa.list_(pa.int8()), pa.list_view(pa.int8())):
+        value: Any = [1] if pa.types.is_nested(kind) else b"a text of some length"
+        arrays.append(pa.array([value, None, value], kind).slice(1))
+        assert null_rows(domain, arrays[-1]) == [True, False]
     if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
         width = -(-kind.bit_width * 6 // 8)
         raw = pa.py_buffer(bytes([0, 255, 127, 128, 49] * width)[:width])
@@ -169,6 +208,36 @@ def test_arrow_arrays_of_any_type_have_cells(domain: Domain, kind: pa.DataType) 
             assert set(encoded.special.tolist()) <= {Special.NULL}
 
 
+def test_nulls_are_null_wherever_arrow_keeps_them(domain: Domain) -> None:
+    """A null of a dictionary, of its indices, of a run or of a union is null, in slices and chunks too."""
+    values = pa.array(["x", None, "y"])
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2], pa.uint64()), values)
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3], pa.int8()), coded)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4, 5], pa.int16()), coded.slice(0, 3)).slice(1)
+    either = [pa.array([1, None, 1, 1]), pa.array(["x", "x", None, "x"])]
+    union = pa.UnionArray.from_sparse(pa.array([0, 0, 1, 1], pa.int8()), either)
+    parts = pa.chunked_array([coded.slice(0, 2), coded.slice(2, 0), coded.slice(2)])
+
+    for array in (coded, twice, union, parts):
+        assert null_rows(domain, array) == [False, True, True, False]
+    assert null_rows(domain, coded.slice(1, 2)) == [True, True]
+    assert null_rows(domain, runs) == [False, True, True, True]
+
+
+def null_rows(domain: Domain, values: Any) -> list[bool]:
+    """Which rows are null."""
+    return [special == Special.NULL for special in domain.encode(values).special.tolist()]
+
+
+def test_what_is_masked_is_null(domain: Domain) -> None:
+    """Masked rows are null; rows of several fields, masked in part, are not."""
+    masked = np.ma.masked_array([1, 2, 3], [False, True, False])
+    fields = np.ma.masked_array(np.zeros(2, "i4,f8"), [(True, False), (True, True)])
+
+    assert null_rows(domain, masked) == null_rows(domain, list(masked)) == [False, True, False]
+    assert null_rows(domain, fields) == [False, False]
+
+
 def test_text_that_is_not_utf8_is_invalid(domain: Domain) -> None:
     """Undecodable bytes are invalid, or other, also inside an Arrow string array."""
     good, bad = b"north", b"\xff\xfe\xfd"
@@ -176,6 +245,16 @@ def test_text_that_is_not_utf8_is_invalid(domain: Domain) -> None:
     array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(good + bad)])
     special = domain.encode(array).special.tolist()
     assert special[1] == (Special.INVALID if "invalid" in domain.specials else Special.OTHER)
+
+
+class Unreadable(Sequence[int]):
+    """A sequence that cannot be read, and says so with a value."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, row: Any) -> Any:
+        raise RuntimeError(CANARY)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +269,7 @@ def test_text_that_is_not_utf8_is_invalid(domain: Domain) -> None:
         {"a": [CANARY]},
         {CANARY},
         iter([1]),
+        Unreadable(),
         pa.table({"a": [CANARY]}),
         pa.record_batch({"a": [CANARY]}),
     ],
@@ -244,3 +324,46 @@ class Stubborn:
 def test_a_column_that_arrow_cannot_carry_is_read_through_numpy() -> None:
     """A mixed column of another library is read value by value."""
     assert Integer(0, 120).encode(Stubborn()).tolist() == [5, "invalid", "null"]
+
+
+class Objects:
+    """A column of Python objects, as pandas has them: NaN is missing, and Arrow infers a type."""
+
+    dtype = np.dtype(object)
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
+        return np.fromiter(self.values, object, len(self.values))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        inferred = pa.chunked_array([pa.array(self.values, from_pandas=True)])
+        return inferred.__arrow_c_stream__(requested_schema)
+
+    def isna(self) -> Any:
+        return np.array([value is None or value != value for value in self.values])
+
+
+def test_the_cell_of_an_object_does_not_depend_on_other_rows(domain: Domain) -> None:
+    """In a column of Python objects every row has the cell that it has alone, NaN is null."""
+    day = datetime.date(2024, 1, 31)
+    values = [None, float("nan"), day, datetime.datetime(2024, 1, 31, 5), 1, 2.5, True, "1", b"1", {"a": 1}]
+    alone = [domain.encode(Objects([value])).tolist()[0] for value in values]
+
+    assert alone[:2] == ["null", "null"]
+    for row, value in enumerate(values):
+        for other, beside in enumerate(values):
+            assert domain.encode(Objects([value, beside])).tolist() == [alone[row], alone[other]]
+
+
+def test_columns_of_pandas_and_polars_are_read_row_by_row() -> None:
+    """Missing values of each type are null, and text, categories and instants are themselves."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    numbers = [pd.Series([5, None], dtype=kind) for kind in ("Int64", "float64", "Float32", "object")]
+    texts = [pd.Series(["5", None], dtype=kind) for kind in ("string", "str", "object", "category")]
+    for column in (*numbers, *texts, pl.Series([5, None]), pl.Series(["5", None], dtype=pl.Categorical)):
+        assert Integer(0, 120).encode(column).tolist() == [5, "null"]
+        assert Category(["5"]).encode(column).tolist() == [0, "null"]
+    tokyo = pd.Series(pd.to_datetime(["2024-01-02T05:00", None])).dt.tz_localize("Asia/Tokyo")
+    assert Date("2024-01-01", "2024-12-31").encode(tokyo).tolist() == [0, "null"]

@@ -9,28 +9,26 @@ from __future__ import annotations
 import datetime
 import sys
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from partita.domain.arrow import texts
 from partita.domain.columns import (
+    Blank,
     Column,
     Content,
     Exacts,
     Flags,
     Floats,
-    Invalid,
-    Missing,
     Moments,
     Number,
     Scaled,
     exact_column,
-    with_missing,
 )
 from partita.domain.moments import Moment, day_and_nanosecond, moment_of
 from partita.domain.text import number
@@ -38,42 +36,46 @@ from partita.domain.text import number
 __all__ = ["moments_column", "read_array", "read_objects"]
 
 Array: TypeAlias = npt.NDArray[Any]
+_Value = TypeVar("_Value")
 
-_NAMED_MISSING: Final = {"NAType", "NaTType"}
-"""The types of pandas.NA and pandas.NaT, known by name so that pandas need not be there."""
+_MISSING: Final = {"NoneType", "NAType", "NaTType", "MaskedConstant"}
+"""The types of None, pandas.NA, pandas.NaT and numpy.ma.masked, by name as pandas need not be there."""
 
 
 def read_array(array: Array) -> Column:
     """A one-dimensional NumPy array as a column; masked values and NaT are missing."""
-    if isinstance(array, np.ma.MaskedArray):
+    if isinstance(array, np.ma.MaskedArray) and array.dtype.kind != "V":
         present = ~np.ma.getmaskarray(array)
-        return with_missing(present, lambda: read_array(np.asarray(array)[present]))
+        return Column.split(present, read_array(np.asarray(array)[present]), Blank.MISSING)
     if array.dtype.kind == "M":
         return _datetimes(array)
     return Column.of(_content(array), len(array))
 
 
 def read_objects(values: list[Any]) -> Column:
-    """Python values of any types as a column; None, pandas.NA and pandas.NaT are missing."""
-    kinds = set(map(type, values))
-    if len(kinds) == 1 and not issubclass(kinds.pop(), np.generic):
+    """Python values of any types as a column; None, pandas.NA and pandas.NaT are missing.
+
+    Types are told apart by identity, since even the hash of a type may be made to fail.
+    """
+    if len(set(map(id, map(type, values)))) == 1:
         return Column.of(_total(values), len(values))
-    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for row, value in enumerate(values):
-        kind: Any = type(value)
-        groups[value.dtype if issubclass(kind, np.generic) else kind].append(row)
-    return Column(
-        len(values), [(np.array(rows), _total([values[row] for row in rows])) for rows in groups.values()]
-    )
+    return _grouped(values, lambda value: id(type(value)), _total)
 
 
 def moments_column(moments: Sequence[Moment | None]) -> Column:
     """A column of moments that is invalid where there is None."""
-    kinds: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for row, moment in enumerate(moments):
-        kinds[moment and (moment.aware, moment.dated)].append(row)
+    return _grouped(moments, lambda moment: moment and moment[2:], _moments)
+
+
+def _grouped(
+    values: Sequence[_Value], key: Callable[[_Value], Hashable], read: Callable[[list[_Value]], Content]
+) -> Column:
+    """A column with a part, read at once, for the values of each key."""
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for row, value in enumerate(values):
+        groups[key(value)].append(row)
     return Column(
-        len(moments), [(np.array(rows), _moments([moments[row] for row in rows])) for rows in kinds.values()]
+        len(values), [(np.array(rows), read([values[row] for row in rows])) for rows in groups.values()]
     )
 
 
@@ -97,21 +99,18 @@ def _content(array: Array) -> Content:
         case "O":
             return read_objects(array.tolist())
         case _:
-            return Invalid(len(array))
+            return Blank.INVALID
 
 
 def _datetimes(array: Array) -> Column:
     unit, multiple = np.datetime_data(array.dtype)
     counts = array.astype(array.dtype.newbyteorder("=")).view(np.int64)
     present = ~np.isnat(array)
-
-    def content() -> Content:
-        if unit == "generic":
-            return Invalid(int(present.sum()))
-        day, nanosecond = day_and_nanosecond(counts[present], unit, multiple)
-        return Moments(day, nanosecond, aware=False, dated=unit in ("Y", "M", "W", "D"))
-
-    return with_missing(present, content)
+    if unit == "generic":
+        return Column.split(present, Blank.INVALID, Blank.MISSING)
+    day, nanosecond = day_and_nanosecond(counts[present], unit, multiple)
+    dated = unit in ("Y", "M", "W", "D")
+    return Column.split(present, Moments(day, nanosecond, aware=False, dated=dated), Blank.MISSING)
 
 
 def _total(values: list[Any]) -> Content:
@@ -120,21 +119,21 @@ def _total(values: list[Any]) -> Content:
         return _group(values)
     except Exception:
         if len(values) == 1:
-            return Invalid(1)
+            return Blank.INVALID
         parts = [(slice(row, row + 1), _total([value])) for row, value in enumerate(values)]
         return Column(len(values), parts)
 
 
 def _group(values: list[Any]) -> Content:
     kind = type(values[0])
-    if kind is type(None) or kind.__name__ in _NAMED_MISSING:
-        return Missing(len(values))
+    if kind.__name__ in _MISSING:
+        return Blank.MISSING
     if issubclass(kind, str):
         return _strings(values)
     if issubclass(kind, (bytes, bytearray, memoryview)):
         return _bytes([bytes(value) for value in values])
     if issubclass(kind, np.generic):
-        return read_array(np.array(values))
+        return _grouped(values, lambda value: value.dtype, lambda same: read_array(np.array(same)))
     if issubclass(kind, datetime.date):
         return moments_column([moment_of(value) for value in values])
     return _numbers(values, kind)
@@ -144,21 +143,21 @@ def _numbers(values: list[Any], kind: type) -> Content:
     if issubclass(kind, bool):
         return Flags(np.array(values))
     if issubclass(kind, int):
-        return _integers(values)
+        return _integers(values if kind is int else [int.__index__(value) for value in values])
     if issubclass(kind, float):
         return Floats(np.array(values, np.float64))
     if issubclass(kind, Decimal):
         return exact_column([number(str(value).encode()) for value in values])
     if issubclass(kind, Fraction):
-        return Exacts([Fraction(value) for value in values])
-    return Invalid(len(values))
+        return Exacts([Fraction(int(value.numerator), int(value.denominator)) for value in values])
+    return Blank.INVALID
 
 
 def _integers(values: list[int]) -> Content:
     try:
         return Scaled(np.array(values, np.int64))
     except OverflowError:
-        return Exacts([int(value) for value in values])
+        return Exacts(values)
 
 
 def _wide(value: np.longdouble) -> Number:
@@ -187,19 +186,13 @@ def _characters(array: Array) -> Content:
         return _strings(array.tolist())
     except ValueError:
         points = array.astype(array.dtype.newbyteorder("=")).view(np.uint32).reshape(len(array), -1)
-        readable = (points <= sys.maxunicode).all(axis=1)
-        return Column(
-            len(array),
-            [
-                (np.flatnonzero(readable), _strings(array[readable].tolist())),
-                (np.flatnonzero(~readable), Invalid(int((~readable).sum()))),
-            ],
-        )
+        readable = np.asarray((points <= sys.maxunicode).all(axis=1))
+        return Column.split(readable, _strings(array[readable].tolist()), Blank.INVALID)
 
 
 def _moments(moments: list[Moment | None]) -> Content:
     known = [moment for moment in moments if moment is not None]
     if not known:
-        return Invalid(len(moments))
+        return Blank.INVALID
     day, nanosecond = np.array([moment[:2] for moment in known], np.int64).T
     return Moments(day, nanosecond, known[0].aware, known[0].dated)

@@ -7,20 +7,20 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from partita.domain.columns import (
+    Blank,
     Coded,
     Column,
     Content,
     Exacts,
     Flags,
     Floats,
-    Invalid,
     Moments,
     Part,
     Scaled,
     Texts,
-    with_missing,
 )
 from partita.domain.moments import Unit, day_and_nanosecond
 
@@ -31,12 +31,24 @@ ArrowType: TypeAlias = Any
 
 
 def read_arrow(array: ArrowArray) -> Column:
-    """An Arrow Array or ChunkedArray as a column; a null is missing."""
-    if hasattr(array, "iterchunks"):
+    """An Arrow Array or ChunkedArray as a column; a null is missing, in a dictionary too."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
         return _chunks(array)
-    plain = _plain(array)
-    present = plain.is_valid().to_numpy(zero_copy_only=False)
-    return with_missing(present, lambda: _content(plain.drop_null() if plain.null_count else plain))
+    if isinstance(array, pa.ExtensionArray):
+        return read_arrow(array.storage)
+    if isinstance(array, pa.RunEndEncodedArray):
+        return Column.of(_runs(array), len(array))
+    if isinstance(array, pa.DictionaryArray):
+        codes = array.indices
+        coded = Coded(_integers(codes.drop_null()), read_arrow(array.dictionary))
+        return Column.split(_present(codes), coded, Blank.MISSING)
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary())
+    reader = _reader(array.type)
+    content = reader(array.drop_null()) if reader else Blank.INVALID
+    return Column.split(_present(array), content, Blank.MISSING)
 
 
 def texts(array: ArrowArray) -> Coded:
@@ -45,7 +57,7 @@ def texts(array: ArrowArray) -> Coded:
 
     encoded = array.cast(pa.large_binary()).dictionary_encode()
     distinct = Column.of(Texts(encoded.dictionary), len(encoded.dictionary))
-    return Coded(encoded.indices.to_numpy().astype(np.int64), distinct)
+    return Coded(_integers(encoded.indices), distinct)
 
 
 def cast_texts(
@@ -63,63 +75,55 @@ def cast_texts(
     for pattern, kind in plain.items():
         matches = pc.match_substring_regex(distinct.values, pattern).to_numpy(zero_copy_only=False)
         chosen = distinct.values.filter(pa.array(matches)).cast(pa.large_string())
-        parts.append((np.flatnonzero(matches), read_arrow(chosen.cast(kind))))
+        parts.append((matches, read_arrow(chosen.cast(kind))))
         others &= ~matches
     rest = distinct.values.filter(pa.array(others)).to_pylist()
-    return Column(len(distinct), [*parts, (np.flatnonzero(others), read_others(rest))])
+    return Column(len(distinct), [*parts, (others, read_others(rest))])
 
 
 def _chunks(array: ArrowArray) -> Column:
-    ends = np.cumsum([0, *(len(chunk) for chunk in array.iterchunks())])
-    return Column(
-        len(array),
-        [
-            (slice(start, start + len(chunk)), read_arrow(chunk))
-            for start, chunk in zip(ends.tolist(), array.iterchunks(), strict=False)
-        ],
-    )
+    parts: list[Part] = []
+    start = 0
+    for chunk in array.iterchunks():
+        parts.append((slice(start, start + len(chunk)), read_arrow(chunk)))
+        start += len(chunk)
+    return Column(len(array), parts)
 
 
-def _plain(array: ArrowArray) -> ArrowArray:
-    """The same rows without an extension type, run-end encoding or views."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(array, pa.ExtensionArray):
-        return _plain(array.storage)
-    if pa.types.is_run_end_encoded(array.type):
-        return _plain(pc.run_end_decode(array))
-    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
-        return array.cast(pa.large_binary())
-    return array
+def _runs(array: ArrowArray) -> Coded:
+    """Runs of equal values; the ends count from before the first row of a slice."""
+    rows = np.arange(array.offset, array.offset + len(array))
+    codes = np.searchsorted(_integers(array.run_ends), rows, side="right")
+    return Coded(codes.astype(np.int64), read_arrow(array.values))
 
 
-def _content(array: ArrowArray) -> Content:
+def _present(array: ArrowArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _integers(array: ArrowArray) -> npt.NDArray[np.int64]:
+    return np.asarray(array.to_numpy(), np.int64)
+
+
+def _reader(kind: ArrowType) -> Callable[[ArrowArray], Content] | None:
+    """What reads arrays of this type without nulls; None if no domain knows the type."""
     from pyarrow import types
 
-    kind = array.type
-    if types.is_integer(kind):
-        wide = np.uint64 if types.is_unsigned_integer(kind) else np.int64
-        return Scaled(array.to_numpy().astype(wide, copy=False))
-    if types.is_floating(kind):
-        return Floats.widened(array.to_numpy())
-    if types.is_boolean(kind):
-        return Flags(array.to_numpy(zero_copy_only=False))
-    if types.is_decimal(kind):
-        return _decimals(array)
-    if types.is_dictionary(kind):
-        return Coded(array.indices.to_numpy().astype(np.int64), read_arrow(array.dictionary))
-    if types.is_timestamp(kind) or types.is_date(kind):
-        return _moments(array)
-    if types.is_unicode(kind) or types.is_large_unicode(kind) or _is_bytes(kind):
-        return texts(array)
-    return Invalid(len(array))
-
-
-def _is_bytes(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+    readers: list[tuple[Callable[[ArrowType], bool], Callable[[ArrowArray], Content]]] = [
+        (types.is_unsigned_integer, lambda array: Scaled(array.to_numpy().astype(np.uint64, copy=False))),
+        (types.is_signed_integer, lambda array: Scaled(_integers(array))),
+        (types.is_floating, lambda array: Floats.widened(array.to_numpy())),
+        (types.is_boolean, lambda array: Flags(array.to_numpy(zero_copy_only=False))),
+        (types.is_decimal, _decimals),
+        (types.is_timestamp, _moments),
+        (types.is_date, _moments),
+        (types.is_unicode, texts),
+        (types.is_large_unicode, texts),
+        (types.is_binary, texts),
+        (types.is_large_binary, texts),
+        (types.is_fixed_size_binary, texts),
+    ]
+    return next((reader for fits, reader in readers if fits(kind)), None)
 
 
 def _moments(array: ArrowArray) -> Moments:
@@ -143,15 +147,9 @@ def _decimals(array: ArrowArray) -> Column:
     if array.type.bit_width < 128:
         array = array.cast(pa.decimal128(38, array.type.scale))
     width = array.type.bit_width // 64
-    limbs = np.frombuffer(array.buffers()[1], np.int64)[array.offset * width :][: len(array) * width]
+    limbs = np.frombuffer(array.buffers()[1] or b"", np.int64, len(array) * width, array.offset * width * 8)
     limbs = limbs.reshape(-1, width)
     small = (limbs[:, 1:] == (limbs[:, :1] >> 63)).all(axis=1)
     unit = Fraction(10) ** -array.type.scale
     large = [Fraction(value) for value in array.filter(pa.array(~small)).to_pylist()]
-    return Column(
-        len(array),
-        [
-            (np.flatnonzero(small), Scaled(limbs[small, 0], unit)),
-            (np.flatnonzero(~small), Exacts(large)),
-        ],
-    )
+    return Column.split(small, Scaled(limbs[small, 0], unit), Exacts(large))

@@ -137,7 +137,7 @@ def _checked(labels: object) -> tuple[str, ...]:
     if len(set(labels)) < len(labels):
         [(twice, _)] = Counter(labels).most_common(1)
         raise InvalidParameter("labels", "must all be different", given=twice, fix="list it once")
-    return tuple(str(label) for label in labels)
+    return tuple(str.__str__(label) for label in labels)
 
 
 def _check(label: object) -> None:

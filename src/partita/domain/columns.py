@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +22,7 @@ from partita.domain.base import Encoded, Special
 __all__ = [
     "LONGEST",
     "WHITE",
+    "Blank",
     "Coded",
     "Column",
     "Content",
@@ -28,8 +30,6 @@ __all__ = [
     "Exacts",
     "Flags",
     "Floats",
-    "Invalid",
-    "Missing",
     "Moments",
     "Number",
     "Part",
@@ -40,7 +40,6 @@ __all__ = [
     "Whole",
     "assemble",
     "exact_column",
-    "with_missing",
 ]
 
 LONGEST: Final = 400
@@ -48,23 +47,16 @@ LONGEST: Final = 400
 WHITE: Final = b" \t\n\r\f\v"
 """The ASCII white space that is trimmed around numbers, dates and times."""
 
-Rows: TypeAlias = slice | npt.NDArray[np.int64]
+Rows: TypeAlias = slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 Number: TypeAlias = int | Fraction | float
 Whole: TypeAlias = npt.NDArray[np.int64 | np.uint64]
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Rows that hold nothing: None, a masked value, NaT, an Arrow null."""
+class Blank(Enum):
+    """Rows without content: of no value (None, masked, NaT, an Arrow null), or of none that can be read."""
 
-    length: int
-
-
-@dataclass(frozen=True)
-class Invalid:
-    """Rows whose value no domain can read, such as a list or a duration."""
-
-    length: int
+    MISSING = auto()
+    INVALID = auto()
 
 
 @dataclass(frozen=True)
@@ -106,7 +98,7 @@ class Floats:
 
 @dataclass(frozen=True)
 class Exacts:
-    """Python ints and Fractions of any size; a float here is infinite or NaN."""
+    """Python ints and Fractions of any size, and floats as the numbers that their bits say."""
 
     values: Sequence[Number]
 
@@ -162,9 +154,14 @@ class Column:
         """A column of one kind."""
         return cls(length, [(slice(None), content)])
 
+    @classmethod
+    def split(cls, mask: npt.NDArray[np.bool_], there: Content, elsewhere: Content) -> Column:
+        """A column of two kinds: one where the mask is true, another where it is false."""
+        return cls(len(mask), [(mask, there), (~mask, elsewhere)])
+
 
 Plain: TypeAlias = Flags | Scaled | Floats | Exacts | Texts | Moments
-Content: TypeAlias = Plain | Missing | Invalid | Coded | Column
+Content: TypeAlias = Plain | Blank | Coded | Column
 Part: TypeAlias = tuple[Rows, Content]
 Encoder: TypeAlias = Callable[[Plain], Encoded]
 
@@ -174,38 +171,22 @@ def assemble(column: Column, encode: Encoder, *, invalid: Special) -> Encoded:
     cells = np.zeros(column.length, np.uint64)
     special = np.zeros(column.length, np.uint8)
     for rows, content in column.parts:
-        part = _encode_part(content, encode, invalid)
-        cells[rows], special[rows] = part.cells, part.special
+        if isinstance(content, Blank):
+            special[rows] = Special.NULL if content is Blank.MISSING else invalid
+        else:
+            part = _encode_part(content, encode, invalid)
+            cells[rows], special[rows] = part.cells, part.special
     return Encoded(cells, special)
 
 
 def exact_column(values: Sequence[Number | None]) -> Column:
     """A column of exact numbers that is invalid where there is None."""
-    numbers = [value for value in values if value is not None]
-    none = np.fromiter((value is None for value in values), np.bool_, len(values))
-    return Column(
-        len(values),
-        [
-            (np.flatnonzero(~none), Exacts(numbers)),
-            (np.flatnonzero(none), Invalid(len(values) - len(numbers))),
-        ],
-    )
+    known = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    return Column.split(known, Exacts([value for value in values if value is not None]), Blank.INVALID)
 
 
-def with_missing(present: npt.NDArray[np.bool_], content: Callable[[], Content]) -> Column:
-    """A column that is missing where `present` is false, and elsewhere holds `content()`."""
-    if present.all():
-        return Column.of(content(), len(present))
-    there, absent = np.flatnonzero(present), np.flatnonzero(~present)
-    return Column(len(present), [(there, content()), (absent, Missing(len(absent)))])
-
-
-def _encode_part(content: Content, encode: Encoder, invalid: Special) -> Encoded:
+def _encode_part(content: Plain | Coded | Column, encode: Encoder, invalid: Special) -> Encoded:
     match content:
-        case Missing(length):
-            return Encoded.all(length, Special.NULL)
-        case Invalid(length):
-            return Encoded.all(length, invalid)
         case Coded(codes, column):
             return assemble(column, encode, invalid=invalid).take(codes)
         case Column():

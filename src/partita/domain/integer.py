@@ -72,7 +72,7 @@ class Integer:
 
     def locate(self, value: object, *, name: str = "value") -> Position:
         """Where a public whole number lies."""
-        multiple = self._grid.multiple(rational(value, name))
+        multiple = self._grid.nearest(*rational(value, name).as_integer_ratio())
         if multiple is None:
             raise InvalidParameter(
                 name, f"must be a whole number, as the column is {self!r}", given=value, fix="pass an int"

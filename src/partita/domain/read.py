@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from partita.domain.arrays import read_array, read_objects
 from partita.domain.arrow import read_arrow
-from partita.domain.columns import Column
+from partita.domain.columns import Blank, Column
 from partita.errors import InvalidData
 
 __all__ = ["read"]
+
+_OBJECTS: Final = {"object", "category"}
+"""The pandas types whose values may be any Python objects."""
 
 
 def read(values: object) -> Column:
     """A NumPy array, an Arrow array, a sequence or an object with an Arrow interface, as a column."""
     if isinstance(values, np.ndarray):
-        if values.ndim != 1:
-            raise _no_column("must have one dimension")
-        return read_array(values)
+        return _read_converted(values)
     if _is_arrow(values):
         return read_arrow(values)
     if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
         return _read_foreign(values)
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray, memoryview)):
-        return read_objects(list(values))
+        rows = _or_none(list, values)
+        if rows is not None:
+            return read_objects(rows)
     raise _no_column("must be one column of values")
 
 
@@ -37,9 +40,15 @@ def _is_arrow(values: object) -> bool:
 
 
 def _read_foreign(values: object) -> Column:
-    """A column of another library; one that Arrow cannot carry is read through NumPy."""
+    """A column of another library; one that Arrow cannot carry is read through NumPy.
+
+    So is one of Python objects: Arrow would infer a type from all rows, or fail on one, and
+    then the cell of a row would depend on other people's rows.
+    """
     import pyarrow as pa
 
+    if str(getattr(values, "dtype", None)) in _OBJECTS:
+        return _read_converted(values)
     array = _or_none(pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array, values)
     if array is None:
         return _read_converted(values)
@@ -48,11 +57,15 @@ def _read_foreign(values: object) -> Column:
     return read_arrow(array)
 
 
-def _read_converted(values: object) -> Column:
-    array = _or_none(np.asarray, values)
+def _read_converted(values: Any) -> Column:
+    """A column as a NumPy array; what pandas calls missing, NaN too, is missing."""
+    array = values if isinstance(values, np.ndarray) else _or_none(np.asarray, values)
     if array is None or array.ndim != 1:
-        raise _no_column("must be one column of values")
-    return read_array(array)
+        raise _no_column("must have one dimension")
+    if not hasattr(values, "isna"):
+        return read_array(array)
+    present = ~np.asarray(values.isna(), np.bool_)
+    return Column.split(present, read_array(array[present]), Blank.MISSING)
 
 
 def _or_none(convert: Callable[[Any], Any], values: object) -> Any:

@@ -25,7 +25,7 @@ from partita.domain.columns import assemble
 from partita.domain.grid import Grid, bounded
 from partita.domain.read import read
 from partita.domain.specs import taken
-from partita.domain.text import decimal_places, number_text
+from partita.domain.text import MOST_PLACES, decimal_places, number_text
 from partita.errors import InvalidParameter
 from partita.exact import rational
 
@@ -85,17 +85,17 @@ class Real:
         return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[Decimal] | list[Fraction]:
-        """The multiple of each cell: Decimals if the step has a finite decimal, else Fractions."""
+        """The multiple of each cell: Decimals if a step has at most 60 decimal places, else Fractions."""
         multiples = [self._grid.low + cell for cell in indices(cells, self.size)]
         places = decimal_places(self.step)
-        if places is None:
+        if places is None or places > MOST_PLACES:
             return [multiple * self.step for multiple in multiples]
         units = int(self.step * 10**places)
         return [Decimal(f"{multiple * units}e-{places}") for multiple in multiples]
 
     def locate(self, value: object, *, name: str = "value") -> Position:
         """Where a public number lies, rounded as the column's values are."""
-        multiple = cast(int, self._grid.multiple(rational(value, name)))
+        multiple = cast(int, self._grid.nearest(*rational(value, name).as_integer_ratio()))
         return position(multiple, self._grid.low, self._grid.high)
 
     def to_spec(self) -> Spec:

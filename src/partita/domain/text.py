@@ -17,14 +17,15 @@ from typing import Final
 from partita.domain.arrow import cast_texts
 from partita.domain.columns import LONGEST, WHITE, Column, Number, Texts, exact_column
 
-__all__ = ["decimal_places", "number", "number_text", "numbers"]
+__all__ = ["MOST_PLACES", "decimal_places", "number", "number_text", "numbers"]
 
 _FAR: Final = 400
 _NUMBER: Final = re.compile(rb"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _INFINITE: Final = re.compile(rb"([+-]?)inf(?:inity)?", re.IGNORECASE)
 _NAN: Final = re.compile(rb"[+-]?s?nan[0-9]*", re.IGNORECASE)
 
-_MOST_PLACES: Final = 60
+MOST_PLACES: Final = 60
+"""Digits after the point beyond which a number is written, and decoded, as a ratio."""
 _PLAIN_INTEGER: Final = "^-?[0-9]{1,18}$"
 _PLAIN_DECIMAL: Final = r"^-?[0-9]{1,9}\.[0-9]{1,9}$"
 _PLAIN_PLACES: Final = 9
@@ -65,7 +66,7 @@ def number_text(value: Fraction) -> str:
     ('5', '-0.125', '1/3')
     """
     places = decimal_places(value)
-    if not places or places > _MOST_PLACES:
+    if not places or places > MOST_PLACES:
         return str(value)
     sign = "-" if value < 0 else ""
     whole, part = divmod(abs(value.numerator) * 10**places // value.denominator, 10**places)

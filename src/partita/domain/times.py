@@ -9,7 +9,7 @@ from typing import Final
 from partita.domain.arrays import moments_column
 from partita.domain.arrow import cast_texts
 from partita.domain.base import Domain, Position, Special
-from partita.domain.columns import Column, Invalid, Plain, Texts
+from partita.domain.columns import Blank, Column, Plain, Texts
 from partita.domain.moments import DAY, SECOND, UNITS, Moment, moment_of, moment_of_text
 from partita.domain.zones import offset_at
 from partita.errors import InvalidParameter
@@ -37,7 +37,7 @@ _FIX: Final = 'pass a date, a datetime or ISO 8601 text like "2024-01-31"'
 def moments_of(content: Plain) -> Column:
     """The moments that texts write; numbers and flags are not moments."""
     if not isinstance(content, Texts):
-        return Column.of(Invalid(len(content)), len(content))
+        return Column.of(Blank.INVALID, len(content))
     import pyarrow as pa
 
     plain = {_PLAIN: pa.timestamp("ns"), _PLAIN_ZONED: pa.timestamp("ns", "UTC")}
