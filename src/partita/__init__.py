@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     )
     from partita.guarantee import Guarantee
     from partita.histogram import Histogram
-    from partita.mechanisms import Cutter, Partition, Tree
-    from partita.releases import Cut, TreeRelease
+    from partita.mechanisms import Cutter, PaperIntervals, Partition, Tree
+    from partita.releases import Cut, IntervalRelease, TreeRelease
 
 __version__ = "0.1.0"
 
@@ -40,8 +40,8 @@ _HOMES = {
     ),
     "guarantee": ("Guarantee",),
     "histogram": ("Histogram",),
-    "mechanisms": ("Cutter", "Partition", "Tree"),
-    "releases": ("Cut", "TreeRelease"),
+    "mechanisms": ("Cutter", "PaperIntervals", "Partition", "Tree"),
+    "releases": ("Cut", "IntervalRelease", "TreeRelease"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -58,8 +58,10 @@ __all__ = [
     "Histogram",
     "IncompatibleGuarantees",
     "Integer",
+    "IntervalRelease",
     "InvalidData",
     "InvalidParameter",
+    "PaperIntervals",
     "PartitaError",
     "Partition",
     "PrivacyWarning",

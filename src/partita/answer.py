@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter
+from partita.exact import failure
 
 __all__ = ["Answer", "Answers"]
 
@@ -18,28 +18,27 @@ __all__ = ["Answer", "Answers"]
 @final
 @dataclass(frozen=True)
 class Answer:
-    """A value, its standard error, and a guaranteed reach.
+    """A value, its standard error, and guaranteed bounds.
 
-    `reach(beta)` is a half-width that the truth leaves with probability at most beta, for any
+    `bounds(beta)` is an interval that misses the truth with probability at most beta, for any
     data. `interval` is calibrated by a normal model instead: narrower, and not a guarantee.
 
-    >>> Answer(10.0, 2.0, reach=lambda beta: 12.0).worst(0.05)
-    (-2.0, 22.0)
+    >>> Answer(10.0, 2.0, bounds=lambda beta: (0.0, 22.0)).worst(0.05)
+    (0.0, 22.0)
     """
 
     value: float
     error: float
-    reach: Callable[[float], float]
+    bounds: Callable[[float], tuple[float, float]]
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
-        half = NormalDist().inv_cdf((1 + _share(confidence, "confidence")) / 2) * self.error
+        half = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * self.error
         return self.value - half, self.value + half
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
-        half = self.reach(_share(beta, "beta"))
-        return self.value - half, self.value + half
+        return self.bounds(float(failure(beta)))
 
     def __float__(self) -> float:
         return self.value
@@ -61,11 +60,3 @@ class Answers:
 
     def __len__(self) -> int:
         return len(self.values)
-
-
-def _share(value: float, name: str) -> float:
-    if not 0 < value < 1:
-        raise InvalidParameter(
-            name, "must lie between 0 and 1", given=value, fix="pass for example 0.95 or 0.05"
-        )
-    return float(value)

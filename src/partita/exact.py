@@ -1,4 +1,4 @@
-"""Public numbers as people write them, read exactly: "0.1" and 0.1 both mean 1/10."""
+"""Public parameters as people write them, read exactly: "0.1" and 0.1 both mean 1/10."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from typing import TypeVar
 
 from partita.errors import InvalidParameter
 
-__all__ = ["integer", "rational"]
+__all__ = ["failure", "integer", "one_of", "rational"]
+
+Choice = TypeVar("Choice")
 
 _LONGEST_TEXT = 400
 
@@ -25,7 +28,7 @@ def rational(value: object, name: str) -> Fraction:
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     text = str(value)
-    if len(text) > _LONGEST_TEXT or (isinstance(value, (Decimal, Real)) and not math.isfinite(value)):
+    if len(text) > _LONGEST_TEXT or not _finite(value):
         raise _not_a_number(value, name)
     return _parsed(text, value, name)
 
@@ -44,6 +47,28 @@ def integer(value: object, name: str, *, low: int | None = None, high: int | Non
     if high is not None and exact > high:
         raise InvalidParameter(name, f"must be at most {high}", given=exact, fix="lower it")
     return exact
+
+
+def failure(value: object, name: str = "beta") -> Fraction:
+    """A failure probability: an exact number strictly between 0 and 1."""
+    exact = rational(value, name)
+    if not 0 < exact < 1:
+        raise InvalidParameter(name, "must lie between 0 and 1", given=value, fix="pass for example 0.05")
+    return exact
+
+
+def one_of(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:
+    """`value`, if it is one of those allowed."""
+    if not isinstance(value, str) or value not in allowed:
+        listed = ", ".join(repr(choice) for choice in allowed)
+        raise InvalidParameter(name, f"must be one of {listed}", given=value, fix="choose one of them")
+    return value
+
+
+def _finite(value: str | Decimal | Real) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, str) or math.isfinite(value)
 
 
 def _parsed(text: str, value: object, name: str) -> Fraction:

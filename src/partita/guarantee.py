@@ -6,10 +6,10 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
-from partita.exact import integer, rational
+from partita.exact import integer, one_of, rational
 
 __all__ = [
     "ADD_REMOVE",
@@ -19,18 +19,19 @@ __all__ = [
     "Unit",
     "one_of",
     "positive_epsilon",
+    "row_guarantee",
     "rows_changed",
 ]
 
 Neighbors: TypeAlias = Literal["add-remove", "change-one"]
 Unit: TypeAlias = Literal["row", "person", "event", "user"]
 
-Choice = TypeVar("Choice")
-
 ADD_REMOVE: Final = "add-remove"
 CHANGE_ONE: Final = "change-one"
 
 _LARGE_EPSILON: Final = 5
+_LARGEST_EXPONENT: Final = 700
+_LARGEST_SHOWN: Final = 10**300
 _ROW_OF: Final = {"person": "row", "user": "event"}
 
 
@@ -135,6 +136,9 @@ class Guarantee:
     def to_unit(self, unit: Unit, *, contributions: int) -> Guarantee:
         """The same promise for a person (user) with at most `contributions` rows (events): that factor.
 
+        Add-remove only: a person who changes may bring fewer rows or more, and a change-one guarantee
+        for rows says nothing about that.
+
         >>> Guarantee(epsilon=1).to_unit("person", contributions=3).epsilon
         Fraction(3, 1)
         """
@@ -142,18 +146,16 @@ class Guarantee:
         contributions = integer(contributions, "contributions", low=1)
         if (unit, contributions) == (self.unit, self.contributions):
             return self
-        if _ROW_OF.get(unit) != self.unit:
+        if _ROW_OF.get(unit) != self.unit or self.neighbors != ADD_REMOVE:
             raise IncompatibleGuarantees(
-                f"a guarantee per {self.unit} of at most {self.contributions} does not give one per {unit} "
-                f"of at most {contributions}; make the release with that unit"
+                f"a guarantee for {_relation(self)} does not give one per {unit} of at most {contributions}; "
+                "make the release with that unit"
             )
         return replace(self._group(contributions), unit=unit, contributions=contributions)
 
     def _group(self, size: int) -> Guarantee:
         """Group privacy: epsilon times k, delta times 1 + e^epsilon + ... + e^((k-1) epsilon), rounded up."""
-        delta = (
-            self.delta * sum(_exp_above(self.epsilon * i) for i in range(size)) if self.delta else self.delta
-        )
+        delta = self.delta * _growth_above(self.epsilon, size) if self.delta else self.delta
         return replace(self, epsilon=self.epsilon * size, delta=min(Fraction(1), delta))
 
     def _same_relation(self, other: Guarantee) -> None:
@@ -163,6 +165,14 @@ class Guarantee:
                 f"guarantees compose only for the same neighbors and unit, got {mine} and {theirs}; "
                 "convert one with to_neighbors or to_unit first"
             )
+
+    def __str__(self) -> str:
+        """The promise in words."""
+        privacy = "pure" if self.pure else f"delta {self.delta}"
+        rows = f" of at most {self.contributions} rows" if self.contributions > 1 else ""
+        verb = "adding or removing" if self.neighbors == ADD_REMOVE else "changing"
+        looks = f", and {self.intrusions} looks at the state" if self.intrusions else ""
+        return f"epsilon {self.epsilon}, {privacy}, for {verb} one {self.unit}{rows}{looks}"
 
     def __repr__(self) -> str:
         shown = [f"epsilon={self.epsilon}", f"neighbors={self.neighbors}", f"unit={self.unit}"]
@@ -180,19 +190,17 @@ def positive_epsilon(epsilon: object) -> Fraction:
     return exact
 
 
+def row_guarantee(epsilon: Fraction, neighbors: Neighbors, contributions: int) -> Guarantee:
+    """epsilon-DP for a row, or for a person with up to that many rows."""
+    unit: Unit = "row" if contributions == 1 else "person"
+    return Guarantee(epsilon=epsilon, neighbors=neighbors, unit=unit, contributions=contributions)
+
+
 def rows_changed(neighbors: Neighbors, contributions: int) -> int:
     """By how many unit changes two neighbours may differ: one row in or out counts as one."""
     one_of(neighbors, "neighbors", get_args(Neighbors))
     each = 2 if neighbors == CHANGE_ONE else 1
     return each * integer(contributions, "contributions", low=1)
-
-
-def one_of(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:
-    """`value`, if it is one of those allowed."""
-    if value not in allowed:
-        listed = ", ".join(repr(choice) for choice in allowed)
-        raise InvalidParameter(name, f"must be one of {listed}", given=value, fix="choose one of them")
-    return value
 
 
 def _relation(guarantee: Guarantee) -> str:
@@ -206,20 +214,19 @@ def _probability(delta: object) -> Fraction:
     return exact
 
 
-def _exp_above(x: Fraction) -> Fraction:
-    """A rational at least exp(x): a float, raised by far more than any library's rounding."""
-    return (
-        Fraction(math.exp(float(x))) * (1 + Fraction(1, 2**36))
-        if x < 700
-        else Fraction(2) ** math.ceil(2 * x)
-    )
+def _growth_above(epsilon: Fraction, size: int) -> Fraction:
+    """At least (e^(k epsilon) - 1) / (e^epsilon - 1): a float raised by far more than it was rounded."""
+    if epsilon * size > _LARGEST_EXPONENT:
+        return Fraction(2) ** 2_000
+    growth = math.expm1(float(epsilon * size)) / math.expm1(float(epsilon))
+    return Fraction(growth) * (1 + Fraction(1, 2**36))
 
 
 def _warn_if_large(epsilon: Fraction) -> None:
     if epsilon > _LARGE_EPSILON:
         warnings.warn(
-            f"epsilon {float(epsilon):.6g} is above {_LARGE_EPSILON}: odds about one unit may "
-            "change by a factor of more than 148; lower it, or say in the release why not",
+            f"epsilon {float(min(epsilon, _LARGEST_SHOWN)):.6g} is above {_LARGE_EPSILON}: odds about a unit "
+            "may change by a factor of more than 148; lower it, or say in the release why not",
             PrivacyWarning,
             stacklevel=3,
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import integer_array
 from partita.errors import InvalidData
 from partita.exact import integer
 from partita.releases.cut import Cut
@@ -66,7 +67,9 @@ class Histogram:
         new = np.ones(rows.size, dtype=bool)
         np.not_equal(rows[1:], rows[:-1], out=new[1:])
         first = np.flatnonzero(new)
-        counts = np.diff(first, append=rows.size)
+        counts = np.empty(first.size, dtype=np.int64)
+        np.subtract(first[1:], first[:-1], out=counts[:-1])
+        counts[-1:] = rows.size - first[-1:]
         return Histogram(size, rows[first], counts, contributions)
 
     @staticmethod
@@ -106,7 +109,7 @@ class Histogram:
 
 
 def _cells(cells: ArrayLike) -> UInts:
-    array = _integers(cells, "cells")
+    array = _flat(cells, "cells")
     if (
         array.size
         and array.dtype != np.uint64
@@ -117,7 +120,7 @@ def _cells(cells: ArrayLike) -> UInts:
 
 
 def _counts(counts: ArrayLike) -> Ints:
-    array = _integers(counts, "counts")
+    array = _flat(counts, "counts")
     if array.size and int(array.min()) < 0:
         raise InvalidData(
             "counts", "must not be negative", fix="count rows, or weigh them with integers >= 0"
@@ -127,15 +130,8 @@ def _counts(counts: ArrayLike) -> Ints:
     return array.astype(np.int64)
 
 
-def _integers(values: ArrayLike, name: str) -> NDArray[np.integer] | NDArray[np.object_]:
-    """A one-dimensional array of exact integers; nothing is rounded on the way."""
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError):
-        raise InvalidData(
-            name, "must be a flat array of integers", fix="pass a NumPy integer array"
-        ) from None
-    exact = array.dtype.kind in "iu" or (array.dtype == object and all(type(v) is int for v in array.flat))
-    if array.ndim != 1 or not (exact or array.size == 0):
-        raise InvalidData(name, "must be a flat array of integers", fix="pass a NumPy integer array")
+def _flat(values: ArrayLike, name: str) -> NDArray[Any]:
+    array = integer_array(values, name)
+    if array.ndim != 1:
+        raise InvalidData(name, "must be a flat array", fix="pass one dimension")
     return array

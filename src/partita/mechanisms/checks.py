@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from partita.errors import InvalidData, InvalidParameter
 from partita.histogram import Histogram
+from partita.noise.system import LARGEST_SCALE, SMALLEST_SCALE
 
-__all__ = ["fitting"]
+__all__ = ["check_scale", "fitting"]
+
+
+def check_scale(scale: Fraction, epsilon: Fraction) -> None:
+    """Refuse an epsilon whose noise cannot be drawn."""
+    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+        raise InvalidParameter(
+            "epsilon",
+            "must give noise of a scale between 2^-20 and 2^62",
+            given=epsilon,
+            fix="choose a usual one, like 1",
+        )
 
 
 def fitting(data: Histogram, size: int, contributions: int) -> Histogram:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.exact import integer, rational
-from partita.guarantee import Guarantee, Neighbors, one_of, positive_epsilon, rows_changed
+from partita.exact import failure, integer, one_of
+from partita.guarantee import Guarantee, Neighbors, positive_epsilon, row_guarantee, rows_changed
 from partita.histogram import Histogram
-from partita.mechanisms.checks import fitting
+from partita.mechanisms.checks import check_scale, fitting
 from partita.noise import tails
 from partita.noise.hazard import Law
 from partita.noise.protocol import Noise
@@ -67,7 +67,7 @@ class Partition:
         fields = {
             "size": integer(size, "size", low=1, high=2**64),
             "epsilon": positive_epsilon(epsilon),
-            "beta": _failure(beta),
+            "beta": failure(beta),
             "law": one_of(law, "law", get_args(Law)),
             "neighbors": neighbors,
             "contributions": contributions,
@@ -75,16 +75,14 @@ class Partition:
         rows_changed(neighbors, contributions)
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+        check_scale(self.scale, self.epsilon)
         object.__setattr__(self, "threshold", self._threshold(threshold))
         self._refuse_many_empty_segments()
 
     @property
     def guarantee(self) -> Guarantee:
-        """epsilon-DP for a row, or for a person with up to `contributions` rows."""
-        unit: Literal["row", "person"] = "row" if self.contributions == 1 else "person"
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=unit, contributions=self.contributions
-        )
+        """What the release promises, and for whom."""
+        return row_guarantee(self.epsilon, self.neighbors, self.contributions)
 
     @property
     def scale(self) -> Fraction:
@@ -102,8 +100,8 @@ class Partition:
         A cell of multiplicity m adds m - 1. By default beta is the half of the partition's own
         that the threshold leaves over.
         """
-        failure = self.beta / 2 if beta is None else _failure(beta)
-        each = failure / (integer(n, "n", low=0) + 1)
+        chance = self.beta / 2 if beta is None else failure(beta)
+        each = chance / (integer(n, "n", low=0) + 1)
         if self.law == "geometric":
             return self.threshold + tails.geometric_quantile(self.scale, each) + 1
         return self.threshold + tails.difference_quantile(self.law, self.scale, each)
@@ -164,7 +162,7 @@ class Partition:
     def _threshold(self, threshold: int | str | None) -> int:
         if threshold is None:
             return tails.difference_quantile(self.law, self.scale, self.beta / 2 / self.size) - 1
-        if threshold == "paper":
+        if isinstance(threshold, str) and threshold == "paper":
             return tails.floor_log(self.size / self.beta, 3 * self.scale)
         return integer(threshold, "threshold", low=0, high=2**62)
 
@@ -182,15 +180,14 @@ class Partition:
             return Histogram.from_sorted(data, size=self.size, contributions=self.contributions)
         return fitting(data, self.size, self.contributions)
 
-    def _range(self, within: range | None) -> range:
-        whole = range(self.size)
+    def _range(self, within: object) -> range:
         if within is None:
-            return whole
-        if within.step != 1 or not 0 <= within.start < within.stop <= self.size:
-            raise InvalidParameter(
-                "within", "must be a non-empty range of cells", given=str(within), fix="use partition.shards"
-            )
-        return within
+            return range(self.size)
+        if isinstance(within, range) and within.step == 1 and 0 <= within.start < within.stop <= self.size:
+            return within
+        raise InvalidParameter(
+            "within", "must be a non-empty range of cells", given=within, fix="use partition.shards"
+        )
 
 
 class _OpenSegment:
@@ -295,10 +292,3 @@ def _whole(value: object, name: str) -> int:
         return integer(value, name)
     except InvalidParameter:
         raise InvalidData(name, "must be an integer", fix="pass an int") from None
-
-
-def _failure(beta: object) -> Fraction:
-    exact = rational(beta, "beta")
-    if not 0 < exact < 1:
-        raise InvalidParameter("beta", "must lie between 0 and 1", given=beta, fix="pass for example 0.05")
-    return exact

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal, final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import integer
-from partita.guarantee import Guarantee, Neighbors, positive_epsilon, rows_changed
+from partita.guarantee import Guarantee, Neighbors, positive_epsilon, row_guarantee, rows_changed
 from partita.histogram import Histogram
-from partita.mechanisms.checks import fitting
+from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.releases.tree import TreeRelease
@@ -68,14 +68,12 @@ class Tree:
             )
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+        check_scale(self.scale, self.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
-        """epsilon-DP for a row, or for a person with up to `contributions` rows."""
-        unit: Literal["row", "person"] = "row" if self.contributions == 1 else "person"
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=unit, contributions=self.contributions
-        )
+        """What the release promises, and for whom."""
+        return row_guarantee(self.epsilon, self.neighbors, self.contributions)
 
     @property
     def widths(self) -> list[int]:

@@ -1,6 +1,6 @@
 """Numba kernels. Each does, on the same words, what its NumPy or Python counterpart does.
 
-`look_up` mirrors `Table.look_up`; `sweep` mirrors `Walk` in sweep.py. A kernel never guesses:
+`look_up` mirrors `Table.look_up`; `sweep` mirrors `Sweep._decide`. A kernel never guesses:
 where floats, and then pairs of floats, leave a doubt, it stops before the segment in doubt and
 the exact code goes on from the same word. Arrays are not handed to helper functions within the
 innermost loops: Numba would count references to them there.
@@ -16,11 +16,13 @@ import numpy as np
 from numba import float64, int64, njit, uint64
 
 from partita.noise.hazard import NEGLIGIBLE, float_hazard
+from partita.noise.sweep import float_offset
 
 __all__ = ["look_up", "sweep"]
 
 _compile = njit(cache=True, nogil=True)
 _float_hazard = _compile(float_hazard)
+_float_offset = _compile(float_offset)
 
 
 @_compile
@@ -103,18 +105,6 @@ def _find_run(positions, weights, last, start, item, level, aim, hazards, lowest
         start = positions[item]
         level -= weights[item]
         item += 1
-
-
-@_compile
-def _float_offset(low, high, before, each, slack):
-    """The offset in a run where the hazard passes the target, or -1 where floats leave a doubt."""
-    if each < NEGLIGIBLE or high == math.inf:
-        return -1.0
-    least = (low - before * (1 + slack)) / (each * (1 + slack))
-    most = (high - before * (1 - slack)) / (each * (1 - slack))
-    if least < 0.0 or most >= 2.0**52 or math.floor(least) != math.floor(most):
-        return -1.0
-    return math.floor(least)
 
 
 @_compile

@@ -18,6 +18,7 @@ import numpy as np
 from flint import arb, fmpz
 from numpy.typing import NDArray
 
+from partita.errors import InvalidParameter
 from partita.noise.reals import Real, Uniform, enclose, floor
 
 __all__ = [
@@ -143,6 +144,8 @@ class FirstSuccess:
 
     def run(self, level: int, length: int) -> int | None:
         """The offset of the first success among the next `length` positions, or None."""
+        if length < 0:
+            raise InvalidParameter("length", "must not be negative", given=length, fix="walk forwards")
         if length == 0:
             return None
         if self._hazard.certain(level):

@@ -10,30 +10,46 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 
-__all__ = ["below", "bernoulli", "bernoulli_exp", "discrete_laplace", "geometric", "token"]
+from partita.errors import EntropyError, InvalidParameter
+
+__all__ = ["below", "bernoulli", "bernoulli_exp", "discrete_laplace", "entropy", "geometric", "token"]
+
+
+def entropy(size: int) -> bytes:
+    """`size` bytes from the kernel, now."""
+    try:
+        return os.urandom(size)
+    except (OSError, NotImplementedError):
+        raise EntropyError("the kernel gave no randomness; nothing was drawn, try again") from None
 
 
 def token(size: int = 16) -> str:
     """A fresh random name of `size` bytes, in hexadecimal."""
-    return os.urandom(size).hex()
+    return entropy(size).hex()
 
 
 def below(count: int) -> int:
     """Uniform among 0, ..., count-1."""
+    if count < 1:
+        raise InvalidParameter("count", "must be at least 1", given=count, fix="offer a choice")
     width = (count - 1).bit_length()
     while True:
-        drawn = int.from_bytes(os.urandom((width + 7) // 8), "little") & ((1 << width) - 1)
+        drawn = int.from_bytes(entropy((width + 7) // 8), "little") & ((1 << width) - 1)
         if drawn < count:
             return drawn
 
 
 def bernoulli(probability: Fraction) -> bool:
     """True with exactly the given probability."""
+    if not 0 <= probability <= 1:
+        raise InvalidParameter("probability", "must lie in [0, 1]", given=probability, fix="rescale it")
     return below(probability.denominator) < probability.numerator
 
 
 def bernoulli_exp(x: Fraction) -> bool:
     """True with probability exactly exp(-x), for x >= 0 [CKS20, Alg 1]."""
+    if x < 0:
+        raise InvalidParameter("x", "must not be negative", given=x, fix="pass the exponent without its sign")
     while x > 1:
         if not bernoulli_exp(Fraction(1)):
             return False
@@ -50,6 +66,8 @@ def geometric(scale: Fraction) -> int:
     With scale = t/s: U + t V is geometric with ratio exp(-1/t), and its quotient by s is
     geometric with ratio exp(-s/t).
     """
+    if scale <= 0:
+        raise InvalidParameter("scale", "must be positive", given=scale, fix="change epsilon")
     t, s = scale.numerator, scale.denominator
     u = below(t)
     while not bernoulli_exp(Fraction(u, t)):

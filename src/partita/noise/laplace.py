@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import lshift, or_
 from typing import Final
-
-import numpy as np
 
 from partita.noise.reals import Real, enclose
 from partita.noise.tables import Ints, Table
@@ -32,9 +31,9 @@ class GeometricTables:
     def __init__(self, scale: Fraction, bits: int) -> None:
         self.rate = 1 / scale
         self.shift = _shift(scale)
-        self.top = Table(self._signed_cdf, bits=bits)
+        self.top = Table(self._signed_tail, bits=bits)
         self.digits = tuple(
-            (place, Table(self._digit_cdf(place, width), 1 << width, bits=bits))
+            (place, Table(self._digit_tail(place, width), 1 << width, bits=bits))
             for place, width in _places(self.shift)
         )
 
@@ -43,8 +42,8 @@ class GeometricTables:
         """How many words each sample takes before any doubt."""
         return 1 + len(self.digits)
 
-    def blocks(self, count: int, source: WordSource, *, compiled: bool) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """(sign, H, L) of `count` samples, block by block; M is 2^shift H + L.
+    def blocks(self, count: int, source: WordSource, *, compiled: bool) -> Iterator[tuple[Ints, Ints | None]]:
+        """(2H + sign, L) of `count` samples, block by block; M is 2^shift H + L, and no L stands for zero.
 
         A block takes all its top words, then the words of each digit, then, in the same
         order, the words that doubtful samples ask for.
@@ -52,40 +51,39 @@ class GeometricTables:
         for start in range(0, count, BLOCK):
             yield self._block(min(BLOCK, count - start), source, compiled)
 
-    def _block(self, count: int, source: WordSource, compiled: bool) -> tuple[Ints, Ints, Ints]:
+    def _block(self, count: int, source: WordSource, compiled: bool) -> tuple[Ints, Ints | None]:
         looked_up = []
         for table in (self.top, *(digit for _, digit in self.digits)):
             words = source.take(count)
             looked_up.append((table, table.look_up(words, compiled=compiled), words))
         top, *digits = (table.settle(found, words, source) for table, found, words in looked_up)
-        low = np.zeros(count, dtype=np.int64)
-        for (place, _), digit in zip(self.digits, digits, strict=True):
-            low |= digit << place
-        return top & 1, top >> 1, low
+        places = (place for place, _ in self.digits)
+        low = reduce(or_, map(lshift, digits, places)) if digits else None
+        return top, low
 
     def _survival(self, steps: int) -> Real:
         """exp(-rate steps): the probability of at least `steps` failures."""
         rate = self.rate * steps
         return lambda: (-enclose(rate)).exp()
 
-    def _signed_cdf(self, category: int) -> Real:
-        """Categories 2H (plus) and 2H+1 (minus), in this order."""
+    def _signed_tail(self, category: int) -> Real:
+        """Categories 2H (plus) and 2H+1 (minus); (a + a^b)/(1+a) of the tail at H is without its plus."""
         high, minus = divmod(category, 2)
-        step, above = self._survival(1 << self.shift), self._survival(high << self.shift)
+        above = self._survival(high << self.shift)
         if not minus:
-            return lambda: 1 - above()
-        unit = self._survival(1)
-        return lambda: 1 - above() + above() * (1 - step()) / (1 + unit())
+            return above
+        unit, step = self._survival(1), self._survival(1 << self.shift)
+        return lambda: above() * (unit() + step()) / (1 + unit())
 
-    def _digit_cdf(self, place: int, width: int) -> Callable[[int], Real]:
+    def _digit_tail(self, place: int, width: int) -> Callable[[int], Real]:
         """One digit of L: geometric with unit 2^place, truncated to 2^width values."""
         everything = self._survival(1 << (place + width))
 
-        def cdf(digit: int) -> Real:
-            below = self._survival(digit << place)
-            return lambda: (1 - below()) / (1 - everything())
+        def tail(digit: int) -> Real:
+            above = self._survival(digit << place)
+            return lambda: (above() - everything()) / (1 - everything())
 
-        return cdf
+        return tail
 
 
 @lru_cache(maxsize=256)

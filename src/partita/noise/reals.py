@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq, fmpz
 
 from partita.noise.words import WordSource
 
-__all__ = ["Exact", "Real", "Uniform", "enclose", "floor", "precision"]
+__all__ = ["Exact", "Real", "Uniform", "enclose", "floor"]
 
 Real: TypeAlias = Callable[[], arb]
 Exact: TypeAlias = Fraction | Real
@@ -76,13 +76,19 @@ class Uniform:
         self.bits += self._source.bits
 
     def below(self, value: Exact) -> bool:
-        """Whether the uniform lies below `value`; draws more digits only while they matter."""
+        """Whether U < value; draws more digits only while they matter."""
         while True:
-            limit = floor(value, self.bits)
-            if self.digits != limit:
-                return self.digits < limit
-            if isinstance(value, Fraction) and (value.numerator << self.bits) % value.denominator == 0:
-                return False
+            side = _side(value, self.digits, self.bits)
+            if side:
+                return side > 0
+            self.refine()
+
+    def reaches(self, tail: Exact) -> bool:
+        """Whether U >= 1 - tail. A tail may be tiny: 1 - U is compared with it, not U with nearly 1."""
+        while True:
+            side = _side(tail, (1 << self.bits) - 1 - self.digits, self.bits)
+            if side:
+                return side > 0
             self.refine()
 
     def integer_below(self, count: int) -> int:
@@ -92,3 +98,21 @@ class Uniform:
             if low == (self.digits * count + count - 1) >> self.bits:
                 return low
             self.refine()
+
+
+def _side(value: Exact, digits: int, bits: int) -> int:
+    """Where a value lies: 1 at or above [digits, digits+1] / 2^bits, -1 at or below it, 0 strictly inside."""
+    if isinstance(value, Fraction):
+        scaled, whole = value.numerator << bits, digits * value.denominator
+        return (scaled >= whole + value.denominator) - (scaled <= whole)
+    working = bits + _GUARD_BITS
+    while True:
+        with precision(working):
+            scaled_value = value() * arb(fmpz(1) << bits)
+            if scaled_value >= digits + 1:
+                return 1
+            if scaled_value <= digits:
+                return -1
+            if digits < scaled_value < digits + 1:
+                return 0
+        working *= 2

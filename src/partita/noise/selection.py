@@ -21,6 +21,8 @@ __all__ = ["Softmax", "support"]
 
 def support(weights: Sequence[int | Fraction]) -> tuple[list[int], list[Fraction]]:
     """The indices of positive weights and these weights; there must be one."""
+    if not isinstance(weights, Sequence | np.ndarray):
+        raise InvalidParameter("weights", "must be a sequence of numbers", given=weights, fix="pass a list")
     exact = [rational(weight, "weights") for weight in weights]
     if any(weight < 0 for weight in exact) or not any(exact):
         raise InvalidParameter(
@@ -47,26 +49,26 @@ class Softmax:
         self._partial: tuple[int, list[arb]] = (0, [])
 
     def level(self, uniform: Uniform) -> int:
-        """The class in which the uniform lies."""
+        """The class in which the uniform lies, best scores first."""
         last = len(self._counts) - 1
-        return bisect_left(range(last), True, key=lambda i: uniform.below(self._cdf(i + 1)))
+        return bisect_left(range(last), True, key=lambda i: not uniform.reaches(self._tail(i + 1)))
 
     def candidates(self, level: int) -> Ints:
         """The members of a class."""
         return np.flatnonzero(self._class_of == level)
 
-    def _cdf(self, level: int) -> Real:
-        """The probability of a class before `level`."""
+    def _tail(self, level: int) -> Real:
+        """The probability of a class from `level` on."""
 
         def ratio() -> arb:
-            partial = self._sums()
-            return partial[level] / partial[-1]
+            sums = self._sums()
+            return sums[level] / sums[0]
 
         return ratio
 
     def _sums(self) -> list[arb]:
-        """Partial sums of the class weights at the working precision."""
+        """The weight of all classes from each one on, at the working precision."""
         if self._partial[0] != ctx.prec:
-            terms = (n * enclose(x).exp() for n, x in zip(self._counts, self._exponents, strict=True))
-            self._partial = (ctx.prec, list(accumulate(terms, initial=arb(0))))
+            terms = [n * enclose(x).exp() for n, x in zip(self._counts, self._exponents, strict=True)]
+            self._partial = (ctx.prec, list(accumulate(reversed(terms)))[::-1])
         return self._partial[1]

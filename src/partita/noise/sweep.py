@@ -3,13 +3,14 @@
 A segment opens with level = threshold + noise; every weight that arrives lowers the level;
 the segment ends at the first position where fresh noise exceeds the level, and the next one
 opens behind it. `Sweep` finds these ends in bulk and stops before a segment that it cannot
-decide from two words: the caller settles that one with `FirstSuccess`, from the same words, and
+decide from one word of its uniform: the caller settles that one with `FirstSuccess`, from the same words, and
 asks again. On the same words the ends are those that `FirstSuccess` alone would find.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,10 +27,10 @@ from partita.noise.tables import UNSURE, Ints
 from partita.noise.targets import exponential_targets, float_pair
 from partita.noise.words import UInts, WordSource
 
-__all__ = ["Sweep"]
+__all__ = ["Sweep", "float_offset"]
 
 _LONGEST_TABLE: Final = 1 << 16
-_LONGEST_PAIR_TABLE: Final = 1 << 12
+_LONGEST_PAIR_TABLE: Final = 1 << 14
 _WIDE: Final = 1 << 32
 _SEGMENTS: Final = 1 << 10
 _ITEMS: Final = 1 << 16
@@ -112,6 +113,17 @@ class Sweep:
             value if certain else None for value, certain in zip(noise.tolist(), sure.tolist(), strict=True)
         ]
 
+    @cached_property
+    def fixed_hazards(self) -> list[int]:
+        """The hazards of the lowest levels, in integers."""
+        fixed = self.hazard.fixed(PRECISION)
+        return [fixed[level] for level in range(min(self.highest_level, _LONGEST_PAIR_TABLE))]
+
+    @property
+    def highest_level(self) -> int:
+        """A level that a segment hardly ever opens above."""
+        return self.threshold + math.ceil(40 * self.scale)
+
     def _decide_compiled(self, start: int) -> list[int]:
         """The same by the compiled kernel."""
         words = self.source.take_up_to(min(_WORDS, 64 + self.positions.size))
@@ -144,13 +156,23 @@ class Sweep:
     @cached_property
     def _flat_hazards(self) -> tuple[Any, ...]:
         """Hazards as floats and, where the universe is wide, as pairs of floats."""
-        spread = math.ceil(40 * self.scale)
-        lowest = 0 if self.law == "geometric" else -min(spread, _LONGEST_TABLE // 2)
-        levels = range(lowest, min(self.threshold + spread, lowest + _LONGEST_TABLE))
+        lowest = 0 if self.law == "geometric" else -min(math.ceil(40 * self.scale), _LONGEST_TABLE // 2)
+        levels = range(lowest, min(self.highest_level, lowest + _LONGEST_TABLE))
         floats = np.array([self.hazard.floats[level] for level in levels], dtype=np.float64)
         paired = range(min(levels.stop, _LONGEST_PAIR_TABLE) if self.last >= _WIDE else 0)
         pairs = [float_pair(self.hazard.fixed(2 * PRECISION)[level], 2 * PRECISION) for level in paired]
         return floats, lowest, *np.array(pairs, dtype=np.float64).reshape(-1, 2).T.copy()
+
+
+def float_offset(low: float, high: float, before: float, each: float, slack: float) -> float:
+    """The offset in a run where the hazard passes a target between low and high; -1 in doubt."""
+    if each < NEGLIGIBLE or high == math.inf:
+        return -1.0
+    least = (low - before * (1 + slack)) / (each * (1 + slack))
+    most = (high - before * (1 - slack)) / (each * (1 - slack))
+    if least < 0.0 or most >= _FLOAT_INTEGERS or math.floor(least) != math.floor(most):
+        return -1.0
+    return float(math.floor(least))
 
 
 class _Target(NamedTuple):
@@ -164,7 +186,8 @@ class _Target(NamedTuple):
 class _Walk:
     """Segment after segment over the next stretch of the stream, in plain Python.
 
-    A segment has some twenty items: too few for array operations to pay.
+    A segment has some twenty items: too few for array operations to pay. Items are kept as the
+    lengths of the runs behind them, as floats for the walk and as ints for what floats cannot decide.
     """
 
     def __init__(self, sweep: Sweep, start: int) -> None:
@@ -172,12 +195,17 @@ class _Walk:
         self._start = start
         self._next = 0
         first = int(sweep.positions.searchsorted(np.uint64(start)))
-        behind = first + max(_ITEMS, 4 * math.ceil(sweep.threshold + 40 * sweep.scale))
-        self._positions: list[int] = sweep.positions[first:behind].tolist()
+        behind = first + max(_ITEMS, 4 * sweep.highest_level)
+        self._complete = behind >= sweep.positions.size
+        positions = sweep.positions[first:behind]
+        runs = np.diff(positions)
+        self._positions: list[int] = positions.tolist()
         self._weights: list[int] = sweep.weights[first:behind].tolist()
-        if behind >= sweep.positions.size:
-            self._positions.append(sweep.last + 1)
-            self._weights.append(0)
+        self._lengths: list[int] = runs.tolist()
+        self._float_lengths: list[float] = runs.astype(np.float64).tolist()
+        if self._complete and self._positions:
+            self._lengths.append(sweep.last + 1 - self._positions[-1])
+            self._float_lengths.append(float(self._lengths[-1]))
         self.ends: list[int] = []
 
     def segment(self, level: int, target: _Target) -> bool:
@@ -193,57 +221,62 @@ class _Walk:
     def _end(self, level: int, target: _Target) -> int | None:
         slack, hazards = self._sweep.slack, self._sweep.hazard.floats
         aim = target.high * (1 - slack) / (1 + slack) - NEGLIGIBLE
-        now, here, total = level, self._start, 0.0
-        for index in range(self._next, len(self._positions)):
-            position = self._positions[index]
-            if position > here:
-                each = hazards[now]
-                reached = total + (position - here) * each
-                if reached >= aim:
-                    offset = _float_offset(target, total, each, slack)
-                    return self._inside(level, target, index, now, here, offset)
-                total, here = reached, position
-            now -= self._weights[index]
-        return self._sweep.last if here > self._sweep.last else None
+        first_length = self._first_length()
+        total = first_length * hazards[level] if first_length else 0.0
+        if total >= aim:
+            return self._inside(level, target, self._next, level, 0.0)
+        now, weights, lengths = level, self._weights, self._float_lengths
+        for item in range(self._next, len(lengths)):
+            now -= weights[item]
+            reached = total + lengths[item] * hazards[now]
+            if reached >= aim:
+                return self._inside(level, target, item + 1, now, total)
+            total = reached
+        return self._sweep.last if self._complete else None
 
-    def _inside(
-        self, level: int, target: _Target, index: int, now: int, here: int, offset: int | None
-    ) -> int | None:
-        """The end in the run from `here` up to the item at `index`."""
-        if offset is None:
-            offset = self._fixed_offset(level, target, index, now)
-        if offset is None or here + offset >= self._positions[index]:
+    def _first_length(self) -> int:
+        """Positions from the start of the segment up to its first item."""
+        here = self._positions[self._next] if self._next < len(self._positions) else self._sweep.last + 1
+        return here - self._start
+
+    def _inside(self, level: int, target: _Target, behind: int, now: int, before: float) -> int | None:
+        """The end in the run before item `behind`, of level `now`, by integers where floats doubt."""
+        slack, each = self._sweep.slack, self._sweep.hazard.floats[now]
+        high = (target.high + target.width) * (1 + slack)
+        offset = int(float_offset(target.high * (1 - slack), high, before, each, slack))
+        if offset < 0:
+            offset = self._fixed_offset(level, target, behind, now)
+        first = behind == self._next
+        room = self._first_length() if first else self._lengths[behind - 1]
+        if not 0 <= offset < room:
             return None
-        self._next = index
+        here = self._start if first else self._positions[behind - 1]
+        self._next = behind
         return here + offset
 
-    def _fixed_offset(self, level: int, target: _Target, behind: int, now: int) -> int | None:
-        """The offset in the run of level `now` that ends at item `behind`, in integers."""
+    def _fixed_offset(self, level: int, target: _Target, behind: int, now: int) -> int:
+        """The offset in that run in integers, or -1 where one word of the uniform does not decide."""
         if self._sweep.hazard.certain(now) or target.width == math.inf:
-            return None
-        fixed = self._sweep.hazard.fixed(PRECISION)
-        edges = [self._start, *self._positions[self._next : behind]]
-        levels = accumulate(self._weights[self._next : behind], sub, initial=level)
-        before = sum(map(mul, map(sub, edges[1:], edges), map(fixed.__getitem__, levels)))
+            return -1
+        each = self._sweep.hazard.fixed(PRECISION)[now]
+        lengths = [self._first_length(), *self._lengths[self._next : behind]][:-1]
+        before = sum(map(mul, lengths, self._fixed_hazards(level, now, behind)))
         aim = int(target.high * _ONE) + int(target.low * _ONE) - before
         doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2
-        least = (aim - doubt - (edges[-1] - edges[0])) // (fixed[now] + 1)
-        most = (aim + doubt + int(target.width * _ONE * (1 + MARGIN))) // max(fixed[now], 1)
-        return least if 0 <= least == most else None
+        least = (aim - doubt - sum(lengths)) // (each + 1)
+        most = (aim + doubt + int(target.width * _ONE * (1 + MARGIN))) // max(each, 1)
+        return least if least == most else -1
+
+    def _fixed_hazards(self, level: int, now: int, behind: int) -> Iterable[int]:
+        """The hazards of the runs of the segment before the run of level `now`."""
+        unit_weights = level - now == behind - self._next
+        if unit_weights and now >= 0 and level < len(self._sweep.fixed_hazards):
+            return self._sweep.fixed_hazards[level:now:-1]
+        levels = accumulate(self._weights[self._next : behind], sub, initial=level)
+        return map(self._sweep.hazard.fixed(PRECISION).__getitem__, levels)
 
 
 def _widths(words: UInts) -> Floats:
     """By how much more digits may raise E, at most: -ln(1 - 1/m) <= 1/(m - 1) for m = 2^64 - word."""
     with np.errstate(divide="ignore"):
         return 1.0 / (~words).astype(np.float64)
-
-
-def _float_offset(target: _Target, before: float, each: float, slack: float) -> int | None:
-    """The offset in a run where the hazard passes the target, if floats are certain of it."""
-    if each < NEGLIGIBLE or target.width == math.inf:
-        return None
-    least = (target.high * (1 - slack) - before * (1 + slack)) / (each * (1 + slack))
-    most = ((target.high + target.width) * (1 + slack) - before * (1 - slack)) / (each * (1 - slack))
-    if least < 0 or most >= _FLOAT_INTEGERS or math.floor(least) != math.floor(most):
-        return None
-    return math.floor(least)

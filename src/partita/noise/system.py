@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.errors import InvalidData, InvalidParameter
-from partita.exact import integer, rational
+from partita.arrays import integer_array
+from partita.errors import InvalidParameter
+from partita.exact import integer, one_of, rational
 from partita.noise import fast
 from partita.noise.hazard import MARGIN, FirstSuccess, Law, hazard
-from partita.noise.laplace import GeometricTables, tables
+from partita.noise.laplace import tables
 from partita.noise.protocol import IntegerArray
 from partita.noise.reals import Exact, Uniform
 from partita.noise.selection import Softmax, support
@@ -22,12 +23,12 @@ from partita.noise.sweep import Sweep
 from partita.noise.tables import Ints, Table
 from partita.noise.words import KernelWords, UInts, Words, WordSource
 
-__all__ = ["KERNEL", "SYSTEM", "Path", "SystemNoise"]
+__all__ = ["KERNEL", "LARGEST_SCALE", "SMALLEST_SCALE", "SYSTEM", "Path", "SystemNoise"]
 
 Path: TypeAlias = Literal["auto", "exact", "numpy", "compiled"]
 
-_SMALLEST_SCALE: Final = Fraction(1, 2**20)
-_LARGEST_SCALE: Final = Fraction(2**62)
+SMALLEST_SCALE: Final = Fraction(1, 2**20)
+LARGEST_SCALE: Final = Fraction(2**62)
 _LARGEST_INT64_SCALE: Final = 2**50
 _INT64: Final = np.iinfo(np.int64)
 
@@ -82,26 +83,27 @@ class SystemNoise:
         scale = _scale(1 / unit)
         geometric: Any = self._integers(scale, 2 * parts.size, signed=False)
         up, down = geometric.reshape(2, *parts.shape) // parts
-        drawn: IntegerArray = np.asarray(up - down)
+        drawn: IntegerArray = np.asarray(up - down, dtype=geometric.dtype)
         return drawn
 
     def add(self, x: ArrayLike, scale: object, *, parts: ArrayLike | None = None) -> Any:
         """x plus fresh discrete Laplace noise of the scale (divided by `parts`, entry by entry)."""
-        values, scale = _integers_of(x), _scale(scale)
+        values, scale = _integers_of(x, "x"), _scale(scale)
         if parts is None:
             noise = self._integers(scale, values.size, signed=True).reshape(values.shape)
         else:
-            noise = self.discrete_laplace_units(1 / scale, np.broadcast_to(_parts(parts), values.shape))
+            noise = self.discrete_laplace_units(1 / scale, _fitted(_parts(parts), values.shape))
         noisy = _sum(values, noise)
         return noisy if noisy.ndim else int(noisy)
 
     def draw(self, law: Law, scale: Fraction) -> int:
         """One noise of the law."""
-        return int(self.geometric(scale) if law == "geometric" else self.discrete_laplace(scale))
+        drawn = self.geometric(scale) if _law(law) == "geometric" else self.discrete_laplace(scale)
+        return int(drawn)
 
     def first_success(self, law: Law, scale: Fraction) -> FirstSuccess:
         """Fresh noise of the law at every position; see `FirstSuccess`."""
-        return FirstSuccess(hazard(law, _scale(scale)), Uniform(self._words()), margin=self._margin)
+        return FirstSuccess(hazard(_law(law), _scale(scale)), Uniform(self._words()), margin=self._margin)
 
     def segments(
         self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
@@ -111,7 +113,7 @@ class SystemNoise:
         if self._path == "exact" or source.bits != 64 or last >= 1 << 64:
             return None
         return Sweep(
-            law=law,
+            law=_law(law),
             scale=_scale(scale),
             threshold=threshold,
             positions=positions,
@@ -135,14 +137,14 @@ class SystemNoise:
     def categorical(self, weights: Sequence[int | Fraction]) -> int:
         """i with probability exactly weights[i] / sum(weights)."""
         indices, positive = support(weights)
-        partial = [Fraction(0), *accumulate(positive)]
+        tails = list(accumulate(reversed(positive)))[::-1]
         source = self._words()
-        table = Table(lambda i: partial[i] / partial[-1], len(positive), bits=source.bits)
+        table = Table(lambda i: tails[i] / tails[0], len(positive), bits=source.bits)
         return indices[int(table.draw(1, source)[0])]
 
     def exponential(self, scores: ArrayLike, scale: object) -> int:
         """i with probability exactly proportional to exp(scores[i] / scale), for integer scores."""
-        softmax = Softmax(_integers_of(scores).ravel(), _scale(scale))
+        softmax = Softmax(_integers_of(scores, "scores").ravel(), _scale(scale))
         source = self._words()
         candidates = softmax.candidates(softmax.level(Uniform(source)))
         return int(candidates[Uniform(source).integer_below(candidates.size)])
@@ -156,39 +158,42 @@ class SystemNoise:
         compiled = source.bits == 64 and self._compiled(count)
         out: IntegerArray = np.empty(count, dtype=object if scale > _LARGEST_INT64_SCALE else np.int64)
         start = 0
-        for sign, high, low in drawn.blocks(count, source, compiled=compiled):
-            block = _assembled(drawn, sign if signed else None, high, low, out.dtype == object)
+        for top, low in drawn.blocks(count, source, compiled=compiled):
+            block = _assembled(top, low, drawn.shift, signed=signed, wide=out.dtype == object)
             out = out if out.dtype == block.dtype else out.astype(object)
             out[start : start + block.size] = block
             start += block.size
         return out
 
 
-def _assembled(drawn: GeometricTables, sign: Ints | None, high: Ints, low: Ints, wide: bool) -> IntegerArray:
-    """M = 2^shift H + L, or ~M where the sign is set; in Python ints where it might not fit."""
-    if wide or int(high.max(initial=0)) >> (62 - drawn.shift):
-        wide_sign = 0 if sign is None else -sign.astype(object)
-        exact: IntegerArray = ((high.astype(object) << drawn.shift) | low.astype(object)) ^ wide_sign
-        return exact
-    magnitude = (high << drawn.shift) | low
-    return magnitude if sign is None else magnitude ^ -sign
+def _assembled(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:
+    """From 2H + sign and L: M = 2^shift H + L, or ~M by the sign; Python ints where M might not fit."""
+    both: Any = top.astype(object) if wide or int(top.max(initial=0)) >> (62 - shift) else top
+    magnitude: IntegerArray = both >> 1
+    if low is not None:
+        magnitude = (magnitude << shift) | low
+    return magnitude ^ -(both & 1) if signed else magnitude
 
 
 def _sum(values: IntegerArray, noise: IntegerArray) -> IntegerArray:
-    """The entrywise sum, in Python ints if an int64 could overflow."""
-    if values.size and values.dtype == noise.dtype == np.int64:
-        lowest, highest = int(values.min()) + int(noise.min()), int(values.max()) + int(noise.max())
-        if not _INT64.min <= lowest <= highest <= _INT64.max:
-            values = values.astype(object)
-    total: IntegerArray = np.asarray(values + noise)
-    return total
+    """The entrywise sum, in place of the noise; in Python ints if an int64 could overflow."""
+    if values.dtype == noise.dtype == np.int64:
+        lowest = int(values.min(initial=0)) + int(noise.min(initial=0))
+        highest = int(values.max(initial=0)) + int(noise.max(initial=0))
+        if _INT64.min <= lowest <= highest <= _INT64.max:
+            return np.add(values, noise, out=noise)
+    return np.asarray(values.astype(object) + noise.astype(object), dtype=object)
 
 
 def _scale(scale: object) -> Fraction:
     exact = rational(scale, "scale")
-    if not _SMALLEST_SCALE <= exact <= _LARGEST_SCALE:
+    if not SMALLEST_SCALE <= exact <= LARGEST_SCALE:
         raise InvalidParameter("scale", "must lie between 2^-20 and 2^62", given=scale, fix="change epsilon")
     return exact
+
+
+def _law(law: Law) -> Law:
+    return one_of(law, "law", get_args(Law))
 
 
 def _size(size: int | None) -> int:
@@ -204,16 +209,23 @@ def _parts(parts: ArrayLike) -> Ints:
     return array.astype(np.int64)
 
 
-def _integers_of(x: ArrayLike) -> IntegerArray:
-    """x as exact integers; a float before the release is refused."""
-    array = np.asarray(x)
-    if array.dtype.kind == "i" or (array.dtype.kind == "u" and int(array.max(initial=0)) <= _INT64.max):
-        return array.astype(np.int64)
-    if array.dtype.kind == "u" or (array.dtype == object and all(type(value) is int for value in array.flat)):
-        return array.astype(object)
-    if array.size == 0 and array.dtype == np.float64:
-        return array.astype(np.int64)
-    raise InvalidData("x", "must hold integers only", fix="quantise it to integers first")
+def _fitted(parts: Ints, shape: tuple[int, ...]) -> Ints:
+    try:
+        return np.broadcast_to(parts, shape)
+    except ValueError:
+        raise InvalidParameter(
+            "parts",
+            f"must fit the shape of x, {shape}",
+            given=str(parts.shape),
+            fix="pass one for each entry",
+        ) from None
+
+
+def _integers_of(x: ArrayLike, name: str) -> IntegerArray:
+    """x as int64, or as Python ints where those do not fit."""
+    array = integer_array(x, name)
+    fits = array.dtype.kind == "i" or (array.dtype.kind == "u" and int(array.max(initial=0)) <= _INT64.max)
+    return array.astype(np.int64 if fits else object, copy=False)
 
 
 SYSTEM: Final[SystemNoise] = SystemNoise()

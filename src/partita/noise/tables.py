@@ -1,13 +1,15 @@
 """Ordered categorical laws, sampled by inverse CDF with certified thresholds.
 
-Category i is chosen when the uniform lies in [cdf(i), cdf(i+1)). With thresholds
-t(i) = floor(2^bits cdf(i+1)), the first word decides unless it equals a threshold; those
-rare words are refined digit by digit.
+With tail(i) the probability of a category of at least i, category i is chosen when the uniform lies
+in [1 - tail(i), 1 - tail(i+1)). With thresholds t(i) = floor(2^bits (1 - tail(i+1))), the first word
+decides unless it equals a threshold; those rare words are refined digit by digit. Tails, not
+cumulative probabilities, because a tiny tail has digits and a probability near one has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -26,15 +28,15 @@ UNSURE: Final = -1
 
 
 class Table:
-    """A categorical law given by its cumulative probabilities.
+    """A categorical law given by its tails.
 
-    `cdf(i)` is the probability of a category below i, increasing in i. With `count` the law
-    has exactly that many categories; without, it goes on for ever, and thresholds are
-    tabulated until they reach the last word.
+    `tail(i)` is the probability of a category of at least i, positive for every category. With
+    `count` the law has exactly that many categories; without, it goes on for ever, and
+    thresholds are tabulated until they reach the last word.
     """
 
-    def __init__(self, cdf: Callable[[int], Exact], count: int | None = None, *, bits: int) -> None:
-        self._cdf = cdf
+    def __init__(self, tail: Callable[[int], Exact], count: int | None = None, *, bits: int) -> None:
+        self._tail = tail
         self._last = None if count is None else count - 1
         self.bits = bits
         self.thresholds = np.array(self._tabulate(), dtype=np.uint64)
@@ -72,15 +74,22 @@ class Table:
         """The category in which `uniform` lies, exactly."""
         first = uniform.digits >> (uniform.bits - self.bits)
         category = int(np.searchsorted(self.thresholds, np.uint64(first), side="left"))
-        while category != self._last and not uniform.below(self._cdf(category + 1)):
+        while category != self._last and uniform.reaches(self._tail(category + 1)):
             category += 1
         return category
 
     def _tabulate(self) -> list[int]:
-        """floor(2^bits cdf(i+1)) for every i that the first word can tell from the last category."""
+        """The thresholds that the first word can tell from the last category."""
         if self._last is not None:
-            return [floor(self._cdf(i + 1), self.bits) for i in range(self._last)]
-        thresholds = [floor(self._cdf(1), self.bits)]
+            return [self._threshold(category) for category in range(self._last)]
+        thresholds = [self._threshold(0)]
         while thresholds[-1] < (1 << self.bits) - 1:
-            thresholds.append(floor(self._cdf(len(thresholds) + 1), self.bits))
+            thresholds.append(self._threshold(len(thresholds)))
         return thresholds
+
+    def _threshold(self, category: int) -> int:
+        """floor(2^bits (1 - tail)); a real tail is no multiple of 2^-bits."""
+        tail = self._tail(category + 1)
+        if isinstance(tail, Fraction):
+            return floor(1 - tail, self.bits)
+        return (1 << self.bits) - 1 - floor(tail, self.bits)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, ClassVar, Final, NoReturn, Protocol, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import EntropyError, InvalidParameter, TapeExhausted
+from partita.noise.kernel import entropy
 
 __all__ = ["KernelWords", "Tape", "UInts", "WordSource", "Words"]
 
@@ -40,23 +41,44 @@ class WordSource(Protocol):
         """Return the unread end of the last words taken; they are handed out next."""
 
 
-class _Queue:
-    """Words given back, waiting to be handed out before any fresh one."""
+class _Fresh:
+    """Fresh words, and words given back, which are handed out before any fresh one.
+
+    Safe to share between threads. A forked child forgets what its parent had and starts over.
+    Copying and pickling are refused: two generators must never hand out the same words.
+    """
 
     bits: Final = 64
+    _alive: ClassVar[weakref.WeakSet[_Fresh]] = weakref.WeakSet()
 
     def __init__(self) -> None:
+        self._start_over()
+        self._alive.add(self)
+
+    def _start_over(self) -> None:
         self._lock = threading.Lock()
         self._returned: list[UInts] = []
+        self._owner = os.getpid()
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """In a child: no generator goes on where its parent was."""
+        for words in list(cls._alive):
+            words._start_over()
 
     def take(self, count: int) -> UInts:
+        """Exactly `count` fresh words."""
+        if os.getpid() != self._owner:
+            self._start_over()
         with self._lock:
             return self._take(count)
 
     def take_up_to(self, count: int) -> UInts:
+        """`count` fresh words; there are always enough."""
         return self.take(count)
 
     def give_back(self, words: UInts) -> None:
+        """Return the unread end of the last words taken."""
         with self._lock:
             if words.size:
                 self._returned.append(words)
@@ -77,33 +99,22 @@ class _Queue:
         raise EntropyError("a random generator cannot be copied or pickled; make a new one where you need it")
 
 
-class Words(_Queue):
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Fresh.after_fork)
+
+
+@final
+class Words(_Fresh):
     """An AES-256-CTR keystream under a key from the kernel. It has no seed and repeats nowhere.
 
-    Safe to share between threads; a forked child starts over with a key of its own; copying
-    and pickling are refused. Drop the object and its key is gone with it.
+    Drop the object and its key is gone with it.
     """
 
-    _alive: Final[weakref.WeakSet[Words]] = weakref.WeakSet()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rekey()
-        self._alive.add(self)
-
-    def _rekey(self) -> None:
+    def _start_over(self) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        self._lock = threading.Lock()
-        self._returned = []
-        key, nonce = _kernel_bytes(32), _kernel_bytes(16)
-        self._stream = Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()
-        self._owner = os.getpid()
-
-    def take(self, count: int) -> UInts:
-        if os.getpid() != self._owner:
-            self._rekey()
-        return super().take(count)
+        super()._start_over()
+        self._stream = Cipher(algorithms.AES(entropy(32)), modes.CTR(entropy(16))).encryptor()
 
     def _fresh(self, count: int) -> UInts:
         words = np.zeros(count + 2, dtype=np.uint64)
@@ -111,17 +122,9 @@ class Words(_Queue):
         self._stream.update_into(plain, words.data.cast("B"))
         return words[:count]
 
-    @classmethod
-    def _after_fork(cls) -> None:
-        for words in list(cls._alive):
-            words._rekey()
 
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=Words._after_fork)
-
-
-class KernelWords(_Queue):
+@final
+class KernelWords(_Fresh):
     """Words straight from the kernel at the time of the draw.
 
     For pan-private state: no key in memory, so an intruder who reads the process learns
@@ -129,9 +132,10 @@ class KernelWords(_Queue):
     """
 
     def _fresh(self, count: int) -> UInts:
-        return np.frombuffer(_kernel_bytes(count * _WORD_BYTES), dtype=np.uint64).copy()
+        return np.frombuffer(entropy(count * _WORD_BYTES), dtype=np.uint64).copy()
 
 
+@final
 class Tape:
     """Given words, replayed in order: the injected randomness of tests."""
 
@@ -164,10 +168,3 @@ def _checked_words(words: ArrayLike, bits: int) -> UInts:
     if bits < 64 and bool((array >> np.uint64(bits)).any()):
         raise InvalidParameter("words", f"must lie below 2^{bits}", given=words, fix="narrow the words")
     return array
-
-
-def _kernel_bytes(count: int) -> bytes:
-    try:
-        return os.urandom(count)
-    except (OSError, NotImplementedError):
-        raise EntropyError("the kernel gave no randomness; nothing was drawn, try again") from None

@@ -4,6 +4,7 @@ Nothing here can reach noise, histograms or sources; an import contract holds it
 """
 
 from partita.releases.cut import Cut
+from partita.releases.intervals import IntervalRelease
 from partita.releases.tree import TreeRelease
 
-__all__ = ["Cut", "TreeRelease"]
+__all__ = ["Cut", "IntervalRelease", "TreeRelease"]

@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import integer_array
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 
@@ -32,11 +33,14 @@ class Cut:
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
-        edges = np.asarray(self.edges, dtype=np.uint64)
-        increasing = bool((edges[1:] > edges[:-1]).all())
-        if not edges.size or not increasing or int(edges[0]) < self.start:
+        edges = _cells(self.edges, "edges").view()
+        if edges.ndim != 1 or not edges.size or bool((edges[1:] <= edges[:-1]).any()):
             raise InvalidParameter(
-                "edges", "must be increasing cells from start on", given=self.edges, fix="pass last cells"
+                "edges", "must be increasing cells", given=self.edges, fix="pass last cells"
+            )
+        if int(edges[0]) < self.start:
+            raise InvalidParameter(
+                "start", "must not lie behind the first edge", given=self.start, fix="lower it"
             )
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
@@ -54,7 +58,7 @@ class Cut:
 
     def locate(self, cells: ArrayLike) -> NDArray[np.intp]:
         """The index of the segment that holds each cell."""
-        inside = np.asarray(cells, dtype=np.uint64)
+        inside = _cells(cells, "cells")
         if inside.size and not self.start <= int(inside.min()) <= int(inside.max()) <= self.last:
             raise InvalidParameter(
                 "cells",
@@ -93,3 +97,10 @@ class Cut:
 
     def __hash__(self) -> int:
         return hash((self.start, self.guarantee, self.edges.tobytes()))
+
+
+def _cells(values: ArrayLike, name: str) -> UInts:
+    array = integer_array(values, name)
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < 2**64:
+        raise InvalidParameter(name, "must lie in 0, ..., 2^64 - 1", given=values, fix="pass cells")
+    return array.astype(np.uint64, copy=False)

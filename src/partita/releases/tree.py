@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.errors import InvalidParameter
-from partita.exact import integer
+from partita.exact import failure, integer
 from partita.guarantee import Guarantee
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
@@ -39,11 +39,24 @@ class TreeRelease:
         integer(high, "high", high=self.size - 1)
         if low > high:
             raise InvalidParameter("low", f"must be at most high, {high}", given=low, fix="swap them")
+        value, terms = self.sum(low, high)
+        return Answer(value, self.error(terms), bounds=lambda beta: self.bounds(low, high, beta))
+
+    def bounds(self, low: int, high: int, beta: float) -> tuple[float, float]:
+        """Guaranteed bounds on the count of the cells low, ..., high; a count is never negative."""
+        value, terms = self.sum(low, high)
+        reach = laplace_sum_reach(self.scale, terms, float(failure(beta)))
+        return max(0.0, value - reach), max(0.0, value + reach)
+
+    def sum(self, low: int, high: int) -> tuple[float, int]:
+        """The sum of the nodes that make up low..high, and how many they are."""
         nodes = list(self.cover(low, high))
         value = sum(int(self.levels[level][first:last].sum()) for level, first, last in nodes)
-        terms = sum(last - first for _, first, last in nodes)
-        error = float(np.sqrt(terms * laplace_variance(self.scale)))
-        return Answer(float(value), error, reach=lambda beta: laplace_sum_reach(self.scale, terms, beta))
+        return float(value), sum(last - first for _, first, last in nodes)
+
+    def error(self, terms: int) -> float:
+        """The standard error of a sum of nodes."""
+        return math.sqrt(terms * laplace_variance(self.scale))
 
     def cover(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
         """Disjoint nodes that make up low..high: (level, first node, node behind the last)."""

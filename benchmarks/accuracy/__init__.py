@@ -1,0 +1,1 @@
+"""How far answers are from the truth, beside published peers on the same work."""

@@ -1,0 +1,1 @@
+"""How fast the library is, each figure beside a named baseline of the same run."""

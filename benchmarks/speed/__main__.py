@@ -1,0 +1,92 @@
+"""`python -m benchmarks.speed`: JSON rows on stdout, one for each benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.util import find_spec
+
+from benchmarks import machine
+from benchmarks.speed import noise, partition, start
+from benchmarks.speed.row import Row, table
+
+Benchmark = Callable[[bool], Row]
+
+PATHS = ("numpy", "compiled")
+BENCHMARKS: dict[str, Benchmark] = {
+    **{f"laplace-{p}-{s}": partial(noise.laplace, path=p, scale=s) for s in (1, 20, 1000) for p in PATHS},
+    **{f"add-{p}-20": partial(noise.laplace_add, path=p, scale=20) for p in PATHS},
+    **{f"laplace-{p}-insecure": partial(noise.laplace_insecure, path=p, scale=20) for p in PATHS},
+    **{f"geometric-{p}-insecure": partial(noise.geometric_insecure, path=p, scale=20) for p in PATHS},
+    "words": noise.words,
+    "partition-numpy": partition.partition_numpy,
+    "partition-compiled": partition.partition_compiled,
+    **{f"partition-{p}-wide": partial(partition.partition_wide, path=p) for p in PATHS},
+    **{f"partition-compiled-1e{e}": partial(partition.partition_scaling, exponent=e) for e in (5, 7)},
+    **{f"partition-{p}-heaped": partial(partition.partition_weighted, path=p) for p in PATHS},
+    "import": start.import_partita,
+    "import-everything": start.import_everything,
+    "first-compiled-draw": start.first_compiled_draw,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the chosen benchmarks; a missed target is reported, not an error."""
+    options = parser().parse_args(arguments)
+    missing = [name for name in ("numba", "opendp") if find_spec(name) is None]
+    if missing:
+        print(
+            f"{' and '.join(missing)} not installed; use make bench or pip install '.[bench]'",
+            file=sys.stderr,
+        )
+        return 2
+    measured = run(options.only or list(BENCHMARKS), quick=options.quick)
+    if options.table:
+        print_table(dict(measured), arguments)
+    else:
+        print_json(measured)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    made.add_argument("--table", action="store_true", help="print a Markdown table instead of JSON")
+    made.add_argument("--quick", action="store_true", help="small sizes: to see that it runs, not how fast")
+    made.add_argument(
+        "--only", action="append", choices=BENCHMARKS, metavar="NAME", help="one row; may be repeated"
+    )
+    return made
+
+
+def run(names: Sequence[str], *, quick: bool) -> Iterator[tuple[str, Row]]:
+    """The named rows in order, with progress for whoever watches."""
+    for number, name in enumerate(names, 1):
+        if sys.stderr.isatty():
+            print(f"[{number}/{len(names)}] {name}", file=sys.stderr, flush=True)
+        yield name, BENCHMARKS[name](quick)
+
+
+def print_json(rows: Iterator[tuple[str, Row]]) -> None:
+    """Each row as soon as it is there."""
+    facts = machine.facts("opendp", "numba")
+    for name, row in rows:
+        print(json.dumps({"name": name, **row.to_json(), **facts}), flush=True)
+
+
+def print_table(rows: dict[str, Row], arguments: Sequence[str]) -> None:
+    """All rows, below what they were measured on and how."""
+    facts = machine.facts("opendp", "numba")
+    versions = ", ".join(
+        f"{name} {facts[name]}" for name in ("python", "partita", "numpy", "opendp", "numba")
+    )
+    print(f"`python -m benchmarks.speed {shlex.join(arguments)}`, {facts['date']}, ", end="")
+    print(f"{facts['cpu']}, {facts['cores']} cores; {versions}.\n")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

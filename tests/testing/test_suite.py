@@ -1,0 +1,177 @@
+"""The checks that every mechanism passes, and that wrong mechanisms do not."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, dataclass, replace
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import pytest
+
+from partita import Guarantee, Histogram, Partition, Tree, TreeRelease
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.testing import check_mechanism, mechanisms
+
+
+def test_discovery_finds_the_mechanisms() -> None:
+    """Whatever the package exports with a guarantee and a release is a mechanism."""
+    assert {Partition, Tree} <= set(mechanisms())
+
+
+@pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda mechanism: mechanism.__name__)
+def test_every_mechanism_passes(mechanism: type[Any]) -> None:
+    """Every mechanism keeps every rule of the suite."""
+    check_mechanism(mechanism)
+
+
+@dataclass(frozen=True, init=False)
+class Right:
+    """A tree behind another name.
+
+    Guarantee: epsilon-DP, pure.
+    Error:     that of a tree.
+    Proof:     that of a tree.
+    """
+
+    tree: Tree
+
+    def __init__(self, **parameters: Any) -> None:
+        object.__setattr__(self, "tree", Tree(**parameters))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.tree.guarantee
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        return self.tree.release(data, noise=noise)
+
+
+class Thawed(Right):
+    """Can be written.
+
+    Guarantee: epsilon-DP, pure.
+    Error:     that of a tree.
+    Proof:     that of a tree.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+
+class Unproved(Right):
+    """Guarantee: epsilon-DP, pure. Error: that of a tree."""
+
+
+class Disordered(Right):
+    """Proof: none. Error: that of a tree. Guarantee: epsilon-DP, pure."""
+
+
+class _Documented(Right):
+    __doc__ = Right.__doc__
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = Right.__doc__
+
+
+class Boastful(_Documented):
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(epsilon=self.tree.epsilon / 2)
+
+
+class Ignorant(_Documented):
+    """Noise for add-remove neighbours whatever was asked for."""
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        tree = Tree(size=self.tree.size, epsilon=self.tree.epsilon, contributions=self.tree.contributions)
+        return replace(tree.release(data, noise=noise), guarantee=self.guarantee if noise.secure else None)
+
+
+class Stingy(_Documented):
+    """Noise for one row whatever the contribution bound."""
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        levels = tuple(
+            noise.add([data.total], Fraction(len(self.tree.widths)) / self.tree.epsilon) for _ in range(2)
+        )
+        return replace(self.tree.release(data, noise=noise), levels=levels)
+
+
+class Silent(_Documented):
+    """No noise at all."""
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        levels = (data.counts,)
+        return TreeRelease(levels=levels, size=8, branching=2, scale=Fraction(1), guarantee=self.guarantee)
+
+
+class Careless(_Documented):
+    """Promises privacy with injected noise."""
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        return replace(self.tree.release(data, noise=noise), guarantee=self.guarantee)
+
+
+class Hasty(_Documented):
+    """Asks for noise before it checks the data."""
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        return self.tree.release(data, noise=noise.session())
+
+
+class Talkative(_Documented):
+    """Shows the data in an error."""
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        if not isinstance(data, Histogram):
+            raise ValueError(f"cannot read {data}")
+        return self.tree.release(data, noise=noise)
+
+
+class Erratic(_Documented):
+    """Differs from call to call without noise."""
+
+    calls = count()
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+        return replace(self.tree.release(data, noise=noise), branching=2 + next(self.calls))
+
+
+class Lax(_Documented):
+    """Takes any contribution bound."""
+
+    def __init__(self, **parameters: Any) -> None:
+        bound = parameters.get("contributions", 1)
+        super().__init__(**{**parameters, "contributions": bound if bound in (2, 3) else 1})
+
+
+WRONG: list[tuple[type[Right], str]] = [
+    (Thawed, "is not frozen"),
+    (Unproved, "lacks a Guarantee, Error or Proof line"),
+    (Disordered, "in another order"),
+    (Boastful, "^"),
+    (Ignorant, "change-one"),
+    (Stingy, "contributions"),
+    (Silent, "asks for no noise"),
+    (Careless, "^"),
+    (Hasty, "before the input was checked|gave"),
+    (Talkative, "gave"),
+    (Erratic, "branching"),
+    (Lax, "contributions"),
+]
+
+
+def test_a_right_mechanism_of_any_make_passes() -> None:
+    """The suite asks for behaviour, not for a base class."""
+    check_mechanism(Right)
+    with pytest.raises(FrozenInstanceError):
+        Right(size=2, epsilon=1).tree = Tree(size=2, epsilon=2)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("mechanism", "why"), WRONG, ids=lambda value: getattr(value, "__name__", ""))
+def test_wrong_mechanisms_fail(mechanism: type[Right], why: str) -> None:
+    """Each planted fault is caught by the check that is about it."""
+    with pytest.raises(AssertionError, match=why):
+        check_mechanism(mechanism)
