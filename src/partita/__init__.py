@@ -13,15 +13,23 @@ if TYPE_CHECKING:
     from partita.answer import Answer, Answers
     from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
     from partita.errors import (
+        BudgetExceeded,
+        BudgetLost,
         EntropyError,
         IncompatibleGuarantees,
         InvalidData,
         InvalidParameter,
+        KeyReused,
+        LedgerError,
+        LedgerRefusal,
         PartitaError,
         PrivacyWarning,
+        TermsDiffer,
+        UnknownDataset,
     )
     from partita.guarantee import Guarantee
     from partita.histogram import Histogram
+    from partita.ledger import Amount, Balance, Debit, Ledger, Terms
     from partita.mechanisms import Cutter, PaperIntervals, Partition, Tree
     from partita.releases import Cut, IntervalRelease, TreeRelease
 
@@ -31,27 +39,40 @@ _HOMES = {
     "answer": ("Answer", "Answers"),
     "domain": ("Category", "Date", "Domain", "Integer", "Real", "Timestamp"),
     "errors": (
+        "BudgetExceeded",
+        "BudgetLost",
         "EntropyError",
         "IncompatibleGuarantees",
         "InvalidData",
         "InvalidParameter",
+        "KeyReused",
+        "LedgerError",
+        "LedgerRefusal",
         "PartitaError",
         "PrivacyWarning",
+        "TermsDiffer",
+        "UnknownDataset",
     ),
     "guarantee": ("Guarantee",),
     "histogram": ("Histogram",),
+    "ledger": ("Amount", "Balance", "Debit", "Ledger", "Terms"),
     "mechanisms": ("Cutter", "PaperIntervals", "Partition", "Tree"),
     "releases": ("Cut", "IntervalRelease", "TreeRelease"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Amount",
     "Answer",
     "Answers",
+    "Balance",
+    "BudgetExceeded",
+    "BudgetLost",
     "Category",
     "Cut",
     "Cutter",
     "Date",
+    "Debit",
     "Domain",
     "EntropyError",
     "Guarantee",
@@ -61,14 +82,21 @@ __all__ = [
     "IntervalRelease",
     "InvalidData",
     "InvalidParameter",
+    "KeyReused",
+    "Ledger",
+    "LedgerError",
+    "LedgerRefusal",
     "PaperIntervals",
     "PartitaError",
     "Partition",
     "PrivacyWarning",
     "Real",
+    "Terms",
+    "TermsDiffer",
     "Timestamp",
     "Tree",
     "TreeRelease",
+    "UnknownDataset",
     "__version__",
 ]
 

@@ -4,6 +4,14 @@
     ├── InvalidParameter (ValueError)      a public parameter breaks its rule
     ├── InvalidData (ValueError)           secret input is malformed; no value is ever shown
     ├── IncompatibleGuarantees (ValueError)  two guarantees cannot be composed or converted
+    ├── LedgerError (RuntimeError)         a ledger cannot be read or written, or is none
+    │   └── LedgerRefusal                  a sound ledger says no; nothing was written
+    │       ├── BudgetExceeded             the release costs more than is left
+    │       ├── BudgetLost                 the key was charged, and its release is not stored
+    │       ├── KeyReused                  the key belongs to another request
+    │       ├── TermsDiffer                the dataset is open with other terms
+    │       └── UnknownDataset             the steward has not opened the dataset
+    ├── SourceError (RuntimeError)         rows could not be read; no row and no cause is shown
     └── EntropyError (RuntimeError)        randomness could not be had, or may not be shared
         └── TapeExhausted                  a test tape ran out of words
 
@@ -21,13 +29,21 @@ from fractions import Fraction
 from typing import Final
 
 __all__ = [
+    "BudgetExceeded",
+    "BudgetLost",
     "EntropyError",
     "IncompatibleGuarantees",
     "InvalidData",
     "InvalidParameter",
+    "KeyReused",
+    "LedgerError",
+    "LedgerRefusal",
     "PartitaError",
     "PrivacyWarning",
+    "SourceError",
     "TapeExhausted",
+    "TermsDiffer",
+    "UnknownDataset",
 ]
 
 _SHOWN: Final = (bool, int, float, str, Fraction, Decimal, type(None))
@@ -54,14 +70,8 @@ class InvalidParameter(PartitaError, ValueError):
         self.fix = fix
 
 
-class InvalidData(PartitaError, ValueError):
-    """Secret input is malformed. The message never holds a value, a position or a count.
-
-    >>> raise InvalidData("cells", "must be in ascending order", fix="sort them first")
-    Traceback (most recent call last):
-        ...
-    partita.errors.InvalidData: cells must be in ascending order; sort them first
-    """
+class _RuleBroken(PartitaError):
+    """Says what broke which rule and what to do; never what was in the data."""
 
     def __init__(self, parameter: str, rule: str, *, fix: str) -> None:
         super().__init__(f"{parameter} {rule}; {fix}")
@@ -70,8 +80,56 @@ class InvalidData(PartitaError, ValueError):
         self.fix = fix
 
 
+class InvalidData(_RuleBroken, ValueError):
+    """Secret input is malformed. The message never holds a value, a position or a count.
+
+    >>> raise InvalidData("cells", "must be in ascending order", fix="sort them first")
+    Traceback (most recent call last):
+        ...
+    partita.errors.InvalidData: cells must be in ascending order; sort them first
+    """
+
+
 class IncompatibleGuarantees(PartitaError, ValueError):
     """Two guarantees speak of different neighbours or units, and no public factor relates them."""
+
+
+class LedgerError(PartitaError, RuntimeError):
+    """A ledger cannot be read or written, or the file is none; nothing may be released."""
+
+
+class LedgerRefusal(LedgerError):
+    """A sound ledger says no; nothing was written."""
+
+
+class BudgetExceeded(LedgerRefusal):
+    """The release costs more than the dataset has left."""
+
+
+class BudgetLost(LedgerRefusal):
+    """The key was charged before and its release is not stored: that budget is gone."""
+
+
+class KeyReused(LedgerRefusal):
+    """The idempotency key belongs to another request."""
+
+
+class TermsDiffer(LedgerRefusal):
+    """The dataset is open with other terms, and terms never change."""
+
+
+class UnknownDataset(LedgerRefusal):
+    """The steward has not opened the dataset in this ledger."""
+
+
+class SourceError(_RuleBroken, RuntimeError):
+    """Rows could not be read or grouped. What another library said about it is never repeated.
+
+    >>> raise SourceError("data 'people.parquet'", "does not exist", fix="check the path")
+    Traceback (most recent call last):
+        ...
+    partita.errors.SourceError: data 'people.parquet' does not exist; check the path
+    """
 
 
 class EntropyError(PartitaError, RuntimeError):

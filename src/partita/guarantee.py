@@ -31,7 +31,7 @@ CHANGE_ONE: Final = "change-one"
 
 _LARGE_EPSILON: Final = 5
 _LARGEST_EXPONENT: Final = 700
-_LARGEST_SHOWN: Final = 10**300
+_LARGEST_SHOWN: Final = Fraction(10**300)
 _ROW_OF: Final = {"person": "row", "user": "event"}
 
 

@@ -1,0 +1,255 @@
+"""The ledger of a steward: datasets with budgets, and every debit ever made."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import final
+
+from partita.errors import (
+    BudgetExceeded,
+    BudgetLost,
+    InvalidParameter,
+    KeyReused,
+    LedgerRefusal,
+    TermsDiffer,
+    UnknownDataset,
+)
+from partita.exact import integer
+from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.ledger.amount import Balance
+from partita.ledger.debit import Debit, State
+from partita.ledger.file import LedgerFile
+from partita.ledger.names import Part, checked_day, checked_guarantee, checked_text, digest
+from partita.ledger.tables import (
+    add_debit,
+    add_terms,
+    find_debit,
+    find_debits,
+    read_spending,
+    read_terms,
+    set_state,
+)
+from partita.ledger.terms import Terms
+
+__all__ = ["Ledger"]
+
+
+@final
+class Ledger:
+    """A file of budgets that never lets a dataset spend more than its total.
+
+    A debit is on disk before `debit` returns, and is made before any noise is drawn: a crash may lose
+    budget, never spend it unseen. `patience` says for how many seconds to wait for other writers.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> ledger = Ledger(f"{folder.name}/budget.db")
+    >>> terms = ledger.open("people", epsilon=1, unit="person")
+    >>> release = Guarantee(epsilon="1/3", unit="person")
+    >>> debit = ledger.debit("people", release, what="ages", key="ages-2026", request={"by": ["age"]})
+    >>> ledger.mark_done(debit).state
+    'done'
+    >>> print(ledger.balance("people").left)
+    epsilon 2/3
+    >>> ledger.forecast("people", release)
+    2
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, patience: int = 30) -> None:
+        self._file = LedgerFile(_checked_path(path), integer(patience, "patience", low=0, high=86_400))
+        if self._file.exists():
+            self._file.check()
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    def open(
+        self,
+        dataset: str,
+        *,
+        epsilon: object,
+        delta: object = 0,
+        unit: Unit = "row",
+        contributions: int | None = None,
+        neighbors: Neighbors = "add-remove",
+        constant: tuple[str, ...] = (),
+    ) -> Terms:
+        """Give a dataset its budget, once and for all; again with the same terms changes nothing."""
+        name = checked_text(dataset, "dataset")
+        terms = Terms.checked(
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            unit=unit,
+            contributions=contributions,
+            constant=constant,
+        )
+        if not self._file.exists():
+            self._file.create()
+        self._file.write(lambda connection: _open(connection, name, terms))
+        return terms
+
+    def datasets(self) -> dict[str, Terms]:
+        """The terms of every dataset, by name."""
+        return self._file.read(read_terms)
+
+    def entries(self, dataset: str) -> tuple[Debit, ...]:
+        """Every debit of a dataset, in the order they were made."""
+        self._terms(dataset)
+        return self._file.read(lambda connection: find_debits(connection, "dataset", dataset))
+
+    def balance(self, dataset: str) -> Balance:
+        """The total of a dataset, and what is spent and left of it."""
+        terms = self._terms(dataset)
+        return Balance(terms.total, self._file.read(lambda c: read_spending(c, dataset)).spent)
+
+    def forecast(self, dataset: str, guarantee: Guarantee, *, part: Part | None = None) -> int:
+        """How many more releases with this guarantee the dataset can pay for."""
+        terms = self._terms(dataset)
+        price, place = terms.price(checked_guarantee(guarantee)), terms.checked_part(part)
+        spending = self._file.read(lambda connection: read_spending(connection, dataset))
+        return price.times_in(terms.total - spending.before(place))
+
+    def debit(
+        self,
+        dataset: str,
+        guarantee: Guarantee,
+        *,
+        what: str,
+        key: str | None = None,
+        request: Mapping[str, object] | None = None,
+        part: Part | None = None,
+        day: date | str | None = None,
+    ) -> Debit:
+        """Charge a release, or refuse and write nothing.
+
+        With a `key`, asking again for the same thing charges once: a debit that is done comes back as
+        it is stored, so that the caller can hand out the stored release; one that is not is lost. The
+        same key for another request is refused. `part` names the column and the value that all rows
+        of the release have.
+        """
+        stated, terms = checked_guarantee(guarantee), self._terms(dataset)
+        debit = Debit(
+            number=0,
+            dataset=dataset,
+            what=checked_text(what, "what"),
+            day=checked_day(day),
+            stated=stated,
+            charged=terms.price(stated),
+            part=terms.checked_part(part),
+            key=None if key is None else checked_text(key, "key"),
+            request=digest(request),
+        )
+        return self._file.write(lambda connection: _debit(connection, debit, terms))
+
+    def mark_done(self, debit: Debit) -> Debit:
+        """Record that the release of a debit is stored; again changes nothing."""
+        made = _checked_debit(debit)
+        return self._file.write(lambda connection: _mark(connection, made, "done"))
+
+    def mark_lost(self, debit: Debit) -> Debit:
+        """Record that the release of a debit will never be stored; what it cost stays spent."""
+        made = _checked_debit(debit)
+        return self._file.write(lambda connection: _mark(connection, made, "lost"))
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    def _terms(self, dataset: str) -> Terms:
+        terms = self._file.read(read_terms).get(checked_text(dataset, "dataset"))
+        if terms is None:
+            raise UnknownDataset(
+                f"dataset {dataset!r} has no budget in ledger {str(self.path)!r}; the steward opens it first"
+            )
+        return terms
+
+
+def _open(connection: sqlite3.Connection, dataset: str, terms: Terms) -> None:
+    there = read_terms(connection).get(dataset)
+    if there is None:
+        add_terms(connection, dataset, terms)
+    elif there != terms:
+        raise TermsDiffer(
+            f"dataset {dataset!r} is open with {_written(there)}, and terms never change, got "
+            f"{_written(terms)}; keep the old terms"
+        )
+
+
+def _debit(connection: sqlite3.Connection, debit: Debit, terms: Terms) -> Debit:
+    earlier = None if debit.key is None else find_debit(connection, "key", debit.key)
+    if earlier is not None:
+        return _replayed(earlier, debit)
+    spending = read_spending(connection, debit.dataset)
+    left = terms.total - spending.before(debit.part)
+    if not debit.charged.fits(left):
+        amounts = (spending.spent, terms.total, debit.charged, left)
+        spent, total, asked, room = (each.said(delta=debit.charged.delta > 0) for each in amounts)
+        raise BudgetExceeded(
+            f"dataset {debit.dataset!r} cannot pay for {debit.what!r}: spent {spent} of {total}, "
+            f"asked {asked}, left {room}{_place(debit.part)}; "
+            "ask for no more than is left, or answer from a release that is paid for"
+        )
+    return replace(debit, number=add_debit(connection, debit))
+
+
+def _replayed(earlier: Debit, debit: Debit) -> Debit:
+    if not earlier.same_request(debit):
+        raise KeyReused(
+            f"key {debit.key!r} belongs to another request, made on {earlier.day}; "
+            "use a new key for a new request"
+        )
+    if earlier.state != "done":
+        raise BudgetLost(
+            f"key {debit.key!r} was debited {earlier.charged} on {earlier.day} and its release is not "
+            "stored: unless somebody is still making it, that budget is lost; use a new key and pay again"
+        )
+    return earlier
+
+
+def _checked_debit(debit: object) -> Debit:
+    if not isinstance(debit, Debit):
+        raise InvalidParameter("debit", "must be a Debit", given=debit, fix="pass what `debit` returned")
+    return debit
+
+
+def _mark(connection: sqlite3.Connection, debit: Debit, state: State) -> Debit:
+    stored = find_debit(connection, "number", debit.number)
+    if stored is None or replace(stored, state="debited") != replace(debit, state="debited"):
+        raise LedgerRefusal(
+            f"entry {debit.number} of this ledger is another debit; mark it in its own ledger"
+        )
+    if stored.state not in ("debited", state):
+        raise LedgerRefusal(
+            f"entry {debit.number} is {stored.state}, which is final, and cannot become {state}; leave it"
+        )
+    marked = replace(stored, state=state)
+    if marked != stored:
+        set_state(connection, marked)
+    return marked
+
+
+def _place(part: Part | None) -> str:
+    return "" if part is None else f" where {part[0]} is {part[1]!r}"
+
+
+def _written(terms: Terms) -> str:
+    bound = "" if terms.contributions is None else f" of at most {terms.contributions}"
+    constant = f", constant {', '.join(terms.constant)}" if terms.constant else ""
+    return f"{terms.total} under {terms.neighbors} per {terms.unit}{bound}{constant}"
+
+
+def _checked_path(path: object) -> Path:
+    if isinstance(path, (str, os.PathLike)):
+        text = os.fspath(path)
+        if isinstance(text, str) and text and "\0" not in text:
+            return Path(os.path.realpath(text))
+    raise InvalidParameter(
+        "path", "must be the path of a file", given=path, fix='pass for example "budget.db"'
+    )

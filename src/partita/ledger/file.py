@@ -1,0 +1,171 @@
+"""The file under a ledger: SQLite, one transaction per act, on disk before the act returns."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar, final
+
+from partita.errors import LedgerError
+from partita.ledger.schema import MARK, SCHEMA, VERSION
+
+__all__ = ["LedgerFile"]
+
+Result = TypeVar("Result")
+
+_ATTEMPTS: Final = 3
+_SETTINGS: Final = (
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+)
+_STAMPS: Final = ("application_id", "user_version")
+_BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_HELD: Final = ("is locked by another process", "try again, or end the process that holds it")
+_SAID: Final = {
+    "SQLITE_BUSY": _HELD,
+    "SQLITE_LOCKED": _HELD,
+    "SQLITE_PROTOCOL": _HELD,
+    "SQLITE_CANTOPEN": ("cannot be opened", "check that it exists, and the permissions of its folder"),
+    "SQLITE_PERM": ("cannot be opened", "check its permissions"),
+    "SQLITE_READONLY": ("cannot be written", "check the permissions of the file and its folder"),
+    "SQLITE_FULL": ("cannot grow: the disk is full", "free some space"),
+    "SQLITE_IOERR": (
+        "could not be read or written: the disk reports an error",
+        "check the disk and its space",
+    ),
+    "SQLITE_NOTADB": ("is not a Partita ledger", "check the path"),
+}
+_DAMAGED: Final = (
+    "is damaged",
+    "restore a copy that knows every debit; a new ledger would forget what was spent",
+)
+
+
+@final
+@dataclass(frozen=True)
+class LedgerFile:
+    """A path and how many seconds to wait for others; it holds nothing open between two acts.
+
+    Only SQLite ever opens the file: closing any other descriptor would drop SQLite's locks.
+    """
+
+    path: Path
+    patience: int
+
+    def exists(self) -> bool:
+        """Whether a file can be seen there; `Path.exists` would raise where a folder is closed."""
+        return os.path.exists(self.path)
+
+    def check(self) -> None:
+        """Refuse a file that is no ledger, or in which table and index tell different stories."""
+        verdict = self.read(lambda connection: connection.execute("PRAGMA integrity_check(1)").fetchone())
+        if verdict != ("ok",):
+            raise self.error(*_DAMAGED)
+
+    def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """What `work` finds in one consistent state of the file."""
+        return self._transact("BEGIN", work)
+
+    def write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """What `work` returns, once all it wrote is on disk; if it raises, nothing is written."""
+        return self._transact("BEGIN IMMEDIATE", work)
+
+    def create(self) -> None:
+        """Put an empty ledger at the path, whole and readable by its owner only; keep one that is there.
+
+        It is built under another name and linked into place: nobody ever sees half a ledger, and an
+        empty file is never mistaken for a new one.
+        """
+        try:
+            handle, name = tempfile.mkstemp(prefix=".ledger.", dir=self.path.parent)
+            os.close(handle)
+            try:
+                _build(name)
+                _link(name, self.path)
+            finally:
+                os.unlink(name)
+            _sync_folder(self.path.parent)
+        except (OSError, sqlite3.Error) as error:
+            raise self.error(f"cannot be created ({_reason(error)})", "check the folder") from None
+
+    def error(self, rule: str, fix: str) -> LedgerError:
+        return LedgerError(f"ledger {str(self.path)!r} {rule}; {fix}")
+
+    def _transact(self, begin: str, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._attempt(begin, work)
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                name = _name(error)
+                if name not in _BUSY or attempt == _ATTEMPTS - 1:
+                    raise self._translated(name) from None
+        raise AssertionError("unreachable")
+
+    def _attempt(self, begin: str, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        with closing(self._connect()) as connection:
+            try:
+                for setting in _SETTINGS:
+                    connection.execute(setting)
+                connection.execute(begin)
+                self._check_version(connection)
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()
+                raise
+            return result
+
+    def _connect(self) -> sqlite3.Connection:
+        address = f"{self.path.as_uri()}?mode=rw"
+        return sqlite3.connect(address, uri=True, timeout=self.patience / _ATTEMPTS, isolation_level=None)
+
+    def _check_version(self, connection: sqlite3.Connection) -> None:
+        mark, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _STAMPS)
+        if mark != MARK:
+            raise self.error(*_SAID["SQLITE_NOTADB"])
+        if version != VERSION:
+            raise self.error(f"has schema version {version}, not {VERSION}", "use the Partita that wrote it")
+
+    def _translated(self, name: str) -> LedgerError:
+        if name == "SQLITE_CANTOPEN" and not self.exists():
+            return self.error("does not exist", "open a dataset first, or check the path")
+        return self.error(*_SAID.get(name, _DAMAGED))
+
+
+def _build(name: str) -> None:
+    with closing(sqlite3.connect(name, isolation_level=None)) as connection:
+        for setting in _SETTINGS[1:]:
+            connection.execute(setting)
+        connection.executescript(SCHEMA)
+
+
+def _link(name: str, path: Path) -> None:
+    try:
+        os.link(name, path)
+    except FileExistsError:
+        return
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _name(error: Exception) -> str:
+    """The primary name of an SQLite error, SQLITE_IOERR for SQLITE_IOERR_WRITE, or nothing."""
+    full = getattr(error, "sqlite_errorname", "")
+    return "_".join(full.split("_")[:2])
+
+
+def _reason(error: OSError | sqlite3.Error) -> str:
+    return error.strerror or "unknown" if isinstance(error, OSError) else _name(error)

@@ -1,0 +1,42 @@
+"""A process that dies inside a transaction: python crash.py PATH DATASET.
+
+Its page cache is one page, so that most of what it wrote is in the file when it dies, and the
+journal that undoes it lies beside.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from partita.guarantee import Guarantee
+from partita.ledger import Amount, Debit
+from partita.ledger.file import LedgerFile
+from partita.ledger.tables import add_debit
+
+
+def main(path: str, dataset: str) -> None:
+    price = Fraction(1, 10**6)
+    debit = Debit(
+        number=0,
+        dataset=dataset,
+        what="doomed " * 20,
+        day="2026-01-31",
+        stated=Guarantee(epsilon=price),
+        charged=Amount(price),
+    )
+
+    def die(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA cache_size = 1")
+        for _ in range(500):
+            add_debit(connection, debit)
+        os._exit(9)
+
+    LedgerFile(Path(path), 30).write(die)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
