@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import mul, sub
 from typing import Any, Final, NamedTuple
 
@@ -242,38 +242,45 @@ class _Walk:
     def _inside(self, level: int, target: _Target, behind: int, now: int, before: float) -> int | None:
         """The end in the run before item `behind`, of level `now`, by integers where floats doubt."""
         slack, each = self._sweep.slack, self._sweep.hazard.floats[now]
-        high = (target.high + target.width) * (1 + slack)
-        offset = int(float_offset(target.high * (1 - slack), high, before, each, slack))
+        here, room = self._start, self._first_length()
+        if behind > self._next:
+            here, room = self._positions[behind - 1], self._lengths[behind - 1]
+        offset = -1
+        if target.high * slack < each:
+            high = (target.high + target.width) * (1 + slack)
+            offset = int(float_offset(target.high * (1 - slack), high, before, each, slack))
         if offset < 0:
-            offset = self._fixed_offset(level, target, behind, now)
-        first = behind == self._next
-        room = self._first_length() if first else self._lengths[behind - 1]
+            offset = self._fixed_offset(level, target, behind, now, here - self._start)
         if not 0 <= offset < room:
             return None
-        here = self._start if first else self._positions[behind - 1]
         self._next = behind
         return here + offset
 
-    def _fixed_offset(self, level: int, target: _Target, behind: int, now: int) -> int:
+    def _fixed_offset(self, level: int, target: _Target, behind: int, now: int, passed: int) -> int:
         """The offset in that run in integers, or -1 where one word of the uniform does not decide."""
         if self._sweep.hazard.certain(now) or target.width == math.inf:
             return -1
         each = self._sweep.hazard.fixed(PRECISION)[now]
-        lengths = [self._first_length(), *self._lengths[self._next : behind]][:-1]
-        before = sum(map(mul, lengths, self._fixed_hazards(level, now, behind)))
-        aim = int(target.high * _ONE) + int(target.low * _ONE) - before
+        aim = int(target.high * _ONE) + int(target.low * _ONE) - self._fixed_sum(level, behind, now)
         doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2
-        least = (aim - doubt - sum(lengths)) // (each + 1)
-        most = (aim + doubt + int(target.width * _ONE * (1 + MARGIN))) // max(each, 1)
-        return least if least == most else -1
+        most = aim + doubt + int(target.width * _ONE * (1 + MARGIN))
+        least = (aim - doubt - passed) // (each + 1)
+        return least if most < (least + 1) * each else -1
 
-    def _fixed_hazards(self, level: int, now: int, behind: int) -> Iterable[int]:
-        """The hazards of the runs of the segment before the run of level `now`."""
+    def _fixed_sum(self, level: int, behind: int, now: int) -> int:
+        """The cumulative hazard before the run of level `now` that ends at item `behind`, rounded down."""
+        if behind == self._next:
+            return 0
+        fixed = self._sweep.hazard.fixed(PRECISION)
+        lengths = self._lengths[self._next : behind - 1]
         unit_weights = level - now == behind - self._next
         if unit_weights and now >= 0 and level < len(self._sweep.fixed_hazards):
-            return self._sweep.fixed_hazards[level:now:-1]
-        levels = accumulate(self._weights[self._next : behind], sub, initial=level)
-        return map(self._sweep.hazard.fixed(PRECISION).__getitem__, levels)
+            hazards: Iterable[int] = self._sweep.fixed_hazards[level - 1 : now : -1]
+        else:
+            levels = accumulate(self._weights[self._next : behind - 1], sub, initial=level)
+            hazards = map(fixed.__getitem__, islice(levels, 1, None))
+        total: int = sum(map(mul, lengths, hazards), start=self._first_length() * fixed[level])
+        return total
 
 
 def _widths(words: UInts) -> Floats:
