@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         LedgerRefusal,
         PartitaError,
         PrivacyWarning,
+        SourceError,
         TermsDiffer,
         UnknownDataset,
     )
@@ -50,6 +51,7 @@ _HOMES = {
         "LedgerRefusal",
         "PartitaError",
         "PrivacyWarning",
+        "SourceError",
         "TermsDiffer",
         "UnknownDataset",
     ),
@@ -91,6 +93,7 @@ __all__ = [
     "Partition",
     "PrivacyWarning",
     "Real",
+    "SourceError",
     "Terms",
     "TermsDiffer",
     "Timestamp",

@@ -22,6 +22,7 @@ LAYERS = "Lower layers never import higher ones"
 PUBLIC = "The public side cannot reach noise or data"
 RANDOMNESS = "Only partita.noise imports a source of randomness"
 TESTING = "Only tests import partita.testing"
+DUCKDB = "Only partita.sources.engine imports DuckDB"
 LEDGER = "The ledger knows guarantees and SQLite only"
 NOISE = "Noise knows nothing of data and releases"
 
@@ -74,6 +75,7 @@ def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
         ("partita/errors", "from partita import exact", LAYERS),
         ("partita/ledger/planted", "import partita.noise", LEDGER),
         ("partita/sources/__init__", "import partita.publish", LAYERS),
+        ("partita/sources/planted", "import duckdb", DUCKDB),
         ("partita/unplaced", "import partita.errors", LAYERS),
     ],
 )

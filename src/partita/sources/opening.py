@@ -1,0 +1,109 @@
+"""One entrance for data: whatever holds the rows, out comes a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from partita.errors import InvalidParameter, SourceError
+from partita.exact import integer
+from partita.sources.csv import Csv
+from partita.sources.files import File, find
+from partita.sources.frames import Frame, Mapped
+from partita.sources.grouped import Grouped
+from partita.sources.jsonl import JsonLines
+from partita.sources.names import checked
+from partita.sources.parquet import Parquet
+from partita.sources.protocol import Rows, Source
+
+__all__ = ["open_source"]
+
+_LEAST_MEMORY: Final = 2**26
+
+
+def open_source(
+    data: object,
+    *,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+) -> Source:
+    """The source that holds the rows of `data`.
+
+    `data` is a path or glob of Parquet (.parquet), CSV (.csv) or JSON lines (.jsonl, .ndjson),
+    the latter two also packed (.gz); a list of paths; a mapping of column names to NumPy arrays
+    or lists; or any object with `__arrow_c_stream__`, such as a pandas, Polars or PyArrow table
+    or a DuckDB relation. A CSV file starts with a line of column names, unless `header` gives
+    them. `threads` and `memory` (in bytes) bound what grouping may use; beyond that it goes to a
+    private temporary directory.
+
+    >>> open_source({"age": [30, 31, 30]}).counts(["age"]).to_pydict()
+    {'age': [30, 31], 'count': [2, 1]}
+    """
+    if threads is not None:
+        integer(threads, "threads", low=1)
+    if memory is not None:
+        integer(memory, "memory", low=_LEAST_MEMORY)
+    return Grouped(_rows(data, delimiter, header), threads, memory)
+
+
+def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
+    if isinstance(data, (str, os.PathLike)) or _is_list_of_paths(data):
+        return _file_rows(find(data), delimiter, header)
+    if hasattr(data, "__arrow_c_stream__"):
+        return Frame(data)
+    if isinstance(data, Mapping):
+        checked(list(data), "data")
+        return Mapped(data)
+    raise InvalidParameter(
+        "data",
+        "must be a path, a list of paths, a mapping of columns or a table that speaks Arrow",
+        given=None if isinstance(data, (int, float)) else data,
+        fix='pass for example "people.parquet" or a pandas, Polars or PyArrow table',
+    )
+
+
+def _is_list_of_paths(data: object) -> bool:
+    return (
+        isinstance(data, (list, tuple))
+        and bool(data)
+        and all(isinstance(item, (str, os.PathLike)) for item in data)
+    )
+
+
+def _file_rows(files: list[File], delimiter: str, header: Sequence[str] | None) -> Rows:
+    delimiter, names = _delimiter(delimiter), None if header is None else checked(header, "header")
+    formats: dict[str, Callable[[list[File]], Rows]] = {
+        ".parquet": Parquet,
+        ".csv": lambda found: Csv(found, delimiter, names),
+        ".jsonl": JsonLines,
+        ".ndjson": JsonLines,
+    }
+    for file in files:
+        if file.extension not in formats or (file.extension == ".parquet" and file.compressed):
+            raise SourceError(
+                file.shown,
+                "must be a .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz file",
+                fix="rename or convert it",
+            )
+    if len({file.extension for file in files}) > 1:
+        raise SourceError("data", "must be files of one format", fix="convert them, or publish them apart")
+    return formats[files[0].extension](files)
+
+
+def _delimiter(delimiter: object) -> str:
+    if (
+        not isinstance(delimiter, str)
+        or len(delimiter) != 1
+        or not "\0" < delimiter < "\x7f"
+        or delimiter in '"\r\n'
+    ):
+        raise InvalidParameter(
+            "delimiter",
+            "must be one ASCII character, and no quote or line ending",
+            given=delimiter,
+            fix='pass ",", ";", "|" or "\\t"',
+        )
+    return delimiter

@@ -1,0 +1,36 @@
+"""Rows that are the same, made one, with their counts added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["firsts", "regroup"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+def regroup(keys: Sequence[Array], counts: Ints) -> tuple[list[Array], Ints]:
+    """The distinct rows of `keys`, in ascending order of the first, then the second, and so on.
+
+    >>> regroup([np.array([2, 1, 2])], np.array([10, 20, 30]))
+    ([array([1, 2])], array([20, 40]))
+    """
+    order = np.lexsort(list(reversed(keys)))
+    sorted_keys = [key[order] for key in keys]
+    first = firsts(sorted_keys)
+    added = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
+    return [key[first] for key in sorted_keys], added
+
+
+def firsts(keys: Sequence[Array]) -> Ints:
+    """Where a new row starts, in sorted rows."""
+    new = np.zeros(len(keys[0]), np.bool_)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(new)

@@ -1,0 +1,126 @@
+"""Raw values into cells: engines group, a domain encodes what is distinct, and cells are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.domain import Domain, Encoded, Special
+from partita.errors import InvalidParameter
+from partita.exact import integer
+from partita.histogram import Histogram
+from partita.sources.bounding import bound, people
+from partita.sources.keys import distinct
+from partita.sources.names import checked, positions
+from partita.sources.protocol import Source
+from partita.sources.regroup import regroup
+
+__all__ = ["Column", "Tally", "tally"]
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Column:
+    """One column of a table: how many rows in each ordinary cell, and in each special one."""
+
+    histogram: Histogram
+    specials: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        return f"Column({self.histogram!r}, specials={list(self.specials)})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """The distinct combinations of cells in some columns, ascending, and how many rows are in each."""
+
+    schema: Mapping[str, Domain]
+    cells: Mapping[str, Encoded]
+    counts: Ints
+    contributions: int
+
+    def column(self, name: str) -> Column:
+        """The counts of one column by itself."""
+        positions([name], list(self.cells))
+        encoded, domain = self.cells[name], self.schema[name]
+        (special, cells), counts = regroup([encoded.special, encoded.cells], self.counts)
+        there = special == Special.ORDINARY
+        ordinary = Histogram(domain.size, cells[there], counts[there], self.contributions)
+        found = dict(zip(special[~there].tolist(), counts[~there].tolist(), strict=True))
+        return Column(ordinary, {name: found.get(Special.named(name), 0) for name in domain.specials})
+
+    def __repr__(self) -> str:
+        return f"Tally({list(self.cells)}, contributions={self.contributions}, secret)"
+
+
+def tally(
+    source: Source,
+    schema: Mapping[str, Domain],
+    by: Sequence[str] | None = None,
+    *,
+    person: str | None = None,
+    contributions: int = 1,
+    salt: str = "",
+) -> Tally:
+    """Count the cells of the columns `by`, or of all columns of the schema.
+
+    With `person`, the column that holds an id, at most `contributions` rows of each person
+    count, chosen by the rule in `bounding`. Without it every row counts.
+
+    >>> from partita.domain import Integer
+    >>> from partita.sources import open_source
+    >>> ages = tally(open_source({"age": [30, 31, 30, 999]}), {"age": Integer(0, 120)}).column("age")
+    >>> ages.histogram.counts.tolist(), ages.specials["above"]
+    ([2, 1], 1)
+    """
+    names = _columns(schema, by)
+    limit = integer(contributions, "contributions", low=1)
+    keys = names if person is None else [person, *(name for name in names if name != person)]
+    table = source.counts(keys)
+    cells = [_encoded(schema[name], table.column(keys.index(name))) for name in names]
+    counts = table.column(len(keys)).to_numpy()
+    if person is not None:
+        who, ids = people(table.column(0), person)
+        cells, counts = bound(who, ids, cells, counts, limit=limit, salt=salt.encode())
+    return _merged(schema, names, cells, counts, 1 if person is None else limit)
+
+
+def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:
+    names = checked(list(schema) if by is None else by, "by")
+    unknown = next((name for name in names if name not in schema), None)
+    if unknown is not None or not names:
+        raise InvalidParameter(
+            "by", "must name columns of the schema", given=unknown, fix="declare the domain of each column"
+        )
+    return names
+
+
+def _encoded(domain: Domain, column: Any) -> Encoded:
+    """The cells of a column, each distinct value encoded once."""
+    values, codes = distinct(column)
+    return domain.encode(values).take(codes)
+
+
+def _merged(
+    schema: Mapping[str, Domain],
+    names: Sequence[str],
+    cells: Sequence[Encoded],
+    counts: Ints,
+    contributions: int,
+) -> Tally:
+    keys = [key for column in cells for key in (column.special, column.cells)]
+    merged, totals = regroup(keys, counts)
+    pairs = zip(names, merged[0::2], merged[1::2], strict=True)
+    return Tally(
+        {name: schema[name] for name in names},
+        {name: Encoded(cell, special) for name, special, cell in pairs},
+        totals,
+        contributions,
+    )
