@@ -1,4 +1,4 @@
-"""`PARTITA_DATA=... python -m benchmarks.accuracy`: JSON rows on stdout, one for each cell, then the whole."""
+"""`PARTITA_DATA=... python -m benchmarks.accuracy`: JSON rows, one for each cell, then the whole."""
 
 from __future__ import annotations
 

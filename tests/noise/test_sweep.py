@@ -69,7 +69,7 @@ def ends_by_sweep(
     ends: list[int] = []
     doubts = 0
     while not ends or ends[-1] < given.last:
-        ends += sweep.ends(ends[-1] + 1 if ends else 0)
+        ends += sweep.ends(ends[-1] + 1 if ends else 0).tolist()
         if not ends or ends[-1] < given.last:
             ends.append(end_by_runs(given, ends[-1] + 1 if ends else 0, tape))
             doubts += 1
@@ -137,7 +137,7 @@ def test_extreme_words_end_segments_alike(path: Path, word: int, last: int) -> N
         expected = end_by_runs(given, 0, tapes[0])
         sweep = tape_noise(tapes[1], path=path).segments(*given)
         assert sweep is not None
-        found = sweep.ends(0) or [end_by_runs(given, 0, tapes[1])]
+        found = sweep.ends(0).tolist() or [end_by_runs(given, 0, tapes[1])]
 
         assert found[0] == expected
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, Literal, final, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import failure, integer, one_of
@@ -115,7 +115,7 @@ class Partition:
         histogram = self._histogram(data)
         shard = self._range(within)
         session = noise.session()
-        edges = np.array(self._seals(histogram, shard, session), dtype=np.uint64)
+        edges = self._seals(histogram, shard, session)
         return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if noise.secure else None)
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> Cut:
@@ -132,21 +132,22 @@ class Partition:
         """Cut a stream whose items arrive in order of position."""
         return Cutter(self, noise)
 
-    def _seals(self, histogram: Histogram, shard: range, noise: Noise) -> list[int]:
+    def _seals(self, histogram: Histogram, shard: range, noise: Noise) -> NDArray[np.uint64]:
         """The fast walk as far as it is certain, then one segment by the book, and again."""
         cells, counts = histogram.within(shard.start, shard.stop)
         last = shard.stop - 1
         fast = noise.segments(self.law, self.scale, self.threshold, cells, counts, last)
-        seals: list[int] = []
+        seals = []
         start = shard.start
         while start <= last:
-            if fast is not None and (found := fast.ends(start)):
-                seals += found
-            else:
+            found = np.zeros(0, dtype=np.uint64) if fast is None else fast.ends(start)
+            if not found.size:
                 first = int(np.searchsorted(cells, np.uint64(start)))
-                seals.append(self._segment(start, _items(cells, counts, first), last, noise))
-            start = seals[-1] + 1
-        return seals
+                seal = self._segment(start, _items(cells, counts, first), last, noise)
+                found = np.array([seal], dtype=np.uint64)
+            seals.append(found)
+            start = int(found[-1]) + 1
+        return np.concatenate(seals)
 
     def _segment(self, start: int, items: Iterable[tuple[int, int]], last: int, noise: Noise) -> int:
         """The seal of the segment that opens at `start`; the last segment ends with the universe."""

@@ -2,8 +2,8 @@
 
 `look_up` mirrors `Table.look_up`; `sweep` mirrors `Sweep._decide`. A kernel never guesses:
 where floats, and then pairs of floats, leave a doubt, it stops before the segment in doubt and
-the exact code goes on from the same word. Arrays are not handed to helper functions within the
-innermost loops: Numba would count references to them there.
+the exact code goes on from the same word. `sweep` is one long function because Numba counts
+references to every array that is handed to a helper, which would cost more than the work.
 """
 
 # mypy: ignore-errors
@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numba import float64, int64, njit, uint64
 
-from partita.noise.hazard import NEGLIGIBLE, float_hazard
+from partita.noise.hazard import NEGLIGIBLE, ROUNDING, float_hazard
 from partita.noise.sweep import float_offset
 
 __all__ = ["look_up", "sweep"]
@@ -64,53 +64,19 @@ def _two_product(a, b):
 
 
 @_compile
-def _draw(words, thresholds, bounds, guides, guide_shift, places, laplace):
-    """Noise from the first words; (False, 0) where they leave a doubt."""
-    sure = True
-    sign = magnitude = int64(0)
-    for table in range(places.size):
-        word = words[table]
-        category = bounds[table] + guides[table, word >> uint64(guide_shift)]
-        while category < bounds[table + 1] and thresholds[category] < word:
-            category += 1
-        sure = sure and (category == bounds[table + 1] or thresholds[category] != word)
-        category -= bounds[table]
-        if table == 0:
-            sign, category = category & 1, category >> 1
-            sure = sure and category < int64(1) << (61 - places[0])
-        magnitude += category << places[table]
-    return sure, (magnitude ^ -sign) if laplace else magnitude
+def _pair_sum(positions, weights, start, first, behind, level, exact_from, pairs_high, pairs_low):
+    """The cumulative hazard of the runs that end before items first..behind-1, as a pair of floats.
 
-
-@_compile
-def _find_run(positions, weights, last, start, item, level, aim, hazards, lowest, rate, laplace):
-    """The first run at whose end the cumulative hazard may reach `aim`.
-
-    Returns whether there is one, the item behind it, its level and start, the cumulative hazard
-    before it and the hazard of each of its positions.
+    Runs of a level above `exact_from` weigh little and are added up in floats; how far off that may
+    be comes back as well.
     """
-    total = 0.0
-    while True:
-        behind = item == positions.size
-        length = float64(last - start) + 1.0 if behind else float64(positions[item] - start)
-        if length > 0.0:
-            index = level - lowest
-            each = hazards[index] if 0 <= index < hazards.size else _float_hazard(level, rate, laplace)
-            reached = total + length * each
-            if reached >= aim:
-                return True, item, level, start, total, each
-            total = reached
-        if behind:
-            return False, item, level, start, total, 0.0
-        start = positions[item]
-        level -= weights[item]
-        item += 1
-
-
-@_compile
-def _pair_sum(positions, weights, start, first, behind, level, pairs_high, pairs_low):
-    """The cumulative hazard of the runs that end before items first..behind-1, as a pair of floats."""
-    high = low = 0.0
+    rough, begin = 0.0, first
+    while first < behind and level > exact_from:
+        rough += float64(positions[first] - start) * pairs_high[level]
+        start = positions[first]
+        level -= weights[first]
+        first += 1
+    high, low = rough, 0.0
     for item in range(first, behind):
         length = positions[item] - start
         beyond = length & uint64(0x7FF) if length >> uint64(53) else uint64(0)
@@ -120,18 +86,18 @@ def _pair_sum(positions, weights, start, first, behind, level, pairs_high, pairs
         low += more + (error + (whole * pairs_low[level] + rest * pairs_high[level]))
         start = positions[item]
         level -= weights[item]
-    return high, low
+    return high, low, rough * float64(first - begin + 2) * ROUNDING
 
 
 @_compile
-def _pair_offset(target_high, target_low, width, before_high, before_low, each_high, each_low, tight):
+def _pair_offset(target_high, target_low, width, before_high, before_low, off, each_high, each_low, tight):
     """The same offset in pairs of floats, rounded down to (whole, part), or (-1, 0) in doubt."""
     high, low = _two_sum(target_high, -before_high)
     low += target_low - before_low
     quotient = high / each_high
     product, error = _two_product(quotient, each_high)
     correction = (((high - product) - error) + (low - quotient * each_low)) / each_high
-    doubt = tight * (1.0 + target_high + before_high) / each_high + 2.0**-40
+    doubt = (tight * (1.0 + target_high + before_high) + off) / each_high + 2.0**-40
     whole = math.floor(quotient)
     part = (quotient - whole) + correction
     least = math.floor(part - doubt)
@@ -149,49 +115,79 @@ def sweep(
 ):  # fmt: skip
     """Ends of the segments from `start` on that are beyond doubt, and how many words they used."""
     per_segment = places.size + 1
+    shift = uint64(guide_shift)
+    nearby = int64(9.0 / rate)
     ends = np.empty(words.size // per_segment, np.uint64)
-    count = used = 0
+    count = 0
     first = np.searchsorted(positions, start)
-    while used + per_segment <= words.size:
-        sure, noise = _draw(words[used:], thresholds, bounds, guides, guide_shift, places, laplace)
+    while (count + 1) * per_segment <= words.size:
+        used = count * per_segment
+        # The level that the segment opens with, from one word for each table.
+        sure = True
+        sign = noise = int64(0)
+        for table in range(places.size):
+            word = words[used + table]
+            category = bounds[table] + guides[table, word >> shift]
+            while category < bounds[table + 1] and thresholds[category] < word:
+                category += 1
+            sure = sure and (category == bounds[table + 1] or thresholds[category] != word)
+            category -= bounds[table]
+            if table == 0:
+                sign, category = category & 1, category >> 1
+                sure = sure and category < int64(1) << (61 - places[0])
+            noise += category << places[table]
         if not sure:
             break
-        level = threshold + noise
+        level = threshold + (noise ^ -sign if laplace else noise)
+        # The first run at whose end the cumulative hazard may reach the target.
         target = targets_high[count]
-        rest = float64(~words[used + per_segment - 1])
-        width = 1.0 / rest if rest > 0.0 else math.inf
-        passed, behind, at_level, here, before, each = _find_run(
-            positions, weights, last, start, first, level, target * (1 - slack) / (1 + slack) - NEGLIGIBLE,
-            hazards, lowest, rate, laplace,
-        )  # fmt: skip
+        aim = target * (1 - slack) / (1 + slack) - NEGLIGIBLE
+        item, at_level, here = first, level, start
+        before = each = 0.0
+        passed = False
+        while True:
+            behind = item == positions.size
+            length = float64(last - here) + 1.0 if behind else float64(positions[item] - here)
+            if length > 0.0:
+                index = at_level - lowest
+                each = hazards[index] if 0 <= index < hazards.size else _float_hazard(at_level, rate, laplace)
+                reached = before + length * each
+                passed = reached >= aim
+                if passed:
+                    break
+                before = reached
+            if behind:
+                break
+            here = positions[item]
+            at_level -= weights[item]
+            item += 1
+        # Where in that run.
         end = last
         if passed:
-            offset = uint64(0)
+            rest = float64(~words[used + per_segment - 1])
+            width = 1.0 / rest if rest > 0.0 else math.inf
             found = _float_offset(target * (1 - slack), (target + width) * (1 + slack), before, each, slack)
-            if found >= 0.0:
-                offset = uint64(found)
-            elif at_level >= 0 and level < pairs_high.size:
-                sum_high, sum_low = _pair_sum(
-                    positions, weights, start, first, behind, level, pairs_high, pairs_low
+            offset = uint64(max(found, 0.0))
+            if found < 0.0:
+                if at_level < 0 or level >= pairs_high.size:
+                    break
+                sum_high, sum_low, off = _pair_sum(
+                    positions, weights, start, first, item, level, at_level + nearby, pairs_high, pairs_low
                 )
                 whole, part = _pair_offset(
-                    target, targets_low[count], width, sum_high, sum_low,
+                    target, targets_low[count], width, sum_high, sum_low, off,
                     pairs_high[at_level], pairs_low[at_level], tight,
                 )  # fmt: skip
                 if whole < 0.0:
                     break
                 offset = uint64(whole) + uint64(part)
-            else:
-                break
-            room = last - here if behind == positions.size else positions[behind] - here - uint64(1)
+            room = last - here if behind else positions[item] - here - uint64(1)
             if offset > room:
                 break
             end = here + offset
         ends[count] = end
         count += 1
-        used += per_segment
         if end == last:
             break
-        start = end + uint64(1)
-        first = behind
-    return ends[:count], used
+        start, first = end + uint64(1), item
+    return ends[:count], count * per_segment

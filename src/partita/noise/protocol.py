@@ -35,7 +35,7 @@ class Positions(Protocol):
 class Segments(Protocol):
     """A fast way to find many first successes, one after another."""
 
-    def ends(self, start: int) -> list[int]:
+    def ends(self, start: int) -> UInts:
         """Ends of the segments from `start` on, up to the first one in doubt."""
 
 

@@ -24,7 +24,7 @@ from partita.noise import fast
 from partita.noise.hazard import MARGIN, NEGLIGIBLE, PRECISION, ROUNDING, Floats, Hazard, Law, hazard
 from partita.noise.laplace import GeometricTables, tables
 from partita.noise.tables import UNSURE, Ints
-from partita.noise.targets import exponential_targets, float_pair
+from partita.noise.targets import exponential_targets, float_pair, float_targets
 from partita.noise.words import UInts, WordSource
 
 __all__ = ["Sweep", "float_offset"]
@@ -53,17 +53,17 @@ class Sweep:
     compiled: bool
     margin: float = MARGIN
 
-    def ends(self, start: int) -> list[int]:
+    def ends(self, start: int) -> UInts:
         """Ends of the segments from `start` on, up to the first one in doubt."""
-        found: list[int] = []
+        found = [np.zeros(0, dtype=np.uint64)]
         decide = self._decide_compiled if self.compiled else self._decide
         while start <= self.last:
             decided = decide(start)
-            if not decided:
+            if not decided.size:
                 break
-            found += decided
-            start = decided[-1] + 1
-        return found
+            found.append(decided)
+            start = int(decided[-1]) + 1
+        return np.concatenate(found)
 
     @property
     def slack(self) -> float:
@@ -84,7 +84,7 @@ class Sweep:
     def _tables(self) -> GeometricTables:
         return tables(self.scale, self.source.bits)
 
-    def _decide(self, start: int) -> list[int]:
+    def _decide(self, start: int) -> UInts:
         """Ends of the next segments; the words of the first one in doubt are given back."""
         per_segment = self._tables.words_per_sample + 1
         words = self.source.take_up_to(_SEGMENTS * per_segment)
@@ -97,7 +97,7 @@ class Sweep:
             if noise is None or not walk.segment(self.threshold + noise, target):
                 break
         self.source.give_back(words[len(walk.ends) * per_segment :])
-        return walk.ends
+        return np.array(walk.ends, dtype=np.uint64)
 
     def _noise(self, rows: UInts) -> list[int | None]:
         """The threshold noise of each row of words, None where its words leave a doubt."""
@@ -124,17 +124,29 @@ class Sweep:
         """A level that a segment hardly ever opens above."""
         return self.threshold + math.ceil(40 * self.scale)
 
-    def _decide_compiled(self, start: int) -> list[int]:
+    def _decide_compiled(self, start: int) -> UInts:
         """The same by the compiled kernel."""
         words = self.source.take_up_to(min(_WORDS, 64 + self.positions.size))
         edges, drawn = (np.uint64(self.last), np.uint64(start)), self._tables.words_per_sample
         ends, used = fast.kernels().sweep(
             self.positions, self.weights, *edges, *self._numbers, *self._flat_tables, *self._flat_hazards,
-            words, *exponential_targets(words[drawn :: drawn + 1]),
+            words, *self._targets(words[drawn :: drawn + 1]),
         )  # fmt: skip
         self.source.give_back(words[used:])
-        found: list[int] = ends.tolist()
+        found: UInts = ends
         return found
+
+    def _targets(self, words: UInts) -> tuple[Floats, Floats]:
+        """The targets of uniforms; plain floats are enough where no hazards are paired."""
+        if self._wide:
+            return exponential_targets(words)
+        plain = float_targets(words)
+        return plain, plain
+
+    @property
+    def _wide(self) -> bool:
+        """Whether floats often cannot tell positions apart."""
+        return self.last >= _WIDE
 
     @cached_property
     def _numbers(self) -> tuple[Any, ...]:
@@ -159,7 +171,7 @@ class Sweep:
         lowest = 0 if self.law == "geometric" else -min(math.ceil(40 * self.scale), _LONGEST_TABLE // 2)
         levels = range(lowest, min(self.highest_level, lowest + _LONGEST_TABLE))
         floats = np.array([self.hazard.floats[level] for level in levels], dtype=np.float64)
-        paired = range(min(levels.stop, _LONGEST_PAIR_TABLE) if self.last >= _WIDE else 0)
+        paired = range(min(levels.stop, _LONGEST_PAIR_TABLE) if self._wide else 0)
         pairs = [float_pair(self.hazard.fixed(2 * PRECISION)[level], 2 * PRECISION) for level in paired]
         return floats, lowest, *np.array(pairs, dtype=np.float64).reshape(-1, 2).T.copy()
 

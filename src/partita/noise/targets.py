@@ -17,7 +17,7 @@ from partita.noise.hazard import Floats
 from partita.noise.reals import enclose, floor
 from partita.noise.words import UInts
 
-__all__ = ["exponential_targets", "float_pair"]
+__all__ = ["exponential_targets", "float_pair", "float_targets"]
 
 _STEPS: Final = 1 << 11
 _RECIPROCAL_BITS: Final = 16
@@ -50,6 +50,14 @@ def exponential_targets(words: UInts) -> tuple[Floats, Floats]:
     high, more = _two_sum(high, square / 2)
     low += more + (missing * two_low + log_low[step] + square_low / 2 + (z - 1.0) * z_low + series)
     return _two_sum(high, low)
+
+
+def float_targets(words: UInts) -> Floats:
+    """The same to one part in 2^50, as floats."""
+    half = np.uint64(1 << 63)
+    near = -np.log1p(-np.minimum(words, half).astype(np.float64) * 2.0**-64)
+    far = -np.log(((~words).astype(np.float64) + 1.0) * 2.0**-64)
+    return np.where(words < half, near, far)
 
 
 def float_pair(fixed: int, bits: int) -> tuple[float, float]:
