@@ -70,7 +70,7 @@ class InvalidParameter(PartitaError, ValueError):
         self.fix = fix
 
 
-class _RuleBroken(PartitaError):
+class _RuleBroken(Exception):
     """Says what broke which rule and what to do; never what was in the data."""
 
     def __init__(self, parameter: str, rule: str, *, fix: str) -> None:
@@ -80,7 +80,7 @@ class _RuleBroken(PartitaError):
         self.fix = fix
 
 
-class InvalidData(_RuleBroken, ValueError):
+class InvalidData(PartitaError, _RuleBroken, ValueError):
     """Secret input is malformed. The message never holds a value, a position or a count.
 
     >>> raise InvalidData("cells", "must be in ascending order", fix="sort them first")
@@ -122,7 +122,7 @@ class UnknownDataset(LedgerRefusal):
     """The steward has not opened the dataset in this ledger."""
 
 
-class SourceError(_RuleBroken, RuntimeError):
+class SourceError(PartitaError, _RuleBroken, RuntimeError):
     """Rows could not be read or grouped. What another library said about it is never repeated.
 
     >>> raise SourceError("data 'people.parquet'", "does not exist", fix="check the path")
