@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gmpy2 import mpfr
 
+from partita.noise.compiled import pair_target
 from partita.noise.hazard import _fixed_target, _float_target
 from partita.noise.reals import Uniform
 from partita.noise.targets import exponential_targets, float_pair
@@ -91,3 +92,13 @@ def test_a_pair_of_floats_carries_a_hundred_bits(fixed: int) -> None:
     high, low = float_pair(fixed, 192)
 
     assert abs(Fraction(high) + Fraction(low) - Fraction(fixed, 2**192)) <= Fraction(fixed, 2**192) / 2**104
+
+
+def test_the_compiled_target_is_the_same_pair_of_floats() -> None:
+    """One word at a time or many at once, the same steps give the same two floats."""
+    words = np.concatenate([np.array(EDGES, dtype=np.uint64), EndlessTape("compiled").take(20_000)])
+    high, low = exponential_targets(words)
+
+    compiled = np.array([pair_target(word) for word in words])
+
+    assert np.array_equal(compiled, np.stack([high, low], axis=1))

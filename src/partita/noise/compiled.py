@@ -13,16 +13,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, int64, njit, uint64
+from numba import float64, int64, njit, types, uint64
+from numba.extending import intrinsic
 
 from partita.noise.hazard import NEGLIGIBLE, ROUNDING, float_hazard
 from partita.noise.sweep import float_offset
+from partita.noise.targets import STEPS, log_constants
 
-__all__ = ["look_up", "sweep"]
+__all__ = ["look_up", "pair_target", "sweep"]
 
 _compile = njit(cache=True, nogil=True)
 _float_hazard = _compile(float_hazard)
 _float_offset = _compile(float_offset)
+_RECIPROCALS, _LOG_HIGH, _LOG_LOW, _TWO_HIGH, _TWO_LOW = log_constants()
 
 
 @_compile
@@ -50,17 +53,51 @@ def _two_sum(a, b):
     return total, (a - (total - part)) + (b - part)
 
 
+@intrinsic
+def _fused(typing_context, a, b, c):
+    """a b + c with one rounding."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
 @_compile
 def _two_product(a, b):
-    """The rounded product and its error [Dekker]."""
+    """The rounded product and its error."""
     product = a * b
-    spread = 134217729.0 * a
-    a_high = spread - (spread - a)
-    a_low = a - a_high
-    spread = 134217729.0 * b
-    b_high = spread - (spread - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, _fused(a, b, -product)
+
+
+@_compile
+def _float_target(word):
+    """E = -ln(1 - word / 2^64)."""
+    if word < uint64(1 << 63):
+        return -math.log1p(-float64(word) * 2.0**-64)
+    return -math.log((float64(~word) + 1.0) * 2.0**-64)
+
+
+@_compile
+def pair_target(word):
+    """E as a pair of floats; the same steps as `exponential_targets`."""
+    rest = ~word
+    head, tail = float64(rest & uint64(0xFFFFFFFF00000000)), float64(rest & uint64(0xFFFFFFFF)) + 1.0
+    exponent = (np.float64(head + tail).view(np.int64) >> 52) - 1022
+    power = np.int64((1023 - exponent) << 52).view(np.float64)
+    head, tail = head * power, tail * power
+    step = int64((head + tail) * (2 * STEPS)) - STEPS
+    r = _RECIPROCALS[step]
+    z, z_low = _two_sum(head * r - 1.0, tail * r)
+    square, square_low = _two_product(z, z)
+    series = z * square * (-1 / 3 + z * (1 / 4 + z * (-1 / 5 + z * (1 / 6 - z / 7))))
+    missing = 64.0 - exponent
+    high, low = _two_sum(missing * _TWO_HIGH, _LOG_HIGH[step])
+    high, more = _two_sum(high, -z)
+    low += more
+    high, more = _two_sum(high, square / 2)
+    low += more + (missing * _TWO_LOW + _LOG_LOW[step] + square_low / 2 + (z - 1.0) * z_low + series)
+    return _two_sum(high, low)
 
 
 @_compile
@@ -108,10 +145,10 @@ def _pair_offset(target_high, target_low, width, before_high, before_low, off, e
 
 @_compile
 def sweep(
-    positions, weights, last, start, threshold, laplace, rate, slack, tight,
+    positions, weights, last, start, threshold, laplace, rate, slack, fine, tight,
     thresholds, bounds, guides, guide_shift, places,
     hazards, lowest, pairs_high, pairs_low,
-    words, targets_high, targets_low,
+    words,
 ):  # fmt: skip
     """Ends of the segments from `start` on that are beyond doubt, and how many words they used."""
     per_segment = places.size + 1
@@ -140,7 +177,9 @@ def sweep(
             break
         level = threshold + (noise ^ -sign if laplace else noise)
         # The first run at whose end the cumulative hazard may reach the target.
-        target = targets_high[count]
+        own = words[used + per_segment - 1]
+        paired = level < pairs_high.size
+        target, target_low = pair_target(own) if paired else (_float_target(own), 0.0)
         aim = target * (1 - slack) / (1 + slack) - NEGLIGIBLE
         item, at_level, here = first, level, start
         before = each = 0.0
@@ -164,18 +203,19 @@ def sweep(
         # Where in that run.
         end = last
         if passed:
-            rest = float64(~words[used + per_segment - 1])
+            rest = float64(~own)
             width = 1.0 / rest if rest > 0.0 else math.inf
-            found = _float_offset(target * (1 - slack), (target + width) * (1 + slack), before, each, slack)
+            grant = (fine if paired and at_level >= 0 else slack) + float64(item - first + 4) * ROUNDING
+            found = _float_offset(target * (1 - grant), (target + width) * (1 + grant), before, each, grant)
             offset = uint64(max(found, 0.0))
             if found < 0.0:
-                if at_level < 0 or level >= pairs_high.size:
+                if at_level < 0 or not paired:
                     break
                 sum_high, sum_low, off = _pair_sum(
                     positions, weights, start, first, item, level, at_level + nearby, pairs_high, pairs_low
                 )
                 whole, part = _pair_offset(
-                    target, targets_low[count], width, sum_high, sum_low, off,
+                    target, target_low, width, sum_high, sum_low, off,
                     pairs_high[at_level], pairs_low[at_level], tight,
                 )  # fmt: skip
                 if whole < 0.0:

@@ -24,7 +24,7 @@ from partita.noise import fast
 from partita.noise.hazard import MARGIN, NEGLIGIBLE, PRECISION, ROUNDING, Floats, Hazard, Law, hazard
 from partita.noise.laplace import GeometricTables, tables
 from partita.noise.tables import UNSURE, Ints
-from partita.noise.targets import exponential_targets, float_pair, float_targets
+from partita.noise.targets import exponential_targets, float_pair
 from partita.noise.words import UInts, WordSource
 
 __all__ = ["Sweep", "float_offset"]
@@ -69,6 +69,11 @@ class Sweep:
     def slack(self) -> float:
         """The relative error granted to a float sum of hazards."""
         return self.margin + (self.positions.size + 2) * ROUNDING
+
+    @property
+    def fine(self) -> float:
+        """The same, besides rounding, where hazards and target are the nearest floats."""
+        return self.margin * 2.0**-14
 
     @property
     def tight(self) -> float:
@@ -127,21 +132,14 @@ class Sweep:
     def _decide_compiled(self, start: int) -> UInts:
         """The same by the compiled kernel."""
         words = self.source.take_up_to(min(_WORDS, 64 + self.positions.size))
-        edges, drawn = (np.uint64(self.last), np.uint64(start)), self._tables.words_per_sample
+        edges = np.uint64(self.last), np.uint64(start)
         ends, used = fast.kernels().sweep(
             self.positions, self.weights, *edges, *self._numbers, *self._flat_tables, *self._flat_hazards,
-            words, *self._targets(words[drawn :: drawn + 1]),
+            words,
         )  # fmt: skip
         self.source.give_back(words[used:])
         found: UInts = ends
         return found
-
-    def _targets(self, words: UInts) -> tuple[Floats, Floats]:
-        """The targets of uniforms; plain floats are enough where no hazards are paired."""
-        if self._wide:
-            return exponential_targets(words)
-        plain = float_targets(words)
-        return plain, plain
 
     @property
     def _wide(self) -> bool:
@@ -150,7 +148,14 @@ class Sweep:
 
     @cached_property
     def _numbers(self) -> tuple[Any, ...]:
-        return self.threshold, self.law == "laplace", float(self.hazard.rate), self.slack, self.tight
+        return (
+            self.threshold,
+            self.law == "laplace",
+            float(self.hazard.rate),
+            self.slack,
+            self.fine,
+            self.tight,
+        )
 
     @cached_property
     def _flat_tables(self) -> tuple[Any, ...]:
@@ -167,13 +172,15 @@ class Sweep:
 
     @cached_property
     def _flat_hazards(self) -> tuple[Any, ...]:
-        """Hazards as floats and, where the universe is wide, as pairs of floats."""
+        """Hazards as floats and, where the universe is wide, as pairs of which the first is the nearest."""
         lowest = 0 if self.law == "geometric" else -min(math.ceil(40 * self.scale), _LONGEST_TABLE // 2)
         levels = range(lowest, min(self.highest_level, lowest + _LONGEST_TABLE))
         floats = np.array([self.hazard.floats[level] for level in levels], dtype=np.float64)
         paired = range(min(levels.stop, _LONGEST_PAIR_TABLE) if self._wide else 0)
-        pairs = [float_pair(self.hazard.fixed(2 * PRECISION)[level], 2 * PRECISION) for level in paired]
-        return floats, lowest, *np.array(pairs, dtype=np.float64).reshape(-1, 2).T.copy()
+        fixed = self.hazard.fixed(2 * PRECISION)
+        pairs = np.array([float_pair(fixed[level], 2 * PRECISION) for level in paired]).reshape(-1, 2)
+        floats[-lowest : paired.stop - lowest] = pairs[:, 0]
+        return floats, lowest, *pairs.T.copy()
 
 
 def float_offset(low: float, high: float, before: float, each: float, slack: float) -> float:

@@ -17,9 +17,9 @@ from partita.noise.hazard import Floats
 from partita.noise.reals import enclose, floor
 from partita.noise.words import UInts
 
-__all__ = ["exponential_targets", "float_pair", "float_targets"]
+__all__ = ["STEPS", "exponential_targets", "float_pair", "log_constants"]
 
-_STEPS: Final = 1 << 11
+STEPS: Final = 1 << 11
 _RECIPROCAL_BITS: Final = 16
 _CONSTANT_BITS: Final = 200
 _SHORT_BITS: Final = 40
@@ -32,13 +32,13 @@ def exponential_targets(words: UInts) -> tuple[Floats, Floats]:
     E = (64 - e) ln 2 + ln r - ln(1 + z), z = r (a + b) - 1, and |z| < 2^-10. The products r a
     and r b are exact because r has 16 bits and a, b have 33.
     """
-    reciprocals, log_high, log_low, two_high, two_low = _constants()
+    reciprocals, log_high, log_low, two_high, two_low = log_constants()
     rest = ~words
     head = (rest & np.uint64(0xFFFFFFFF00000000)).astype(np.float64)
     tail = (rest & np.uint64(0xFFFFFFFF)).astype(np.float64) + 1.0
     _, exponent = np.frexp(head + tail)
     head, tail = np.ldexp(head, -exponent), np.ldexp(tail, -exponent)
-    step = ((head + tail) * (2 * _STEPS)).astype(np.int64) - _STEPS
+    step = ((head + tail) * (2 * STEPS)).astype(np.int64) - STEPS
     r = reciprocals[step]
     z, z_low = _two_sum(head * r - 1.0, tail * r)
     square, square_low = _square(z)
@@ -50,14 +50,6 @@ def exponential_targets(words: UInts) -> tuple[Floats, Floats]:
     high, more = _two_sum(high, square / 2)
     low += more + (missing * two_low + log_low[step] + square_low / 2 + (z - 1.0) * z_low + series)
     return _two_sum(high, low)
-
-
-def float_targets(words: UInts) -> Floats:
-    """The same to one part in 2^50, as floats."""
-    half = np.uint64(1 << 63)
-    near = -np.log1p(-np.minimum(words, half).astype(np.float64) * 2.0**-64)
-    far = -np.log(((~words).astype(np.float64) + 1.0) * 2.0**-64)
-    return np.where(words < half, near, far)
 
 
 def float_pair(fixed: int, bits: int) -> tuple[float, float]:
@@ -89,10 +81,10 @@ def _fixed_log(value: Fraction) -> int:
 
 
 @cache
-def _constants() -> tuple[Floats, Floats, Floats, float, float]:
+def log_constants() -> tuple[Floats, Floats, Floats, float, float]:
     """The reciprocals r, their logarithms as pairs, and ln 2 as a short float and the rest."""
     one = 1 << _RECIPROCAL_BITS
-    middles = [(_STEPS + i + 0.5) / (2 * _STEPS) for i in range(_STEPS + 1)]
+    middles = [(STEPS + i + 0.5) / (2 * STEPS) for i in range(STEPS + 1)]
     numerators = [round(one / middle) for middle in middles]
     logs = [float_pair(_fixed_log(Fraction(numerator, one)), _CONSTANT_BITS) for numerator in numerators]
     two = _fixed_log(Fraction(2))
