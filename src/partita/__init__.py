@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from partita.answer import Answer, Answers
+    from partita.answer import Answer
     from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
     from partita.errors import (
         BudgetExceeded,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "answer": ("Answer", "Answers"),
+    "answer": ("Answer",),
     "domain": ("Category", "Date", "Domain", "Integer", "Real", "Timestamp"),
     "errors": (
         "BudgetExceeded",
@@ -61,12 +61,12 @@ _HOMES = {
     "mechanisms": ("Cutter", "PaperIntervals", "Partition", "Tree"),
     "releases": ("Cut", "IntervalRelease", "TreeRelease"),
 }
+_PACKAGES = ("noise", "sources")
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Amount",
     "Answer",
-    "Answers",
     "Balance",
     "BudgetExceeded",
     "BudgetLost",
@@ -105,6 +105,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import final
 
 from partita.exact import failure
 
-__all__ = ["Answer", "Answers"]
+__all__ = ["Answer"]
 
 
 @final
@@ -29,7 +26,7 @@ class Answer:
 
     value: float
     error: float
-    bounds: Callable[[float], tuple[float, float]]
+    bounds: Callable[[float], tuple[float, float]] = field(compare=False, repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
@@ -45,18 +42,3 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"Answer({self.value:.6g} ± {self.error:.3g})"
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Many answers at once: arrays of values and of standard errors."""
-
-    values: NDArray[np.float64]
-    error: NDArray[np.float64]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-    def __len__(self) -> int:
-        return len(self.values)

@@ -25,9 +25,13 @@ def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
         return array if array.dtype.kind in "iuO" else array.astype(np.int64)
     if array.dtype.kind == "f" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)  # NumPy makes floats of integers on both sides of 2^63
-    if array.dtype == object and all(type(value) is int for value in array.flat):
-        return array
+    if array.dtype == object and all(_is_integer(value) for value in array.flat):
+        return np.array([int(value) for value in array.flat], dtype=object).reshape(array.shape)
     raise InvalidData(name, "must hold integers only", fix="quantise, count or encode them first")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _array(values: ArrayLike, name: str) -> NDArray[Any]:

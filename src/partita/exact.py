@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from partita.errors import InvalidParameter
 
-__all__ = ["failure", "integer", "one_of", "rational"]
+__all__ = ["failure", "freeze", "integer", "one_of", "ordered", "rational"]
 
 Choice = TypeVar("Choice")
 
@@ -53,8 +53,23 @@ def failure(value: object, name: str = "beta") -> Fraction:
     """A failure probability: an exact number strictly between 0 and 1."""
     exact = rational(value, name)
     if not 0 < exact < 1:
-        raise InvalidParameter(name, "must lie between 0 and 1", given=value, fix="pass for example 0.05")
+        usual = "0.95" if name == "confidence" else "0.05"
+        raise InvalidParameter(name, "must lie between 0 and 1", given=value, fix=f"pass for example {usual}")
     return exact
+
+
+def ordered(low: object, high: object, *, first: int, last: int) -> tuple[int, int]:
+    """Two cells from first to last, in order, as Python ints."""
+    start, end = integer(low, "low", low=first), integer(high, "high", high=last)
+    if start > end:
+        raise InvalidParameter("low", f"must be at most high, {end}", given=start, fix="swap them")
+    return start, end
+
+
+def freeze(instance: object, **fields: object) -> None:
+    """Set the fields of a frozen dataclass while it is being made."""
+    for field, value in fields.items():
+        object.__setattr__(instance, field, value)
 
 
 def one_of(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
 
 from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
-from partita.exact import integer, one_of, rational
+from partita.exact import freeze, integer, one_of, rational
 
 __all__ = [
     "ADD_REMOVE",
@@ -17,10 +17,9 @@ __all__ = [
     "Guarantee",
     "Neighbors",
     "Unit",
-    "one_of",
     "positive_epsilon",
-    "row_guarantee",
     "rows_changed",
+    "unit_of",
 ]
 
 Neighbors: TypeAlias = Literal["add-remove", "change-one"]
@@ -65,16 +64,15 @@ class Guarantee:
         contributions: int = 1,
         intrusions: int = 0,
     ) -> None:
-        checked = {
-            "epsilon": positive_epsilon(epsilon),
-            "delta": _probability(delta),
-            "neighbors": one_of(neighbors, "neighbors", get_args(Neighbors)),
-            "unit": one_of(unit, "unit", get_args(Unit)),
-            "contributions": integer(contributions, "contributions", low=1),
-            "intrusions": integer(intrusions, "intrusions", low=0),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        freeze(
+            self,
+            epsilon=positive_epsilon(epsilon),
+            delta=_probability(delta),
+            neighbors=one_of(neighbors, "neighbors", get_args(Neighbors)),
+            unit=one_of(unit, "unit", get_args(Unit)),
+            contributions=integer(contributions, "contributions", low=1),
+            intrusions=integer(intrusions, "intrusions", low=0),
+        )
         if contributions > 1 and unit not in _ROW_OF:
             raise InvalidParameter(
                 "contributions",
@@ -190,10 +188,11 @@ def positive_epsilon(epsilon: object) -> Fraction:
     return exact
 
 
-def row_guarantee(epsilon: Fraction, neighbors: Neighbors, contributions: int) -> Guarantee:
-    """epsilon-DP for a row, or for a person with up to that many rows."""
-    unit: Unit = "row" if contributions == 1 else "person"
-    return Guarantee(epsilon=epsilon, neighbors=neighbors, unit=unit, contributions=contributions)
+def unit_of(unit: Unit | None, contributions: int) -> Unit:
+    """The unit that is protected: as named, else a person if one may have several rows, else a row."""
+    if unit is None:
+        return "row" if contributions == 1 else "person"
+    return one_of(unit, "unit", get_args(Unit))
 
 
 def rows_changed(neighbors: Neighbors, contributions: int) -> int:

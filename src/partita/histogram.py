@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
 from partita.errors import InvalidData
-from partita.exact import integer
+from partita.exact import freeze, integer
 from partita.releases.cut import Cut
 
 __all__ = ["Histogram"]
@@ -40,20 +40,23 @@ class Histogram:
     contributions: int = 1
 
     def __post_init__(self) -> None:
-        integer(self.size, "size", low=1, high=_LARGEST_SIZE)
-        integer(self.contributions, "contributions", low=1)
-        cells, counts = self.cells, self.counts
+        size = integer(self.size, "size", low=1, high=_LARGEST_SIZE)
+        contributions = integer(self.contributions, "contributions", low=1)
+        cells, counts = _cells(self.cells).view(), _counts(self.counts).view()
         if cells.shape != counts.shape:
             raise InvalidData("counts", "must be as many as cells", fix="pass one count for each cell")
         if bool((cells[1:] <= cells[:-1]).any()):
             raise InvalidData(
                 "cells", "must be in ascending order", fix="sort them, or use Histogram.from_cells"
             )
-        if cells.size and (int(cells[-1]) >= self.size or int(counts.min()) < 1):
+        if cells.size and int(cells[-1]) >= size:
             raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
-        for name, array in (("cells", cells.view()), ("counts", counts.view())):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        if cells.size and int(counts.min()) < 1:
+            raise InvalidData(
+                "counts", "must be positive", fix="use Histogram.from_counts, which drops zeros"
+            )
+        cells.flags.writeable = counts.flags.writeable = False
+        freeze(self, size=size, cells=cells, counts=counts, contributions=contributions)
 
     @staticmethod
     def from_cells(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
@@ -100,6 +103,7 @@ class Histogram:
 
     def within(self, start: int, stop: int) -> tuple[UInts, Ints]:
         """Cells start, ..., stop-1 and their counts."""
+        integer(stop, "stop", low=integer(start, "start", low=0) + 1, high=self.size)
         low = int(np.searchsorted(self.cells, np.uint64(start)))
         high = int(np.searchsorted(self.cells, np.uint64(stop - 1), side="right"))
         return self.cells[low:high], self.counts[low:high]
@@ -127,7 +131,7 @@ def _counts(counts: ArrayLike) -> Ints:
         )
     if float(array.astype(np.float64).sum()) >= _LARGEST_TOTAL:
         raise InvalidData("counts", "must add up to less than 2^62", fix="use a coarser unit of weight")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def _flat(values: ArrayLike, name: str) -> NDArray[Any]:

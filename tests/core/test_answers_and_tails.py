@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita import Answer, Answers
+from partita import Answer
 from partita.errors import InvalidParameter
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
@@ -43,11 +43,9 @@ def test_shares_lie_strictly_between_zero_and_one(share: float) -> None:
 
 
 def test_answers_are_numbers() -> None:
-    """An answer is a float, many answers are an array, and text shows value and error."""
-    many = Answers(np.array([1.0, 2.0]), np.array([0.5, 0.5]))
-
+    """An answer is a float, equal answers are equal, and text shows value and error."""
     assert (float(_answer()), repr(_answer())) == (10.0, "Answer(10 ± 2)")
-    assert (len(many), np.asarray(many).tolist()) == (2, [1.0, 2.0])
+    assert _answer() == Answer(10.0, 2.0, bounds=lambda beta: (0.0, 1.0))
 
 
 def _masses(scale: Fraction, reach: int) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -11,6 +11,8 @@ import pytest
 
 import partita as pt
 from partita import noise
+from partita.sources import open_source, tally
+from partita.testing import ZeroNoise
 
 ARRAY: Any = np.array([1, 2])
 WORDS: Any = np.array(["add-remove", "laplace"])
@@ -45,6 +47,15 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("confidence", lambda: released().count(0, 3).interval(None)),  # type: ignore[arg-type]
     ("weights", lambda: noise.categorical(5)),  # type: ignore[arg-type]
     ("law", lambda: noise.first_success("gauss", 1)),  # type: ignore[arg-type]
+    ("path", lambda: noise.SystemNoise(path="compield")),  # type: ignore[arg-type]
+    ("start", lambda: pt.Cut(edges=np.array([5]), start="0")),  # type: ignore[arg-type]
+    ("counts", lambda: pt.Histogram(8, np.array([1], dtype=np.uint64), np.array([0]))),
+    ("stop", lambda: pt.Histogram.dense([1, 2]).within(0, 0)),
+    ("low", lambda: released().sum(-5, 100)),
+    ("contributions", lambda: tally(open_source({"age": [1]}), {"age": pt.Integer(0, 9)}, contributions=5)),
+    ("schema", lambda: tally(open_source({"age": [1]}), ["age"])),  # type: ignore[arg-type]
+    ("schema", lambda: tally(open_source({"age": [1]}), {"age": int})),  # type: ignore[dict-item]
+    ("source", lambda: tally("x.csv", {"age": pt.Integer(0, 9)})),  # type: ignore[arg-type]
 ]
 
 
@@ -74,3 +85,24 @@ def test_an_enormous_epsilon_only_warns() -> None:
     """No float is asked to hold it."""
     with pytest.warns(pt.PrivacyWarning, match="above 5"):
         assert pt.Guarantee(epsilon=10**4000).epsilon == 10**4000
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    """Narrow and unsigned types do not wrap: they are read as Python ints first."""
+    counts = list(range(256))
+    release = pt.Tree(size=256, epsilon=1).release(pt.Histogram.dense(counts), noise=ZeroNoise())
+    small = pt.Histogram(np.uint8(8), np.array([5]), np.array([1]), np.int64(2))  # type: ignore[arg-type]
+
+    assert float(release.count(np.uint8(3), np.uint8(7))) == sum(counts[3:8])  # type: ignore[arg-type]
+    assert float(release.count(np.uint8(3), np.uint8(255))) == sum(counts[3:])  # type: ignore[arg-type]
+    assert float(release.count(0, np.int8(127))) == sum(counts[:128])  # type: ignore[arg-type]
+    assert (type(small.size), type(small.contributions)) == (int, int)
+    mixed: Any = [np.uint64(5), 7]
+    assert pt.Histogram.from_cells(mixed, size=8).total == 2
+
+
+def test_a_person_with_one_row_is_a_person_if_named() -> None:
+    """A release that bounds people to one row can be paid for in a budget of persons."""
+    for mechanism in (pt.Partition, pt.Tree, pt.PaperIntervals):
+        assert mechanism(size=8, epsilon=1).guarantee.unit == "row"
+        assert mechanism(size=8, epsilon=1, unit="person").guarantee.unit == "person"

@@ -96,7 +96,7 @@ def test_a_bound_is_compared_without_rounding() -> None:
     """1000 P[N - N' >= 1] for one-sided noise of scale 1 is 268.94..."""
     bound = scaled(difference("geometric", Fraction(1), 1), 1000)
 
-    assert bound.exceeds(268)
-    assert not bound.exceeds(269)
+    assert bound.reaches(268)
+    assert not bound.reaches(269)
     assert float(bound) == pytest.approx(268.9414213699951)
     assert isinstance(bound, Bound)

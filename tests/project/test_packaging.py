@@ -169,3 +169,32 @@ def test_make_help_lists_every_stage() -> None:
 
     assert stages
     assert [stage for stage in stages if f"make test-{stage} " not in shown] == []
+
+
+@pytest.mark.faults
+def test_the_snippets_of_the_readme_run(tmp_path: Path) -> None:
+    """What the README shows can be typed in, one block after the other."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert len(blocks) >= 2
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.faults
+def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
+    """The demo shows its five chapters in at most 100 columns."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "5. Three mistakes" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100

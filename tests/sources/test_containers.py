@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
-from partita.errors import InvalidParameter, SourceError
+from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.sources import Source, open_source, tally
 
 from .conftest import CONTAINERS, SCHEMA, arrow
@@ -188,7 +188,7 @@ def test_what_opens_is_a_source() -> None:
 @pytest.mark.parametrize("data", [5, None, [], [1, 2], b"x.csv", {1: [2]}, object()])
 def test_what_holds_no_rows_is_refused(data: object) -> None:
     """Only paths, mappings of names and tables are data."""
-    with pytest.raises(InvalidParameter):
+    with pytest.raises((InvalidData, InvalidParameter), match=r"^data "):
         open_source(data)
 
 

@@ -175,7 +175,7 @@ def test_bad_intervals_are_refused(low: int, high: int) -> None:
         _empty(8, 2).count(low, high)
 
 
-@pytest.mark.parametrize("changes", [{"size": 2**26 + 1}, {"branching": 1}, {"branching": 2.0}], ids=str)
+@pytest.mark.parametrize("changes", [{"size": 2**30 + 1}, {"branching": 1}, {"branching": 2.0}], ids=str)
 def test_bad_parameters_are_named(changes: dict[str, object]) -> None:
     """The error names the parameter that breaks its rule."""
     with pytest.raises(InvalidParameter) as error:

@@ -22,7 +22,6 @@ __all__ = [
     "Spec",
     "Special",
     "check_size",
-    "freeze",
     "indices",
     "place",
     "position",
@@ -189,9 +188,3 @@ def indices(cells: Sequence[int] | Cells, size: int) -> list[int]:
             fix="decode the ordinary cells of this domain only",
         )
     return [int(cell) for cell in listed]
-
-
-def freeze(instance: object, **fields: object) -> None:
-    """Set the fields of a frozen dataclass while it is being made."""
-    for field, value in fields.items():
-        object.__setattr__(instance, field, value)

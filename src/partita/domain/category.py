@@ -11,12 +11,13 @@ from typing import Any, Final, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from partita.domain.base import Cells, Encoded, Position, Spec, Special, freeze, indices
+from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices
 from partita.domain.canonical import canonical
 from partita.domain.columns import Floats, Plain, Scaled, Texts, assemble
 from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.errors import InvalidParameter
+from partita.exact import freeze
 
 __all__ = ["Category"]
 

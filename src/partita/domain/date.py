@@ -15,7 +15,6 @@ from partita.domain.base import (
     Spec,
     Special,
     check_size,
-    freeze,
     indices,
     place,
 )
@@ -24,6 +23,7 @@ from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.domain.times import located, moments_of, public_moment
 from partita.errors import InvalidParameter
+from partita.exact import freeze
 
 __all__ = ["Date"]
 

@@ -16,7 +16,6 @@ from partita.domain.base import (
     Spec,
     Special,
     check_size,
-    freeze,
     indices,
     position,
 )
@@ -25,7 +24,7 @@ from partita.domain.grid import Grid, bounded
 from partita.domain.read import read
 from partita.domain.specs import taken, whole
 from partita.errors import InvalidParameter
-from partita.exact import integer, rational
+from partita.exact import freeze, integer, rational
 
 __all__ = ["Integer"]
 

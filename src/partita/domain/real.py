@@ -17,7 +17,6 @@ from partita.domain.base import (
     Spec,
     Special,
     check_size,
-    freeze,
     indices,
     position,
 )
@@ -27,7 +26,7 @@ from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.domain.text import MOST_PLACES, decimal_places, number_text
 from partita.errors import InvalidParameter
-from partita.exact import rational
+from partita.exact import freeze, rational
 
 __all__ = ["Real"]
 

@@ -18,7 +18,6 @@ from partita.domain.base import (
     Spec,
     Special,
     check_size,
-    freeze,
     indices,
     place,
 )
@@ -35,6 +34,7 @@ from partita.domain.times import (
 )
 from partita.domain.zones import datetime_at, instants, text_at, zone_named
 from partita.errors import InvalidParameter
+from partita.exact import freeze
 
 __all__ = ["Timestamp"]
 

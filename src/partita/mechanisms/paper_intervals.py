@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
-from partita.exact import failure
-from partita.guarantee import Guarantee, Neighbors, positive_epsilon
+from partita.exact import failure, freeze, integer
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
-from partita.mechanisms.checks import fitting
+from partita.mechanisms.checks import check_scale, fitting
 from partita.mechanisms.partition import Partition
 from partita.mechanisms.tree import Tree
 from partita.noise.protocol import Noise
@@ -34,7 +35,12 @@ class PaperIntervals:
     Fraction(1, 1)
     """
 
-    partition: Partition
+    size: int
+    epsilon: Fraction
+    beta: Fraction
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
 
     def __init__(
         self,
@@ -44,35 +50,52 @@ class PaperIntervals:
         beta: object = "0.05",
         neighbors: Neighbors = "add-remove",
         contributions: int = 1,
+        unit: Unit | None = None,
     ) -> None:
-        partition = Partition(
-            size=size,
-            epsilon=positive_epsilon(epsilon) / 2,
-            beta=failure(beta) / 2,
+        rows_changed(neighbors, contributions)
+        freeze(
+            self,
+            size=integer(size, "size", low=1, high=2**64),
+            epsilon=positive_epsilon(epsilon),
+            beta=failure(beta),
+            neighbors=neighbors,
+            contributions=int(contributions),
+            unit=unit_of(unit, contributions),
+        )
+        check_scale(2 * rows_changed(neighbors, contributions) / self.epsilon, self.epsilon)
+
+    @property
+    def partition(self) -> Partition:
+        """Figure 1 with half of epsilon and half of beta."""
+        return Partition(
+            size=self.size,
+            epsilon=self.epsilon / 2,
+            beta=self.beta / 2,
             law="laplace",
             threshold="paper",
-            neighbors=neighbors,
-            contributions=contributions,
+            neighbors=self.neighbors,
+            contributions=self.contributions,
+            unit=self.unit,
         )
-        object.__setattr__(self, "partition", partition)
+
+    def tree(self, *, segments: int) -> Tree:
+        """The tree over that many released segments, with the other half of epsilon."""
+        return Tree(
+            size=segments,
+            epsilon=self.epsilon / 2,
+            neighbors=self.neighbors,
+            contributions=self.contributions,
+            unit=self.unit,
+        )
 
     @property
     def guarantee(self) -> Guarantee:
         """Both halves together."""
         return self.partition.guarantee + self.tree(segments=1).guarantee
 
-    def tree(self, *, segments: int) -> Tree:
-        """The tree over that many released segments."""
-        return Tree(
-            size=segments,
-            epsilon=self.partition.epsilon,
-            neighbors=self.partition.neighbors,
-            contributions=self.partition.contributions,
-        )
-
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> IntervalRelease:
         """Cut, then count the segments in a tree."""
-        histogram = fitting(data, self.partition.size, self.partition.contributions)
+        histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
         cut = self.partition.cut(histogram, noise=session)
         segments = Histogram.dense(histogram.weigh(cut), contributions=histogram.contributions)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.exact import failure, integer, one_of
-from partita.guarantee import Guarantee, Neighbors, positive_epsilon, row_guarantee, rows_changed
+from partita.exact import failure, freeze, integer, one_of
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise import tails
@@ -52,6 +52,7 @@ class Partition:
     threshold: int
     neighbors: Neighbors
     contributions: int
+    unit: Unit
 
     def __init__(
         self,
@@ -63,26 +64,29 @@ class Partition:
         threshold: int | Literal["paper"] | None = None,
         neighbors: Neighbors = "add-remove",
         contributions: int = 1,
+        unit: Unit | None = None,
     ) -> None:
-        fields = {
-            "size": integer(size, "size", low=1, high=2**64),
-            "epsilon": positive_epsilon(epsilon),
-            "beta": failure(beta),
-            "law": one_of(law, "law", get_args(Law)),
-            "neighbors": neighbors,
-            "contributions": contributions,
-        }
         rows_changed(neighbors, contributions)
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        freeze(
+            self,
+            size=integer(size, "size", low=1, high=2**64),
+            epsilon=positive_epsilon(epsilon),
+            beta=failure(beta),
+            law=one_of(law, "law", get_args(Law)),
+            neighbors=neighbors,
+            contributions=int(contributions),
+            unit=unit_of(unit, contributions),
+        )
         check_scale(self.scale, self.epsilon)
-        object.__setattr__(self, "threshold", self._threshold(threshold))
+        freeze(self, threshold=self._threshold(threshold))
         self._refuse_many_empty_segments()
 
     @property
     def guarantee(self) -> Guarantee:
         """What the release promises, and for whom."""
-        return row_guarantee(self.epsilon, self.neighbors, self.contributions)
+        return Guarantee(
+            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
+        )
 
     @property
     def scale(self) -> Fraction:
@@ -168,7 +172,7 @@ class Partition:
         return integer(threshold, "threshold", low=0, high=2**62)
 
     def _refuse_many_empty_segments(self) -> None:
-        if self.empty_segments.exceeds(_MOST_EMPTY_SEGMENTS):
+        if self.empty_segments.reaches(_MOST_EMPTY_SEGMENTS):
             raise InvalidParameter(
                 "threshold",
                 f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}",

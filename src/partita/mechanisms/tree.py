@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
-from partita.exact import integer
-from partita.guarantee import Guarantee, Neighbors, positive_epsilon, row_guarantee, rows_changed
+from partita.exact import freeze, integer
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
@@ -20,7 +20,7 @@ from partita.releases.tree import TreeRelease
 
 __all__ = ["Tree"]
 
-_LARGEST_SIZE: Final = 2**26
+_LARGEST_SIZE: Final = 2**30
 
 
 @final
@@ -41,6 +41,7 @@ class Tree:
     branching: int
     neighbors: Neighbors
     contributions: int
+    unit: Unit
 
     def __init__(
         self,
@@ -50,30 +51,33 @@ class Tree:
         branching: int = 2,
         neighbors: Neighbors = "add-remove",
         contributions: int = 1,
+        unit: Unit | None = None,
     ) -> None:
-        fields = {
-            "size": integer(size, "size", low=1),
-            "epsilon": positive_epsilon(epsilon),
-            "branching": integer(branching, "branching", low=2),
-            "neighbors": neighbors,
-            "contributions": contributions,
-        }
         rows_changed(neighbors, contributions)
-        if size > _LARGEST_SIZE:
+        freeze(
+            self,
+            size=integer(size, "size", low=1),
+            epsilon=positive_epsilon(epsilon),
+            branching=integer(branching, "branching", low=2),
+            neighbors=neighbors,
+            contributions=int(contributions),
+            unit=unit_of(unit, contributions),
+        )
+        if self.size > _LARGEST_SIZE:
             raise InvalidParameter(
                 "size",
                 f"must be at most {_LARGEST_SIZE} for a plain tree",
                 given=size,
                 fix="use a Partition first",
             )
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
         check_scale(self.scale, self.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
         """What the release promises, and for whom."""
-        return row_guarantee(self.epsilon, self.neighbors, self.contributions)
+        return Guarantee(
+            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
+        )
 
     @property
     def widths(self) -> list[int]:

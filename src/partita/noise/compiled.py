@@ -3,7 +3,8 @@
 `look_up` mirrors `Table.look_up`; `sweep` mirrors `Sweep._decide`. A kernel never guesses:
 where floats, and then pairs of floats, leave a doubt, it stops before the segment in doubt and
 the exact code goes on from the same word. `sweep` is one long function because Numba counts
-references to every array that is handed to a helper, which would cost more than the work.
+references to every array that is handed to a helper, which would cost more than the work;
+`_pair_sum` runs only in doubt.
 """
 
 # mypy: ignore-errors

@@ -77,7 +77,7 @@ class Sweep:
 
     @property
     def tight(self) -> float:
-        """The absolute error granted to targets and to sums in pairs of floats."""
+        """The error granted to targets and to sums in pairs of floats, times 1 + E."""
         return self.margin * self.margin
 
     @cached_property

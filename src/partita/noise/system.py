@@ -48,7 +48,7 @@ class SystemNoise:
         self, words: Callable[[], WordSource] = Words, *, path: Path = "auto", margin: float = MARGIN
     ) -> None:
         self._words = words
-        self._path = path
+        self._path = one_of(path, "path", get_args(Path))
         self._margin = margin
 
     @property

@@ -22,12 +22,15 @@ class Bound:
 
     real: Real
 
-    def exceeds(self, limit: int) -> bool:
+    def reaches(self, limit: int) -> bool:
         """Whether the number is at least `limit`."""
         return floor(self.real) >= limit
 
     def __float__(self) -> float:
         return floor(self.real, 64) / 2**64
+
+    def __repr__(self) -> str:
+        return f"Bound({float(self):.6g})"
 
 
 def scaled(real: Real, factor: int) -> Bound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import final
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
 from partita.errors import InvalidParameter
+from partita.exact import integer
 from partita.guarantee import Guarantee
 
 __all__ = ["Cut"]
@@ -33,6 +34,7 @@ class Cut:
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
+        integer(self.start, "start", low=0)
         edges = _cells(self.edges, "edges").view()
         if edges.ndim != 1 or not edges.size or bool((edges[1:] <= edges[:-1]).any()):
             raise InvalidParameter(
@@ -69,8 +71,9 @@ class Cut:
         return np.asarray(np.searchsorted(self.edges, inside))
 
     @staticmethod
-    def join(cuts: Sequence[Cut]) -> Cut:
+    def join(cuts: Iterable[Cut]) -> Cut:
         """One cut from the cuts of neighbouring ranges, for instance of shards."""
+        cuts = list(cuts)
         for before, after in pairwise(cuts):
             if after.start != before.last + 1 or after.guarantee != before.guarantee:
                 raise InvalidParameter(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, final
 
 from partita.answer import Answer
-from partita.errors import InvalidParameter
-from partita.exact import integer
+from partita.exact import ordered
 from partita.guarantee import Guarantee
 from partita.releases.cut import Cut
 from partita.releases.tree import TreeRelease
@@ -36,15 +36,17 @@ class IntervalRelease:
         Its standard error adds to that of the noise what the two segments at the ends may hold
         outside of the interval.
         """
+        low, high = ordered(low, high, first=self.cut.start, last=self.cut.last)
         first, last = self._touched(low, high)
         value, terms = self.tree.sum(first, last)
         ends = [segment for segment in {first, last} if not self._inside(segment, low, high)]
         outside = sum(max(0.0, self.tree.sum(end, end)[0]) ** 2 for end in ends)
         error = math.sqrt(self.tree.error(terms) ** 2 + outside)
-        return Answer(value, error, bounds=lambda beta: self.bounds(low, high, beta))
+        return Answer(value, error, bounds=partial(self.bounds, low, high))
 
     def bounds(self, low: int, high: int, beta: float) -> tuple[float, float]:
         """The truth lies between the segments inside the interval and the segments that touch it."""
+        low, high = ordered(low, high, first=self.cut.start, last=self.cut.last)
         first, last = self._touched(low, high)
         _, most = self.tree.bounds(first, last, beta / _SHARES)
         first += not self._inside(first, low, high)
@@ -54,10 +56,6 @@ class IntervalRelease:
 
     def _touched(self, low: int, high: int) -> tuple[int, int]:
         """The first and the last segment that have a cell in common with low..high."""
-        integer(low, "low", low=self.cut.start)
-        integer(high, "high", high=self.cut.last)
-        if low > high:
-            raise InvalidParameter("low", f"must be at most high, {high}", given=low, fix="swap them")
         first, last = self.cut.locate([low, high]).tolist()
         return first, last
 

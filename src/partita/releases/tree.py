@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, final
 
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.errors import InvalidParameter
-from partita.exact import failure, integer
+from partita.exact import failure, ordered
 from partita.guarantee import Guarantee
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
@@ -35,12 +35,8 @@ class TreeRelease:
 
     def count(self, low: int, high: int) -> Answer:
         """How many lie in the cells low, ..., high, from the fewest nodes that cover them."""
-        integer(low, "low", low=0)
-        integer(high, "high", high=self.size - 1)
-        if low > high:
-            raise InvalidParameter("low", f"must be at most high, {high}", given=low, fix="swap them")
         value, terms = self.sum(low, high)
-        return Answer(value, self.error(terms), bounds=lambda beta: self.bounds(low, high, beta))
+        return Answer(value, self.error(terms), bounds=partial(self.bounds, low, high))
 
     def bounds(self, low: int, high: int, beta: float) -> tuple[float, float]:
         """Guaranteed bounds on the count of the cells low, ..., high; a count is never negative."""
@@ -50,7 +46,7 @@ class TreeRelease:
 
     def sum(self, low: int, high: int) -> tuple[float, int]:
         """The sum of the nodes that make up low..high, and how many they are."""
-        nodes = list(self.cover(low, high))
+        nodes = list(self.cover(*ordered(low, high, first=0, last=self.size - 1)))
         value = sum(int(self.levels[level][first:last].sum()) for level, first, last in nodes)
         return float(value), sum(last - first for _, first, last in nodes)
 

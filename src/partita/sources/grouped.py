@@ -30,7 +30,7 @@ class Grouped:
         """Exact counts of distinct raw values; see `Source.counts`."""
         keys, sums = checked(keys, "keys"), checked(sums, "sums")
         if not keys:
-            raise InvalidParameter("keys", "must name a column", given=None, fix='pass for example ["age"]')
+            raise InvalidParameter("keys", "must name a column", given=keys, fix='pass for example ["age"]')
         rows = self.rows.read(list(dict.fromkeys([*keys, *sums])))
         kinds = [wide_type(field.type, field.name) for field in rows.schema]
         places = [*range(len(keys)), *(rows.schema.names.index(name) for name in sums)]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from partita.errors import InvalidParameter, SourceError
+from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.exact import integer
 from partita.sources.csv import Csv
 from partita.sources.files import File, find
@@ -57,10 +57,9 @@ def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
     if isinstance(data, Mapping):
         checked(list(data), "data")
         return Mapped(data)
-    raise InvalidParameter(
+    raise InvalidData(
         "data",
         "must be a path, a list of paths, a mapping of columns or a table that speaks Arrow",
-        given=None if isinstance(data, (int, float)) else data,
         fix='pass for example "people.parquet" or a pandas, Polars or PyArrow table',
     )
 

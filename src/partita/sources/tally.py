@@ -80,8 +80,10 @@ def tally(
     >>> ages.histogram.counts.tolist(), ages.specials["above"]
     ([2, 1], 1)
     """
-    names = _columns(schema, by)
-    limit = integer(contributions, "contributions", low=1)
+    names = _columns(_checked_schema(schema), by)
+    limit = _limit(contributions, person)
+    if not isinstance(source, Source):
+        raise InvalidParameter("source", "must be a source", given=source, fix="use open_source")
     keys = names if person is None else [person, *(name for name in names if name != person)]
     table = source.counts(keys)
     cells = [_encoded(schema[name], table.column(keys.index(name))) for name in names]
@@ -90,6 +92,23 @@ def tally(
         who, ids = people(table.column(0), person)
         cells, counts = bound(who, ids, cells, counts, limit=limit, salt=salt.encode())
     return _merged(schema, names, cells, counts, 1 if person is None else limit)
+
+
+def _limit(contributions: object, person: str | None) -> int:
+    limit = integer(contributions, "contributions", low=1)
+    if person is None and limit > 1:
+        raise InvalidParameter(
+            "contributions", "needs person", given=limit, fix="name the column of ids, or leave it out"
+        )
+    return limit
+
+
+def _checked_schema(schema: object) -> Mapping[str, Domain]:
+    if isinstance(schema, Mapping) and all(isinstance(domain, Domain) for domain in schema.values()):
+        return schema
+    raise InvalidParameter(
+        "schema", "must map columns to domains", given=schema, fix='pass for example {"age": Integer(0, 120)}'
+    )
 
 
 def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:

@@ -268,7 +268,6 @@ class OutputLaw(dict[Hashable, Fraction]):
 def law(run: Callable[[RationalNoise], Hashable], noise: RationalNoise) -> OutputLaw:
     """The exact law of `run(noise)`: the shipped code through every branch.
 
-    >>> from partita.noise.protocol import Noise
     >>> coin = law(lambda noise: noise.bernoulli(Fraction(1, 3)), RationalNoise(Fraction(1, 2)))
     >>> coin[True]
     Fraction(1, 3)

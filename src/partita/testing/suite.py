@@ -135,13 +135,6 @@ def _check_bad_data_is_refused_before_any_draw(mechanism: type[Any]) -> None:
         assert str(_CANARY) not in str(error), f"{mechanism.__name__} shows a value: {error}"
 
 
-def _check_release_survives_a_round_trip(mechanism: type[Any]) -> None:
-    """Where releases can be saved, the loaded one is equal."""
-    release = _made(mechanism).release(_histogram(), noise=ZeroNoise())
-    if hasattr(release, "to_bytes"):
-        assert type(release).from_bytes(release.to_bytes()) == release
-
-
 def _error(call: Callable[[], Any]) -> BaseException | None:
     try:
         call()
