@@ -30,6 +30,7 @@ CHANGE_ONE: Final = "change-one"
 
 _LARGE_EPSILON: Final = 5
 _LARGEST_EXPONENT: Final = 700
+_SMALLEST_SLOPE: Final = 1e-300
 _LARGEST_SHOWN: Final = Fraction(10**300)
 _ROW_OF: Final = {"person": "row", "user": "event"}
 
@@ -153,8 +154,9 @@ class Guarantee:
 
     def _group(self, size: int) -> Guarantee:
         """Group privacy: epsilon times k, delta times 1 + e^epsilon + ... + e^((k-1) epsilon), rounded up."""
-        delta = self.delta * _growth_above(self.epsilon, size) if self.delta else self.delta
-        return replace(self, epsilon=self.epsilon * size, delta=min(Fraction(1), delta))
+        growth = _growth_above(self.epsilon, size) if self.delta else Fraction(1)
+        delta = Fraction(1) if growth is None else min(Fraction(1), self.delta * growth)
+        return replace(self, epsilon=self.epsilon * size, delta=delta)
 
     def _same_relation(self, other: Guarantee) -> None:
         mine, theirs = _relation(self), _relation(other)
@@ -213,12 +215,13 @@ def _probability(delta: object) -> Fraction:
     return exact
 
 
-def _growth_above(epsilon: Fraction, size: int) -> Fraction:
-    """At least (e^(k epsilon) - 1) / (e^epsilon - 1): a float raised by far more than it was rounded."""
+def _growth_above(epsilon: Fraction, size: int) -> Fraction | None:
+    """At least (e^(k epsilon) - 1) / (e^epsilon - 1): a float, raised beyond its rounding; None if huge."""
     if epsilon * size > _LARGEST_EXPONENT:
-        return Fraction(2) ** 2_000
-    growth = math.expm1(float(epsilon * size)) / math.expm1(float(epsilon))
-    return Fraction(growth) * (1 + Fraction(1, 2**36))
+        return None
+    slope = math.expm1(float(epsilon))
+    growth = math.expm1(float(epsilon * size)) / slope if slope > _SMALLEST_SLOPE else 0.0
+    return max(Fraction(growth), Fraction(size)) * (1 + Fraction(1, 2**36))
 
 
 def _warn_if_large(epsilon: Fraction) -> None:

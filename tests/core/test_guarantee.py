@@ -214,3 +214,15 @@ def test_the_repr_says_what_is_promised() -> None:
     assert repr(Guarantee(epsilon=1, delta="1/8", unit="user", contributions=2, intrusions=1)) == (
         "Guarantee(epsilon=1, delta=1/8, neighbors=add-remove, unit=user, contributions=2, intrusions=1)"
     )
+
+
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
+def test_delta_grows_at_least_as_group_privacy_says() -> None:
+    """For huge exponents delta becomes 1, for tiny ones it grows by the size of the group."""
+    huge = Guarantee(epsilon=5, delta=Fraction(1, 2**3000)).to_unit("person", contributions=10**4)
+    tiny = Guarantee(epsilon=Fraction(1, 10**400), delta=Fraction(1, 10**6)).to_unit(
+        "person", contributions=7
+    )
+
+    assert huge.delta == 1
+    assert tiny.delta >= Fraction(7, 10**6)

@@ -8,9 +8,17 @@ from math import log
 import numpy as np
 import pytest
 
-from partita import Histogram, IntervalRelease, InvalidParameter, PaperIntervals
+from partita import Cut, Histogram, IntervalRelease, InvalidParameter, PaperIntervals, Partition
 from partita.mechanisms.tree import Tree
-from partita.testing import EndlessTape, ZeroNoise, add_remove_pairs, coupled, tape_noise
+from partita.noise import Noise
+from partita.testing import (
+    EndlessTape,
+    RecordingNoise,
+    ZeroNoise,
+    add_remove_pairs,
+    coupled,
+    tape_noise,
+)
 
 SIZE = 2**64
 ATOMS = (0, 1, 2**53 + 1, 2**63, SIZE - 1)
@@ -123,3 +131,38 @@ def test_empty_data_gives_one_segment_and_small_counts() -> None:
     assert len(release.cut) == 1
     assert least == 0.0
     assert most < 100
+
+
+def outcome(release: IntervalRelease) -> tuple[object, ...]:
+    """All that is published, in a form that can be compared."""
+    return tuple(release.cut.edges.tolist()), tuple(tuple(level.tolist()) for level in release.tree.levels)
+
+
+@pytest.mark.parametrize("edges", [[3], [0, 3], [1, 3], [0, 1, 2, 3]])
+def test_given_any_cut_the_release_pays_half_for_the_counts(
+    edges: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the cut held fixed, the shipped release loses exactly the other half of epsilon on every row."""
+    fixed = Cut(edges=np.array(edges, dtype=np.uint64))
+    monkeypatch.setattr(Partition, "cut", lambda self, data, *, noise: fixed)
+    mechanism = PaperIntervals(size=4, epsilon=1)
+
+    def run(counts: tuple[int, ...], noise: Noise) -> object:
+        return outcome(mechanism.release(Histogram.dense(counts), noise=noise))
+
+    losses = {coupled(run, one, other, tape_noise(EndlessTape(0))) for one, other in add_remove_pairs(4, 1)}
+
+    assert losses == {Fraction(1, 2)}
+
+
+def test_every_scale_is_the_one_in_the_proof() -> None:
+    """Partition noise has scale 2w/epsilon, and each of the tree's levels 2w levels/epsilon."""
+    recorder = RecordingNoise(ZeroNoise())
+    mechanism = PaperIntervals(size=SIZE, epsilon="1/2", neighbors="change-one", contributions=3)
+
+    release = mechanism.release(atoms(10_000), noise=recorder)
+
+    levels = len(release.tree.levels)
+    assert len(release.cut) == 5
+    assert recorder.scales[-levels:] == [Fraction(24 * levels)] * levels
+    assert set(recorder.scales[:-levels]) == {Fraction(24)}

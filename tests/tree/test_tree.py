@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from partita import Histogram, Tree, TreeRelease
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Neighbors
+from partita.noise import Noise
 from partita.testing import (
     EndlessTape,
     ForbiddenNoise,
@@ -22,6 +23,7 @@ from partita.testing import (
     ZeroNoise,
     add_remove_pairs,
     change_one_pairs,
+    coupled,
     data_sets,
     law,
     privacy_loss,
@@ -198,3 +200,21 @@ def test_bounds_widen_with_confidence() -> None:
         if low <= high:
             answer = _empty(4, 2).count(low, high)
             assert 0 < answer.error < answer.worst(0.05)[1] < answer.worst(0.001)[1]
+
+
+@pytest.mark.parametrize("branching", [2, 3])
+@pytest.mark.parametrize("size", [1, 2, 5, 9, 10, 17, 33])
+def test_one_row_costs_exactly_epsilon_at_any_depth(size: int, branching: int) -> None:
+    """Whatever its cell, a row changes one count on every level, and all of them together cost epsilon."""
+    tree = Tree(size=size, epsilon="1/3", branching=branching)
+
+    def run(counts: list[int], noise: Noise) -> list[list[int]]:
+        return [level.tolist() for level in tree.release(Histogram.dense(counts), noise=noise).levels]
+
+    empty = [0] * size
+    losses = {
+        coupled(run, empty, [*empty[:cell], 1, *empty[cell + 1 :]], tape_noise(EndlessTape((size, cell))))
+        for cell in range(size)
+    }
+
+    assert losses == {Fraction(1, 3)}

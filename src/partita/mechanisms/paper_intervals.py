@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from functools import cached_property
+from typing import Final, final
 
 from partita.exact import failure, freeze, integer
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
@@ -17,6 +18,9 @@ from partita.noise.system import SYSTEM
 from partita.releases.intervals import IntervalRelease
 
 __all__ = ["PaperIntervals"]
+
+_MOST_LEVELS: Final = 31
+"""Of a tree over the segments: a tree has at most 2^30 leaves."""
 
 
 @final
@@ -62,9 +66,10 @@ class PaperIntervals:
             contributions=int(contributions),
             unit=unit_of(unit, contributions),
         )
-        check_scale(2 * rows_changed(neighbors, contributions) / self.epsilon, self.epsilon)
+        for levels in (1, _MOST_LEVELS):
+            check_scale(2 * levels * rows_changed(neighbors, contributions) / self.epsilon, self.epsilon)
 
-    @property
+    @cached_property
     def partition(self) -> Partition:
         """Figure 1 with half of epsilon and half of beta."""
         return Partition(
@@ -100,4 +105,4 @@ class PaperIntervals:
         cut = self.partition.cut(histogram, noise=session)
         segments = Histogram.dense(histogram.weigh(cut), contributions=histogram.contributions)
         tree = self.tree(segments=len(cut)).release(segments, noise=session)
-        return IntervalRelease(cut=cut, tree=tree, guarantee=self.guarantee if noise.secure else None)
+        return IntervalRelease(cut=cut, tree=tree, guarantee=self.guarantee if session.secure else None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -11,7 +13,7 @@ from typing import Final, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.errors import EntropyError, InvalidData, InvalidParameter
 from partita.exact import failure, freeze, integer, one_of
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
@@ -20,6 +22,7 @@ from partita.noise import tails
 from partita.noise.hazard import Law
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
+from partita.noise.words import Uncopyable
 from partita.releases.cut import Cut
 
 __all__ = ["Cutter", "Partition"]
@@ -120,7 +123,7 @@ class Partition:
         shard = self._range(within)
         session = noise.session()
         edges = self._seals(histogram, shard, session)
-        return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if noise.secure else None)
+        return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if session.secure else None)
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> Cut:
         """The same as `cut`, as every mechanism has it."""
@@ -195,7 +198,7 @@ class Partition:
         )
 
 
-class _OpenSegment:
+class _OpenSegment(Uncopyable):
     """One round of Figure 1: a noisy threshold, a count, and fresh noise at every position.
 
     The segment is sealed where count + noise > threshold + noise', that is where fresh noise
@@ -221,33 +224,60 @@ class _OpenSegment:
 
 
 @final
-class Cutter:
+class Cutter(Uncopyable):
     """A cut in the making: items and empty runs go in, in order; seals come out as they happen.
 
-    Positions are a public clock. A position is complete once the clock has moved past it, so a
-    seal is reported by the first call that moves past it, whether or not an item caused the call.
+    Positions are a public clock. On a live stream call `add` for items, which returns nothing, and
+    `advance` as the clock moves, which reports the seals: then what is published, and when, depends on
+    the cut alone. `update` moves the clock to where an item is, and is for replaying data that lie ready.
+
+    The noise of the open segment is in memory: a cutter cannot be copied, does not go on in a forked
+    child, and is not pan-private. If it is interrupted in the middle of a step, it is broken for good.
 
     >>> cutter = Partition(size=100, epsilon=1).online()
-    >>> seals = cutter.update(3) + cutter.update(3) + cutter.advance(50)
-    >>> cut = cutter.finish()
-    >>> cut.last
+    >>> cutter.add(3)
+    >>> seals = cutter.advance(50)
+    >>> cutter.finish().last
     99
     """
 
     def __init__(self, partition: Partition, noise: Noise) -> None:
         self._partition = partition
-        self._guarantee = partition.guarantee if noise.secure else None
         self._noise = noise.session()
         self._seals: list[int] = []
         self._segment = _OpenSegment(partition, 0, self._noise)
+        self._owner = os.getpid()
+        self._broken = False
 
     @property
     def position(self) -> int:
         """The position that is not complete yet; the size once all are."""
         return self._segment.position
 
+    def add(self, weight: int = 1) -> None:
+        """Items of total `weight` arrive at the current position."""
+        weight = _whole(weight, "weight")
+        if not 0 <= weight < 2**62 or self.position == self._partition.size:
+            raise InvalidData("weight", "must lie between 0 and 2^62, inside the universe", fix="count items")
+        with self._step():
+            self._segment.add(weight)
+
+    def advance(self, run: int) -> list[int]:
+        """The clock moves on by `run` positions; returns the seals among them."""
+        run = _whole(run, "run")
+        if not 0 <= run <= self._partition.size - self.position:
+            raise InvalidData("run", "must not leave the universe", fix="stop the clock at its end")
+        known, goal = len(self._seals), self.position + run
+        with self._step():
+            while self.position < goal:
+                seal = self._segment.seal_before(goal)
+                if seal is not None:
+                    self._seals.append(seal)
+                    self._open(seal + 1)
+        return self._seals[known:]
+
     def update(self, position: int, weight: int = 1) -> list[int]:
-        """Items of total `weight` arrive at `position`; returns the seals before it."""
+        """Replay: move the clock to `position`, where items arrive; returns the seals on the way."""
         position, weight = _whole(position, "position"), _whole(weight, "weight")
         if not self.position <= position < self._partition.size:
             raise InvalidData(
@@ -256,19 +286,7 @@ class Cutter:
         if not 0 <= weight < 2**62:
             raise InvalidData("weight", "must lie between 0 and 2^62", fix="count items")
         seals = self.advance(position - self.position)
-        self._segment.add(weight)
-        return seals
-
-    def advance(self, run: int) -> list[int]:
-        """The clock moves on by `run` positions; returns the seals among them."""
-        run = integer(run, "run", low=0, high=self._partition.size - self.position)
-        goal, seals = self.position + run, []
-        while self.position < goal:
-            seal = self._segment.seal_before(goal)
-            if seal is not None:
-                seals.append(seal)
-                self._open(seal + 1)
-        self._seals += seals
+        self.add(weight)
         return seals
 
     def finish(self) -> Cut:
@@ -276,7 +294,19 @@ class Cutter:
         self.advance(self._partition.size - self.position)
         last = self._partition.size - 1
         edges = self._seals if self._seals[-1:] == [last] else [*self._seals, last]
-        return Cut(edges=np.array(edges, dtype=np.uint64), guarantee=self._guarantee)
+        guarantee = self._partition.guarantee if self._noise.secure else None
+        return Cut(edges=np.array(edges, dtype=np.uint64), guarantee=guarantee)
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """A step is done or the cutter is broken: noise that was used once must not be used again."""
+        if self._broken or os.getpid() != self._owner:
+            raise EntropyError(
+                "this cutter was interrupted or forked in the middle of a cut; start a new one"
+            )
+        self._broken = True
+        yield
+        self._broken = False
 
     def _open(self, start: int) -> None:
         if start < self._partition.size:

@@ -102,7 +102,7 @@ class Tree:
             size=self.size,
             branching=self.branching,
             scale=self.scale,
-            guarantee=self.guarantee if noise.secure else None,
+            guarantee=self.guarantee if session.secure else None,
         )
 
 

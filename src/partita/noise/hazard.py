@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.noise.reals import Real, Uniform, enclose, floor
+from partita.noise.words import Uncopyable
 
 __all__ = [
     "MARGIN",
@@ -126,7 +127,7 @@ def hazard(law: Law, scale: Fraction) -> Hazard:
     return Hazard(law, scale)
 
 
-class FirstSuccess:
+class FirstSuccess(Uncopyable):
     """Walks runs of positions and reports where fresh noise first exceeds the level.
 
     All positions of a run share one level; runs may be split at will. This is the

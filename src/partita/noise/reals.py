@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from flint import arb, ctx, fmpq, fmpz
 
-from partita.noise.words import WordSource
+from partita.noise.words import Uncopyable, WordSource
 
 __all__ = ["Exact", "Real", "Uniform", "enclose", "floor"]
 
@@ -62,7 +62,7 @@ def floor(value: Exact, shift: int = 0) -> int:
         bits *= 2
 
 
-class Uniform:
+class Uniform(Uncopyable):
     """A uniform real in [0, 1) of which only the digits asked for were drawn."""
 
     def __init__(self, source: WordSource, first: int | None = None) -> None:

@@ -31,6 +31,7 @@ SMALLEST_SCALE: Final = Fraction(1, 2**20)
 LARGEST_SCALE: Final = Fraction(2**62)
 _LARGEST_INT64_SCALE: Final = 2**50
 _INT64: Final = np.iinfo(np.int64)
+_SECURE: Final = (Words, KernelWords)
 
 
 class SystemNoise:
@@ -50,16 +51,17 @@ class SystemNoise:
         self._words = words
         self._path = one_of(path, "path", get_args(Path))
         self._margin = margin
+        if not MARGIN <= margin < 1:
+            raise InvalidParameter("margin", "must lie in [2^-36, 1)", given=margin, fix="leave it out")
 
     @property
     def secure(self) -> bool:
         """Whether the words come from the kernel or a cipher that it keyed."""
-        return self._words in (Words, KernelWords) or isinstance(self._words(), (Words, KernelWords))
+        return self._words in _SECURE
 
     def session(self) -> SystemNoise:
         """The same noise from one source of words, so that words taken can be given back."""
-        source = self._words()
-        return SystemNoise(lambda: source, path=self._path, margin=self._margin)
+        return _Session(self._words(), path=self._path, margin=self._margin)
 
     def discrete_laplace(self, scale: object, size: int | None = None) -> Any:
         """Noise with P[X = k] = (1-a)/(1+a) a^|k|, a = exp(-1/scale); an int, or an array of `size`."""
@@ -108,8 +110,13 @@ class SystemNoise:
     def segments(
         self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
     ) -> Sweep | None:
-        """A fast walk over a stream of weights; None where only the exact path may be used."""
+        """A fast walk over a stream of weights; None where only the exact path may be used.
+
+        Outside of a session too: words that the walk gives back must come again.
+        """
         source = self._words()
+        if self.secure and not isinstance(self, _Session):
+            return None
         if self._path == "exact" or source.bits != 64 or last >= 1 << 64:
             return None
         return Sweep(
@@ -120,7 +127,7 @@ class SystemNoise:
             weights=weights,
             last=last,
             source=source,
-            compiled=self._compiled(positions.size),
+            compiled=self._compiled(positions.size) and threshold < 1 << 61,
             margin=self._margin,
         )
 
@@ -166,6 +173,23 @@ class SystemNoise:
         return out
 
 
+class _Session(SystemNoise):
+    """Noise from one source, for one release."""
+
+    def __init__(self, source: WordSource, *, path: Path, margin: float) -> None:
+        super().__init__(lambda: source, path=path, margin=margin)
+        self._secure = type(source) in _SECURE
+
+    @property
+    def secure(self) -> bool:
+        """Whether the source of this very session is one of ours."""
+        return self._secure
+
+    def session(self) -> SystemNoise:
+        """A session within a release goes on with its source."""
+        return self
+
+
 def _assembled(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:
     """From 2H + sign and L: M = 2^shift H + L, or ~M by the sign; Python ints where M might not fit."""
     both: Any = top.astype(object) if wide or int(top.max(initial=0)) >> (62 - shift) else top
@@ -176,13 +200,15 @@ def _assembled(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: b
 
 
 def _sum(values: IntegerArray, noise: IntegerArray) -> IntegerArray:
-    """The entrywise sum, in place of the noise; in Python ints if an int64 could overflow."""
+    """The entrywise sum: int64 if every noisy value fits, a fact about the sum alone; else Python ints."""
     if values.dtype == noise.dtype == np.int64:
         lowest = int(values.min(initial=0)) + int(noise.min(initial=0))
         highest = int(values.max(initial=0)) + int(noise.max(initial=0))
         if _INT64.min <= lowest <= highest <= _INT64.max:
             return np.add(values, noise, out=noise)
-    return np.asarray(values.astype(object) + noise.astype(object), dtype=object)
+    total = np.asarray(values.astype(object) + noise.astype(object), dtype=object)
+    fits = all(_INT64.min <= value <= _INT64.max for value in total.flat)
+    return total.astype(np.int64) if fits else total
 
 
 def _scale(scale: object) -> Fraction:

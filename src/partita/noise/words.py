@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from partita.errors import EntropyError, InvalidParameter, TapeExhausted
 from partita.noise.kernel import entropy
 
-__all__ = ["KernelWords", "Tape", "UInts", "WordSource", "Words"]
+__all__ = ["KernelWords", "Tape", "UInts", "Uncopyable", "WordSource", "Words"]
 
 UInts = NDArray[np.uint64]
 
@@ -41,7 +41,14 @@ class WordSource(Protocol):
         """Return the unread end of the last words taken; they are handed out next."""
 
 
-class _Fresh:
+class Uncopyable:
+    """What holds drawn or drawable noise exists once: a copy would release it twice."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise EntropyError("what holds noise cannot be copied or pickled; make a new one where you need it")
+
+
+class _Fresh(Uncopyable):
     """Fresh words, and words given back, which are handed out before any fresh one.
 
     Safe to share between threads. A forked child forgets what its parent had and starts over.
@@ -94,9 +101,6 @@ class _Fresh:
 
     def _fresh(self, count: int) -> UInts:
         raise NotImplementedError
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise EntropyError("a random generator cannot be copied or pickled; make a new one where you need it")
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,7 +74,7 @@ class RecordingNoise:
 
     noise: Noise
     scales: list[Fraction] = field(default_factory=list)
-    secure: bool = False
+    secure: ClassVar[bool] = False
 
     def session(self) -> RecordingNoise:
         return RecordingNoise(self.noise.session(), self.scales)
