@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from partita.answer import Answer
+    from partita.answer import Answer, Answers
     from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
     from partita.errors import (
         BudgetExceeded,
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         IncompatibleGuarantees,
         InvalidData,
         InvalidParameter,
+        InvalidRelease,
         KeyReused,
         LedgerError,
         LedgerRefusal,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "answer": ("Answer",),
+    "answer": ("Answer", "Answers"),
     "domain": ("Category", "Date", "Domain", "Integer", "Real", "Timestamp"),
     "errors": (
         "BudgetExceeded",
@@ -46,6 +47,7 @@ _HOMES = {
         "IncompatibleGuarantees",
         "InvalidData",
         "InvalidParameter",
+        "InvalidRelease",
         "KeyReused",
         "LedgerError",
         "LedgerRefusal",
@@ -67,6 +69,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Amount",
     "Answer",
+    "Answers",
     "Balance",
     "BudgetExceeded",
     "BudgetLost",
@@ -84,6 +87,7 @@ __all__ = [
     "IntervalRelease",
     "InvalidData",
     "InvalidParameter",
+    "InvalidRelease",
     "KeyReused",
     "Ledger",
     "LedgerError",

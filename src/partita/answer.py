@@ -2,43 +2,97 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import NormalDist
-from typing import final
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from partita.exact import failure
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "Answers", "Bounds"]
+
+Bounds = Callable[[float], tuple[float, float]]
+Floats = NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """A value, its standard error, and guaranteed bounds.
 
     `bounds(beta)` is an interval that misses the truth with probability at most beta, for any
-    data. `interval` is calibrated by a normal model instead: narrower, and not a guarantee.
+    data. `interval` is calibrated by a normal model instead: narrower, and not a guarantee. Neither
+    goes below `least`. The standard error is computed when it is first asked for.
 
-    >>> Answer(10.0, 2.0, bounds=lambda beta: (0.0, 22.0)).worst(0.05)
-    (0.0, 22.0)
+    >>> answer = Answer(10.0, lambda: 2.0, bounds=lambda beta: (0.0, 22.0))
+    >>> answer, answer.worst(0.05)
+    (Answer(10 ± 2), (0.0, 22.0))
     """
 
     value: float
-    error: float
-    bounds: Callable[[float], tuple[float, float]] = field(compare=False, repr=False)
+    spread: Callable[[], float] = field(compare=False)
+    bounds: Bounds = field(compare=False)
+    least: float = 0.0
+
+    @cached_property
+    def error(self) -> float:
+        """The standard error."""
+        return self.spread()
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
         half = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * self.error
-        return self.value - half, self.value + half
+        return max(self.least, self.value - half), max(self.least, self.value + half)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
-        return self.bounds(float(failure(beta)))
+        low, high = self.bounds(float(failure(beta)))
+        return max(self.least, min(low, self.value)), max(self.least, high, self.value)
+
+    def __add__(self, other: Answer) -> Answer:
+        """Both together, where their noises are independent: variances add, and beta is halved."""
+
+        def bounds(beta: float) -> tuple[float, float]:
+            mine, theirs = self.bounds(beta / 2), other.bounds(beta / 2)
+            return mine[0] + theirs[0], mine[1] + theirs[1]
+
+        return Answer(
+            self.value + other.value,
+            lambda: math.hypot(self.error, other.error),
+            bounds,
+            self.least + other.least,
+        )
 
     def __float__(self) -> float:
         return self.value
 
     def __repr__(self) -> str:
         return f"Answer({self.value:.6g} ± {self.error:.3g})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Answers:
+    """Many values at once; `np.asarray` gives them, `error` their standard errors, made when first asked."""
+
+    values: Floats
+    spread: Callable[[], Floats]
+
+    @cached_property
+    def error(self) -> Floats:
+        """The standard error of each value."""
+        return self.spread()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Answers({len(self)} values)"

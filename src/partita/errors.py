@@ -11,6 +11,7 @@
     │       ├── KeyReused                  the key belongs to another request
     │       ├── TermsDiffer                the dataset is open with other terms
     │       └── UnknownDataset             the steward has not opened the dataset
+    ├── InvalidRelease (ValueError)        a release file is damaged, hostile or too new
     ├── SourceError (RuntimeError)         rows could not be read; no row and no cause is shown
     └── EntropyError (RuntimeError)        randomness could not be had, or may not be shared
         └── TapeExhausted                  a test tape ran out of words
@@ -35,6 +36,7 @@ __all__ = [
     "IncompatibleGuarantees",
     "InvalidData",
     "InvalidParameter",
+    "InvalidRelease",
     "KeyReused",
     "LedgerError",
     "LedgerRefusal",
@@ -120,6 +122,10 @@ class TermsDiffer(LedgerRefusal):
 
 class UnknownDataset(LedgerRefusal):
     """The steward has not opened the dataset in this ledger."""
+
+
+class InvalidRelease(PartitaError, _RuleBroken, ValueError):
+    """A release file, or a part of one, is not what a release is; nothing of it was believed."""
 
 
 class SourceError(PartitaError, _RuleBroken, RuntimeError):

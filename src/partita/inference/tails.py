@@ -6,9 +6,14 @@ import math
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["laplace_sum_reach", "laplace_variance"]
+import numpy as np
+
+from partita.inference.curve import Floats
+
+__all__ = ["laplace_mix_reach", "laplace_sum_reach", "laplace_variance"]
 
 _STEPS: Final = 200
+_MIX_STEPS: Final = 60
 _ROUNDING: Final = 1e-9
 
 
@@ -31,6 +36,28 @@ def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
     points = (rate * i / _STEPS for i in range(1, _STEPS))
     best = min((terms * _log_moment(x, rate) + math.log(2 / beta)) / x for x in points)
     return best * (1 + _ROUNDING)
+
+
+def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
+    """t with P[f1 X1 + f2 X2 + ... > t] <= beta for independent discrete Laplace noises; one side only.
+
+    X_i has scale 1 / rates[i]. Chernoff as above: sum ln M_i(x f_i) - x t, for every x with
+    x |f_i| < rates[i]. The law is symmetric, so -t is as rarely undercut.
+    """
+    used = factors != 0.0
+    if not bool(used.any()):
+        return 0.0
+    sizes, rates = np.abs(factors[used]), rates[used]
+    limit = float((rates / sizes).min())
+    points = limit * (1.0 - np.geomspace(1.0, 1e-4, _MIX_STEPS)[1:])
+    best = min((_log_mix(x * sizes, rates) + math.log(1 / beta)) / x for x in points.tolist())
+    return float(best * (1 + _ROUNDING))
+
+
+def _log_mix(x: Floats, rates: Floats) -> float:
+    """The sum of ln M_i(x_i)."""
+    up, down, zero = -np.expm1(x - rates), -np.expm1(-x - rates), -np.expm1(-rates)
+    return float((2 * np.log(zero) - np.log(up) - np.log(down)).sum())
 
 
 def _log_moment(x: float, rate: float) -> float:

@@ -42,7 +42,7 @@ class IntervalRelease:
         ends = [segment for segment in {first, last} if not self._inside(segment, low, high)]
         outside = sum(max(0.0, self.tree.sum(end, end)[0]) ** 2 for end in ends)
         error = math.sqrt(self.tree.error(terms) ** 2 + outside)
-        return Answer(value, error, bounds=partial(self.bounds, low, high))
+        return Answer(value, lambda: error, bounds=partial(self.bounds, low, high))
 
     def bounds(self, low: int, high: int, beta: float) -> tuple[float, float]:
         """The truth lies between the segments inside the interval and the segments that touch it."""

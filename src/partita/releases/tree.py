@@ -36,7 +36,7 @@ class TreeRelease:
     def count(self, low: int, high: int) -> Answer:
         """How many lie in the cells low, ..., high, from the fewest nodes that cover them."""
         value, terms = self.sum(low, high)
-        return Answer(value, self.error(terms), bounds=partial(self.bounds, low, high))
+        return Answer(value, partial(self.error, terms), bounds=partial(self.bounds, low, high))
 
     def bounds(self, low: int, high: int, beta: float) -> tuple[float, float]:
         """Guaranteed bounds on the count of the cells low, ..., high; a count is never negative."""
