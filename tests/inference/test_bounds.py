@@ -1,0 +1,86 @@
+"""Certified bounds: tails of mixtures of noise, and one band for all intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partita.inference.band import widest_miss
+from partita.inference.tails import laplace_mix_reach, laplace_sum_reach
+
+REACH = 400
+
+
+def masses(rate: float, factor: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The law of factor * X on -REACH..REACH, X discrete Laplace; what lies beyond is negligible."""
+    a = math.exp(-rate)
+    law = np.zeros(2 * REACH + 1)
+    for k in range(-(REACH // factor), REACH // factor + 1):
+        law[REACH + k * factor] = (1 - a) / (1 + a) * a ** abs(k)
+    return law
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.05, 1e-3, 1e-6])
+@pytest.mark.parametrize(
+    ("factors", "rates"), [((1,), (1.0,)), ((1, 1, 2), (1.0, 0.5, 1.0)), ((3, 1, 1, 1), (2.0, 0.3, 0.3, 1.0))]
+)
+def test_mixtures_exceed_their_reach_with_at_most_beta(
+    factors: tuple[int, ...], rates: tuple[float, ...], beta: float
+) -> None:
+    """The exact tail, by convolution, is at most beta, and the reach is not absurdly wide."""
+    law = np.ones(1)
+    for factor, rate in zip(factors, rates, strict=True):
+        law = np.convolve(law, masses(rate, factor))
+    support = np.arange(law.size) - law.size // 2
+
+    reach = laplace_mix_reach(np.array(factors, float), np.array(rates), beta)
+
+    assert law[support > reach].sum() <= beta
+    deviation = math.sqrt(float((law * support**2).sum()))
+    assert reach <= 3.0 * deviation * math.sqrt(2 * math.log(1 / beta)) * (1 + math.log(1 / beta) / 6)
+
+
+def test_signs_and_zeros_do_not_matter() -> None:
+    """The law is symmetric, and noise with factor zero is no noise."""
+    rates = np.array([1.0, 1.0, 0.2])
+
+    assert laplace_mix_reach(np.array([1.0, -2.0, 0.0]), rates, 0.01) == laplace_mix_reach(
+        np.array([-1.0, 2.0, 0.0]), rates, 0.01
+    )
+    assert laplace_mix_reach(np.zeros(3), rates, 0.01) == 0.0
+
+
+def test_equal_terms_agree_with_the_two_sided_bound() -> None:
+    """m equal terms: one side at beta/2 is what two sides are at beta, up to the grids."""
+    from fractions import Fraction
+
+    one_side = laplace_mix_reach(np.ones(7), np.full(7, 0.5), 0.025)
+
+    assert one_side == pytest.approx(laplace_sum_reach(Fraction(2), 7, 0.05), rel=0.02)
+
+
+steps = st.lists(st.tuples(*[st.integers(0, 9)] * 2, st.integers(1, 3)), min_size=1, max_size=5)
+
+
+@given(steps, st.data())
+def test_no_interval_misses_by_more_than_the_band(
+    given_steps: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    """For every pair of rising curves within the bounds at the edges, all intervals of cells obey it."""
+    widths = [width for _, _, width in given_steps]
+    values = np.concatenate([[0.0], np.cumsum([value for value, _, _ in given_steps])])
+    truth_cells = [data.draw(st.lists(st.integers(0, 5), min_size=w, max_size=w)) for w in widths]
+    truth = np.concatenate([[0], np.cumsum([sum(cells) for cells in truth_cells])]).astype(float)
+    slack = data.draw(st.integers(0, 4))
+
+    most = widest_miss(values, truth - slack, truth + slack, np.array(widths) > 1)
+
+    value_cells = [
+        value / width for (value, _, _), width in zip(given_steps, widths, strict=True) for _ in range(width)
+    ]
+    gaps = np.concatenate([[0], np.cumsum(np.array(value_cells) - np.concatenate(truth_cells))])
+    assert gaps.max() - gaps.min() <= most + 1e-9
