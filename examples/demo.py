@@ -1,6 +1,6 @@
-"""A first walk through Partita: publish where 200,000 salaries lie, without betraying any of them.
+"""A first walk through Partita: publish four columns of 200,000 people once, and ask about them forever.
 
-The data are made up, from a hash, so that everybody sees the same ones. Only because they are
+The people are made up, from a hash, so that everybody sees the same ones. Only because they are
 made up may the truth be printed beside the noisy answers. The noise is real: it differs from run
 to run, and now and then an error bar misses.
 """
@@ -9,58 +9,89 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from textwrap import fill
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import partita as pt
-from partita.domain import Encoded, Special
+from partita.cli import main as command_line
+from partita.releases.chart import chart
 
 PEOPLE = 200_000
 TOP_CODE = 150_000_00
-BANDS = 64
-BAND_WIDTH = 2_500_00
-PICTURE_STEP = 10_000_00
-SEGMENTS_PER_MARK = 15
+FIRST_DAY, LAST_DAY = np.datetime64("1980-01-01"), np.datetime64("2026-12-31")
 WIDTH = 96
+
+SCHEMA: Mapping[str, pt.Domain] = {
+    "age": pt.Integer(0, 120),
+    "salary": pt.Integer(0, 2**32 - 1),
+    "hired": pt.Date("1980-01-01", "2026-12-31"),
+    "postcode": pt.Integer(0, 99_999),
+}
+VIEWS = [("age",), ("salary",), ("hired",), ("postcode",)]
 
 
 def main() -> None:
-    """The whole story, in the order in which a data steward would live it."""
-    salaries = made_up_salaries()
-    domain = pt.Integer(0, 2**64 - 1)
-    encoded = show_the_data(salaries, domain)
+    """The whole story, in the order in which a data steward and a reader would live it."""
+    with tempfile.TemporaryDirectory(prefix="partita-demo-") as folder:
+        people = Path(folder) / "people.parquet"
+        table = made_up_people()
+        pq.write_table(table, people)
+        show_the_plan()
 
-    partition = pt.Partition(size=domain.size, epsilon=1)
-    histogram = pt.Histogram.from_cells(ordinary_cells(encoded), size=domain.size)
-    cut = partition.cut(histogram)
-    show_the_cut(partition, cut)
+        ledger = pt.Ledger(Path(folder) / "budget.db")
+        ledger.open("people", epsilon=2)
+        path = Path(folder) / "people.release.parquet"
+        publish_once(people, ledger, path)
 
-    tree = pt.Tree(size=BANDS, epsilon="0.5")
-    bands = pt.Histogram.from_cells(bands_of(ordinary_cells(encoded)), size=BANDS)
-    release = tree.release(bands)
-    show_the_counts(tree, release, bands)
-
-    show_the_budget(cut, release)
-    show_the_errors()
-
-
-# --- the secret data ----------------------------------------------------------------------------
+        release = pt.load(path)
+        ask_a_dozen(release, table)
+        show_more(release, table, path)
+        make_mistakes(release, people, ledger)
 
 
-def made_up_salaries() -> list[object]:
-    """Yearly salaries in cents: lognormal, with heaps at round thousands, top-coded, and a few bad rows."""
-    normal = np.sqrt(-2 * np.log(shares("radius"))) * np.cos(2 * np.pi * shares("angle"))
-    cents = np.rint(36_000_00 * np.exp(0.5 * normal)).astype(np.int64)
+# --- the secret table ---------------------------------------------------------------------------
+
+
+def made_up_people() -> pa.Table:
+    """One row per person: an age, a salary in cents, a day of hire and a postcode; a few rows are bad."""
+    return pa.table({"age": ages(), "salary": salaries(), "hired": days_of_hire(), "postcode": postcodes()})
+
+
+def ages() -> pa.Array:
+    """Working ages, a few older, some not known, and some typed in wrong."""
+    years = np.rint(42 + 13 * normal("age")).clip(16, 97).astype(np.int64)
+    years[::25_000] = 999
+    return pa.array(years, mask=shares("age known") < 0.002)
+
+
+def salaries() -> pa.Array:
+    """Yearly salaries in cents: lognormal, with heaps at round thousands, top-coded, some not known."""
+    cents = np.rint(36_000_00 * np.exp(0.5 * normal("salary"))).astype(np.int64)
     heaps = shares("rounded") < 0.3
     cents[heaps] = (cents[heaps] + 500_00) // 1_000_00 * 1_000_00
-    rows: list[object] = np.minimum(cents, TOP_CODE).tolist()
-    rows[::10_000] = [None] * len(rows[::10_000])
-    rows[1::25_000] = ["on leave"] * len(rows[1::25_000])
-    rows[2::50_000] = [-1] * len(rows[2::50_000])
-    return rows
+    return pa.array(np.minimum(cents, TOP_CODE), mask=shares("salary known") < 0.001)
+
+
+def days_of_hire() -> pa.Array:
+    """Days as text, mostly of late years; a few are no days at all."""
+    back = (np.sqrt(shares("hired")) * 16_000).astype(np.int64)
+    days = np.datetime_as_string(LAST_DAY - (16_000 - back)).astype(object)
+    days[shares("hire date readable") < 0.001] = "next spring"
+    return pa.array(days.tolist())
+
+
+def postcodes() -> pa.Array:
+    """Five digits as text: forty towns, the largest ones first, and codes around each."""
+    town = (40 * shares("town") ** 3).astype(np.int64)
+    code = (town * 7_919 + 10_115 + (60 * shares("street") ** 2).astype(np.int64)) % 100_000
+    return pa.array([f"{each:05d}" for each in code.tolist()])
 
 
 def shares(label: str) -> np.ndarray:
@@ -69,102 +100,135 @@ def shares(label: str) -> np.ndarray:
     return (words + 0.5) / 2**32
 
 
-def ordinary_cells(encoded: Encoded) -> np.ndarray:
-    """The cells of the rows that hold a proper value."""
-    return encoded.cells[encoded.special == Special.ORDINARY]
+def normal(label: str) -> np.ndarray:
+    """A standard normal number for each person."""
+    return np.sqrt(-2 * np.log(shares(f"{label} radius"))) * np.cos(2 * np.pi * shares(f"{label} angle"))
 
 
-def bands_of(cells: np.ndarray) -> np.ndarray:
-    """The public salary band of each cell; the last band is open above."""
-    return np.minimum(cells // BAND_WIDTH, BANDS - 1)
+# --- publishing ---------------------------------------------------------------------------------
 
 
-# --- what is shown ------------------------------------------------------------------------------
-
-
-def show_the_data(salaries: list[object], domain: pt.Integer) -> Encoded:
-    """Encode every row; none raises an error, whatever it holds."""
-    heading("1. The secret column and its public domain")
-    encoded = domain.encode(salaries)
-    kinds = Counter(str(Special(code)) for code in encoded.special.tolist())
+def show_the_plan() -> None:
+    """Before any data is touched: which mechanism, and how exact the answers will be."""
+    heading("1. The secret table, and what is public about it")
     say(
-        f"{len(salaries):,} made-up salaries in cents, one row per person. Public, and declared without a "
-        "look at the data: a salary is a whole number from 0 to 2^64 - 1. Every row has a cell; rows that "
-        "hold no such number are counted apart, in special cells:"
+        f"{PEOPLE:,} made-up people, one row each. Public, and declared without a look at the data: the "
+        "columns, their bounds, and epsilon. A plan follows from these alone, and from a guess of the "
+        "number of rows:"
     )
-    print("   ", ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items())), "(the truth)")
-    return encoded
+    plan = pt.plan(SCHEMA, views=VIEWS, epsilon=1, rows=PEOPLE)
+    print(f"\n{'column':<10} {'domain':<34} {'mechanism':<16} {'epsilon':>7} {'expected error':>15}")
+    for view, line in zip(plan.request.views, plan.rows(), strict=True):
+        expected = "unknown" if line["error"] is None else f"{line['error']:,.0f}"
+        public = f"{view.column:<10} {view.domain!s:<34} {line['mechanism']:<16} {line['epsilon']:>7}"
+        print(f"{public} {expected:>15}")
 
 
-def show_the_cut(partition: pt.Partition, cut: pt.Cut) -> None:
-    """The released segments: where they are narrow, many people earn about that much."""
-    heading("2. A private partition of 2^64 cells")
-    say(in_words(partition.guarantee))
+def publish_once(people: Path, ledger: pt.Ledger, path: Path) -> None:
+    """Four views of the same people: one debit, one file."""
+    heading("2. One release, paid for once")
+    release = pt.publish(people, SCHEMA, views=VIEWS, epsilon=1, ledger=ledger, dataset="people", path=path)
+    [entry] = ledger.entries("people")
+    say(in_words(release.guarantee))
     say(
-        f"Public threshold: a segment is closed at about {partition.threshold} people. Released: "
-        f"{len(cut):,} segments. Where they end, by salary (# for every {SEGMENTS_PER_MARK}):"
-    )
-    shown = draw_segments(cut)
-    say(
-        f"The rest of the universe, up to {cut.last / 100:.2g}, took {len(cut) - shown} more: what nobody "
-        f"earns costs next to nothing. A heap in one cell, like that at {TOP_CODE // 100:,}, cannot be cut."
+        f"Ledger: {entry.charged} debited for {entry.what!r}, {ledger.balance('people').left} left of "
+        f"{ledger.balance('people').total}. The file has {path.stat().st_size:,} bytes; anybody may copy it, "
+        "and what is asked of it costs nothing."
     )
 
 
-def draw_segments(cut: pt.Cut) -> int:
-    """Print how many segments end in each ten thousand; returns how many that were in all."""
-    bounds = np.arange(0, TOP_CODE + 2 * PICTURE_STEP, PICTURE_STEP, dtype=np.uint64)
-    before = np.searchsorted(cut.edges, bounds)
-    for low, count in zip(bounds.tolist(), np.diff(before).tolist(), strict=False):
-        marks = "#" * math.ceil(count / SEGMENTS_PER_MARK)
-        print(f"{low // 100:>8,} to {(low + PICTURE_STEP) // 100:>7,} {count:>5}  {marks}")
-    return int(before[-1])
+# --- asking -------------------------------------------------------------------------------------
 
 
-def show_the_counts(tree: pt.Tree, release: pt.TreeRelease, truth: pt.Histogram) -> None:
-    """Noisy counts of any run of bands, each with two kinds of error bar."""
-    heading(f"3. Noisy counts in {BANDS} public bands of {BAND_WIDTH // 100:,} each")
-    say(f"{in_words(tree.guarantee)} Every count of the tree has noise of scale {tree.scale}.")
-    print(f"{'salary':>20} {'count':>9}   {'95% interval':^19}   {'worst case, 95%':^19} {'(truth)':>9}")
-    for low, high in ((0, 7), (8, 11), (12, 12), (13, 13), (14, 31), (32, 63)):
-        answer = release.count(low, high)
-        exact = int(truth.within(low, high + 1)[1].sum())
+def ask_a_dozen(release: pt.Release, table: pa.Table) -> None:
+    """Counts of ranges, single values and special cells, with both kinds of error bars."""
+    heading("3. A dozen questions")
+    age, salary = (table[name].to_numpy(zero_copy_only=False) for name in ("age", "salary"))
+    hired, code = days_as_numbers(table["hired"]), table["postcode"].to_numpy().astype(np.int64)
+    asked: list[tuple[str, dict[str, object], np.ndarray]] = [
+        ("age 30 to 39", {"age": (30, 39)}, (age >= 30) & (age <= 39)),
+        ("age 18", {"age": 18}, age == 18),
+        ("age 65 and more", {"age": (65, None)}, age >= 65),
+        ("age not known", {"age": pt.NULL}, np.isnan(age)),
+        ("age above 120", {"age": pt.ABOVE}, age > 120),
+        ("salary 30,000 to 40,000", {"salary": (30_000_00, 40_000_00)}, within(salary, 30_000_00, 40_000_00)),
+        ("salary exactly 36,000", {"salary": 36_000_00}, salary == 36_000_00),
+        ("salary 100,000 and more", {"salary": (100_000_00, None)}, salary >= 100_000_00),
+        (
+            "hired in 2024",
+            {"hired": ("2024-01-01", "2024-12-31")},
+            within(hired, *days("2024-01-01", "2024-12-31")),
+        ),
+        ("hired before 2000", {"hired": (None, "1999-12-31")}, hired <= days("1999-12-31")[0]),
+        ("hire date unreadable", {"hired": pt.INVALID}, np.isnan(hired)),
+        ("postcode 10000 to 19999", {"postcode": (10_000, 19_999)}, within(code, 10_000, 19_999)),
+    ]
+    print(f"{'':<24} {'answer':>8} {'± error':>8}   {'95% interval':^19}   {'guaranteed':^19} {'(truth)':>8}")
+    for label, where, truth in asked:
+        answer = release.count(where)
         bars = f"{pair(answer.interval(0.95))}   {pair(answer.worst(0.05))}"
-        print(f"{band_name(low, high):>20} {answer.value:>9,.0f}   {bars} {exact:>9,}")
+        print(f"{label:<24} {answer.value:>8,.0f} {answer.error:>8,.1f}   {bars} {int(truth.sum()):>8,}")
     say(
-        "The interval is a normal model; the worst case is a theorem, whatever the data. The truth can be "
-        "shown only because the data are made up: never print it beside a real release."
+        "The interval is a calibrated model; each guaranteed bound fails with probability 5% at most, "
+        "whatever the data. The truth can be shown only because the people are made up: never print it "
+        "beside a real release."
     )
 
 
-def show_the_budget(cut: pt.Cut, release: pt.TreeRelease) -> None:
-    """Two releases about the same people: their guarantees add up."""
-    heading("4. What it cost")
-    total = cut.guarantee + release.guarantee
-    say(
-        f"Both releases are about the same people, so both spend budget and the guarantees add up: "
-        f"{cut.guarantee.epsilon} + {release.guarantee.epsilon} = {total.epsilon}. {in_words(total)} "
-        "Questions to what is released are free."
-    )
+def show_more(release: pt.Release, table: pa.Table, path: Path) -> None:
+    """Quantiles, a difference, a picture, and the same from a shell."""
+    heading("4. Quantiles, a difference, a picture, and a shell")
+    known = np.sort(table["salary"].drop_null().to_numpy()) / 100
+    print(f"{'':<24} {'answer':>10}   {'95% interval':^23} {'(truth)':>11}")
+    for q in (0.25, 0.5, 0.9):
+        answer = release.quantile("salary", q)
+        low, high = (int(end) / 100 for end in answer.interval(0.95))
+        bars = f"{answer.value / 100:>10,.2f}   {low:>10,.2f} .. {high:<9,.2f}"
+        print(f"{f'salary, {q:.0%} quantile':<24} {bars} {known[math.ceil(q * len(known)) - 1]:>11,.2f}")
+    more = release.difference({"age": (40, 49)}, {"age": (30, 39)})
+    say(f"There are {more.value:,.0f} ± {more.error:,.1f} more people of 40 to 49 than of 30 to 39.")
+    print()
+    print("\n".join(chart(release.view("age"), WIDTH, 12)))
+    print('\n$ partita query people.release.parquet "median of hired" "count where age = 30"')
+    sys.stdout.flush()
+    command_line(["query", str(path), "median of hired", "count where age = 30"])
 
 
-def show_the_errors() -> None:
-    """Three mistakes; an error says what to do and never shows a value of the data."""
+def make_mistakes(release: pt.Release, people: Path, ledger: pt.Ledger) -> None:
+    """An error says what to do, costs nothing, and never shows a value of the data."""
     heading("5. Three mistakes")
-    attempt("epsilon=0", lambda: pt.Partition(size=2**64, epsilon=0))
-    attempt("unsorted cells", lambda: pt.Partition(size=2**64, epsilon=1).cut([3_100_000, 42]))
-    attempt("threshold=3", lambda: pt.Partition(size=2**64, epsilon=1, threshold=3))
+    attempt(
+        "overspending",
+        lambda: pt.publish(people, SCHEMA, views=VIEWS, epsilon="1.5", ledger=ledger, dataset="people"),
+    )
+    attempt("a wrong column", lambda: release.count(salery=(0, 10)))
+    attempt("a bound that is none", lambda: release.count(age=("young", None)))
+    say(f"Still {ledger.balance('people').left} left.")
 
 
 # --- words and layout ---------------------------------------------------------------------------
 
 
-def in_words(guarantee: pt.Guarantee) -> str:
+def within(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    return (values >= low) & (values <= high)
+
+
+def days(*texts: str) -> list[float]:
+    return [float((np.datetime64(text) - FIRST_DAY).astype(np.int64)) for text in texts]
+
+
+def days_as_numbers(texts: pa.ChunkedArray) -> np.ndarray:
+    """Days since the first one; NaN where the text is no day."""
+    return np.array([days(text)[0] if text[0].isdigit() else math.nan for text in texts.to_pylist()])
+
+
+def in_words(guarantee: pt.Guarantee | None) -> str:
     """What the guarantee promises, for somebody who has not met epsilon."""
-    kind = "pure" if guarantee.pure else f"delta {guarantee.delta}"
+    if guarantee is None:
+        return "Guarantee: none."
     return (
-        f"Guarantee: epsilon {guarantee.epsilon}, {kind}. Whether any one {guarantee.unit} is in the data or "
-        f"not changes the probability of any output by a factor of at most {math.exp(guarantee.epsilon):.2f}."
+        f"Guarantee: {guarantee}. Whether any one {guarantee.unit} is in the data or not changes the "
+        f"probability of any output by a factor of at most {math.exp(guarantee.epsilon):.2f}."
     )
 
 
@@ -174,11 +238,6 @@ def attempt(label: str, mistake: Callable[[], object]) -> None:
         mistake()
     except pt.PartitaError as error:
         say(f"{label}: {type(error).__name__}: {error}")
-
-
-def band_name(low: int, high: int) -> str:
-    start, stop = low * BAND_WIDTH // 100, (high + 1) * BAND_WIDTH // 100
-    return f"{start:,} and more" if high == BANDS - 1 else f"{start:,} to {stop:,}"
 
 
 def pair(bounds: tuple[float, float]) -> str:

@@ -1,64 +1,128 @@
-"""`PARTITA_DATA=... python -m benchmarks.accuracy`: JSON rows, one for each cell, then the whole."""
+"""`PARTITA_DATA=... python -m benchmarks.accuracy`: JSON rows, one for each cell, then totals."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from math import exp, log
-from statistics import mean
-
-import numpy as np
+from concurrent.futures import ProcessPoolExecutor
 
 from benchmarks import machine
-from benchmarks.accuracy.work import Cell, NoData, cells_1d
-from partita import Histogram, PaperIntervals
+from benchmarks.accuracy import (
+    border,
+    breaking,
+    coverage,
+    dpbench,
+    huge,
+    opendp,
+    paper,
+    peer_check,
+    raw,
+    wide,
+)
+from benchmarks.accuracy.ours import named
+from benchmarks.accuracy.rows import Cell, Plan, Row
+from benchmarks.accuracy.score import Json
+from benchmarks.accuracy.table import table
+from benchmarks.accuracy.work import NoData, folder
 
-LITERAL = "DNRR_literal"
+ROWS: dict[str, Row] = {
+    "dpbench": dpbench.DPBENCH,
+    "raw": raw.RAW,
+    "huge": huge.HUGE,
+    "wide": wide.WIDE,
+    "border": border.BORDER,
+    "opendp": opendp.OPENDP,
+    "coverage": coverage.COVERAGE,
+    "breaking": breaking.BREAKING,
+    "paper": paper.PAPER,
+    "peers": peer_check.PEER_CHECK,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure every cell; say so where the data are not there."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--trials", type=int, default=10, help="releases of each cell")
-    options = parser.parse_args(arguments)
+    """Measure the chosen rows; say so where the data are not there."""
+    options = parser().parse_args(arguments)
+    plan = Plan(mechanism=options.mechanism, against=options.against, trials=options.trials)
     try:
-        for row in paper_intervals(options.trials):
-            print(json.dumps({**row, **machine.facts()}), flush=True)
+        folder()
     except NoData as missing:
         print(missing, file=sys.stderr)
         return 2
+    measured = run(options.rows, plan, jobs=options.jobs)
+    if options.table:
+        print_table(list(measured), arguments)
+    else:
+        print_json(measured)
     return 0
 
 
-def paper_intervals(trials: int) -> Iterator[dict[str, object]]:
-    """Mean absolute error over the ranges, against the literal mechanism's figure in anchors_1d.csv."""
-    ratios = []
-    for cell in cells_1d():
-        error = mean(paper_error(cell) for _ in range(trials))
-        ratios.append(error / cell.peers[LITERAL])
-        yield {
-            "name": "paper-intervals",
-            "dataset": cell.dataset,
-            "n": cell.n,
-            "epsilon": cell.epsilon,
-            "trials": trials,
-            "range_L1": round(error, 2),
-            "baseline": LITERAL,
-            "baseline_figure": cell.peers[LITERAL],
-            "ratio": round(ratios[-1], 3),
-        }
-    overall = exp(mean(map(log, ratios)))
-    yield {"name": "paper-intervals", "cells": len(ratios), "trials": trials, "ratio": round(overall, 3)}
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    made.add_argument("--rows", type=chosen, default=list(ROWS), help=f"some of {','.join(ROWS)}")
+    made.add_argument("--trials", type=int, default=10, help="releases of each cell")
+    made.add_argument("--mechanism", type=known, default=Plan.mechanism, help="the measured mechanism")
+    made.add_argument("--against", type=known, default=Plan.against, help="the other one of the row border")
+    made.add_argument("--jobs", type=int, default=1, help="processes that measure side by side")
+    made.add_argument("--table", action="store_true", help="print Markdown tables of the totals instead")
+    return made
 
 
-def paper_error(cell: Cell) -> float:
-    """One fresh release, all ranges."""
-    mechanism = PaperIntervals(size=cell.counts.size, epsilon=cell.epsilon)
-    release = mechanism.release(Histogram.dense(cell.counts))
-    answers = [float(release.count(low, high - 1)) for low, high in cell.ranges.tolist()]
-    return float(np.abs(np.array(answers) - cell.truth).mean())
+def chosen(names: str) -> list[str]:
+    """Names of rows with commas between them."""
+    found = names.split(",")
+    unknown = [name for name in found if name not in ROWS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no row named {', '.join(unknown)}; choose from {', '.join(ROWS)}")
+    return found
+
+
+def known(name: str) -> str:
+    """The name of a mechanism of the library."""
+    if name not in named():
+        raise argparse.ArgumentTypeError(f"no mechanism named {name}; choose from {', '.join(named())}")
+    return name
+
+
+def run(names: Sequence[str], plan: Plan, *, jobs: int) -> Iterator[Json]:
+    """Each row's cells as they are measured, then its totals."""
+    with ProcessPoolExecutor(jobs) as pool:
+        for name in names:
+            row, found = ROWS[name], []
+            cells = row.cells(plan)
+            measured = map(call, cells) if row.clocked else pool.map(call, cells)
+            for number, made in enumerate(measured, 1):
+                progress(f"{name} {number}/{len(cells)}")
+                found.append(made)
+                yield made
+            yield from row.totals(found)
+
+
+def call(cell: Cell) -> Json:
+    return cell()
+
+
+def progress(text: str) -> None:
+    """For whoever watches."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def print_json(rows: Iterator[Json]) -> None:
+    """Each row as soon as it is there."""
+    facts = machine.facts()
+    for row in rows:
+        print(json.dumps({**row, **facts}), flush=True)
+
+
+def print_table(rows: list[Json], arguments: Sequence[str]) -> None:
+    """The totals, below what they were measured on and how."""
+    facts = machine.facts()
+    print(f"`python -m benchmarks.accuracy {shlex.join(arguments)}`, {facts['date']}, ", end="")
+    print(f"{facts['cpu']}, {facts['cores']} cores; partita {facts['partita']}, numpy {facts['numpy']}.\n")
+    print(table([row for row in rows if "total" in row]))
 
 
 if __name__ == "__main__":

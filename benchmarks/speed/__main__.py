@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from benchmarks import machine
-from benchmarks.speed import noise, partition, start
+from benchmarks.speed import end_to_end, noise, opendp_tree, partition, start
 from benchmarks.speed.row import Row, table
 
 Benchmark = Callable[[bool], Row]
@@ -28,6 +28,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     **{f"partition-{p}-wide": partial(partition.partition_wide, path=p) for p in PATHS},
     **{f"partition-compiled-1e{e}": partial(partition.partition_scaling, exponent=e) for e in (5, 7)},
     **{f"partition-{p}-heaped": partial(partition.partition_weighted, path=p) for p in PATHS},
+    **{f"opendp-tree-{bits}": partial(opendp_tree.opendp_tree, bits=bits) for bits in (16, 20)},
+    "publish": end_to_end.publish_file,
+    "counts": end_to_end.counts_of_ranges,
     "import": start.import_partita,
     "import-everything": start.import_everything,
     "first-compiled-draw": start.first_compiled_draw,

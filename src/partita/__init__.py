@@ -32,8 +32,36 @@ if TYPE_CHECKING:
     from partita.guarantee import Guarantee
     from partita.histogram import Histogram
     from partita.ledger import Amount, Balance, Debit, Ledger, Terms
-    from partita.mechanisms import Cutter, PaperIntervals, Partition, Tree
-    from partita.releases import Cut, IntervalRelease, TreeRelease
+    from partita.mechanisms import (
+        Cutter,
+        HistogramCounts,
+        Intervals,
+        Laplace,
+        LinearQueries,
+        PaperIntervals,
+        Partition,
+        PartitionTents,
+        SpendingTree,
+        Tents,
+        Thresholds,
+        Tree,
+    )
+    from partita.publishing import Plan, Simulation, plan, publish, simulate
+    from partita.releases import (
+        Cut,
+        HistogramRelease,
+        IntervalRelease,
+        LaplaceRelease,
+        LinearQueriesRelease,
+        PartitionTentsRelease,
+        Release,
+        SpendingTreeRelease,
+        TentRelease,
+        ThresholdRelease,
+        TreeRelease,
+    )
+    from partita.releases.file import load
+    from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 __version__ = "0.1.0"
 
@@ -60,13 +88,46 @@ _HOMES = {
     "guarantee": ("Guarantee",),
     "histogram": ("Histogram",),
     "ledger": ("Amount", "Balance", "Debit", "Ledger", "Terms"),
-    "mechanisms": ("Cutter", "PaperIntervals", "Partition", "Tree"),
-    "releases": ("Cut", "IntervalRelease", "TreeRelease"),
+    "mechanisms": (
+        "Cutter",
+        "HistogramCounts",
+        "Intervals",
+        "Laplace",
+        "LinearQueries",
+        "PaperIntervals",
+        "Partition",
+        "PartitionTents",
+        "SpendingTree",
+        "Tents",
+        "Thresholds",
+        "Tree",
+    ),
+    "publishing": ("Plan", "Simulation", "plan", "publish", "simulate"),
+    "releases": (
+        "Cut",
+        "HistogramRelease",
+        "IntervalRelease",
+        "LaplaceRelease",
+        "LinearQueriesRelease",
+        "PartitionTentsRelease",
+        "Release",
+        "SpendingTreeRelease",
+        "TentRelease",
+        "ThresholdRelease",
+        "TreeRelease",
+    ),
+    "releases.file": ("load",),
+    "releases.where": ("ABOVE", "BELOW", "INVALID", "NULL", "OTHER"),
 }
 _PACKAGES = ("noise", "sources")
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ABOVE",
+    "BELOW",
+    "INVALID",
+    "NULL",
+    "OTHER",
     "Amount",
     "Answer",
     "Answers",
@@ -82,29 +143,51 @@ __all__ = [
     "EntropyError",
     "Guarantee",
     "Histogram",
+    "HistogramCounts",
+    "HistogramRelease",
     "IncompatibleGuarantees",
     "Integer",
     "IntervalRelease",
+    "Intervals",
     "InvalidData",
     "InvalidParameter",
     "InvalidRelease",
     "KeyReused",
+    "Laplace",
+    "LaplaceRelease",
     "Ledger",
     "LedgerError",
     "LedgerRefusal",
+    "LinearQueries",
+    "LinearQueriesRelease",
     "PaperIntervals",
     "PartitaError",
     "Partition",
+    "PartitionTents",
+    "PartitionTentsRelease",
+    "Plan",
     "PrivacyWarning",
     "Real",
+    "Release",
+    "Simulation",
     "SourceError",
+    "SpendingTree",
+    "SpendingTreeRelease",
+    "TentRelease",
+    "Tents",
     "Terms",
     "TermsDiffer",
+    "ThresholdRelease",
+    "Thresholds",
     "Timestamp",
     "Tree",
     "TreeRelease",
     "UnknownDataset",
     "__version__",
+    "load",
+    "plan",
+    "publish",
+    "simulate",
 ]
 
 

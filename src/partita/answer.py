@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ __all__ = ["Answer", "Answers", "Bounds"]
 
 Bounds = Callable[[float], tuple[float, float]]
 Floats = NDArray[np.float64]
+
+_LEAST_VARIANCE: Final = 1e-12
+"""Of an answer that is combined with others: noise so small that its variance is rounded to nothing."""
 
 
 @final
@@ -67,6 +70,37 @@ class Answer:
             bounds,
             self.least + other.least,
         )
+
+    def __neg__(self) -> Answer:
+        """The same number taken away; nothing is known to bound it from below."""
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = self.bounds(beta)
+            return -high, -low
+
+        return Answer(-self.value, lambda: self.error, bounds, -math.inf)
+
+    @staticmethod
+    def exact(value: float) -> Answer:
+        """A number that is known without asking anybody."""
+        return Answer(value, lambda: 0.0, lambda beta: (value, value))
+
+    @staticmethod
+    def combined(answers: Sequence[Answer]) -> Answer:
+        """One answer from several to the same question, whose noises are independent.
+
+        The value is their mean by inverse variance. The guaranteed bounds are the intersection of
+        those of each, which all hold together if each takes its share of beta.
+        """
+        precision = np.array([1.0 / max(answer.error**2, _LEAST_VARIANCE) for answer in answers])
+        value = float(precision @ [answer.value for answer in answers] / precision.sum())
+
+        def bounds(beta: float) -> tuple[float, float]:
+            lows, highs = zip(*(answer.bounds(beta / len(answers)) for answer in answers), strict=True)
+            return max(lows), max(*lows, min(highs))
+
+        least = max(answer.least for answer in answers)
+        return Answer(value, lambda: float(precision.sum() ** -0.5), bounds, least)
 
     def __float__(self) -> float:
         return self.value

@@ -61,7 +61,9 @@ def test_everything_that_comes_along_is_pinned() -> None:
 def applies(requirement: str) -> bool:
     """Whether a requirement has no condition but those that hold on every supported Python."""
     _, _, condition = requirement.partition(";")
-    return not condition.strip() or condition.strip().startswith(("platform_python_implementation != ",))
+    if "extra ==" in condition:
+        return False
+    return not condition.strip() or condition.strip().startswith("platform_python_implementation != ")
 
 
 @pytest.mark.parametrize("version", SUPPORTED)

@@ -262,3 +262,15 @@ def test_no_value_is_ever_shown(
     shown = story + output.out + output.err + caplog.text + "".join(str(item.message) for item in warned)
     assert CANARY not in shown
     assert list(temporary.iterdir()) == []
+
+
+def test_a_first_row_taken_for_a_header_is_not_shown(tmp_path: Path) -> None:
+    """Asking for a column of a CSV file without a header shows no field of its first line."""
+    file = tmp_path / "people.csv"
+    file.write_text("CANARY,4711\nother,1\n")
+
+    with pytest.raises(SourceError) as caught:
+        open_source(file).counts(["age"])
+
+    assert not any(field in str(caught.value) for field in ("CANARY", "4711", "other"))
+    assert "header=[...]" in str(caught.value)

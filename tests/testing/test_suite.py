@@ -104,7 +104,8 @@ class Silent(_Documented):
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
         levels = (data.counts,)
-        return TreeRelease(levels=levels, size=8, branching=2, scale=Fraction(1), guarantee=self.guarantee)
+        scales = (Fraction(1),)
+        return TreeRelease(levels=levels, size=8, branching=2, scales=scales, guarantee=self.guarantee)
 
 
 class Careless(_Documented):

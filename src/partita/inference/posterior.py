@@ -11,7 +11,7 @@ import numpy as np
 
 from partita.inference.curve import Floats
 
-__all__ = ["Measured", "Posterior"]
+__all__ = ["Measured", "Posterior", "Signs"]
 
 _STEPS: Final = 100
 _TOLERANCE: Final = 1e-14
@@ -33,11 +33,13 @@ class Posterior:
     """Units with an independent estimate each (of `precision` = 1/variance > 0) and measurements of sums.
 
     The best combination of all of them solves S x = right, S = diag(precision) + sum A' P A, by
-    conjugate gradients; S^-1 is its covariance.
+    conjugate gradients, or by a `solver` that knows the measurements better and takes many right sides
+    at once, along the last axis; S^-1 is its covariance.
     """
 
     precision: Floats
     measured: Sequence[Measured] = ()
+    solver: Callable[[Floats], Floats] | None = None
 
     def mean(self, units: Floats, rows: Sequence[Floats]) -> Floats:
         """The estimate of every unit from the units' own estimates and the values of each measurement."""
@@ -70,10 +72,15 @@ class Posterior:
         The estimate is computed from signs, taken from a hash, in the place of standardised noise: a
         deterministic function of a public digest.
         """
-        return np.array([self._replicate(_Signs(digest, index)) for index in range(count)])
+        rights = (self._noise(Signs(digest, index)) for index in range(count))
+        if self.solver is None:
+            return np.array([self.solve(right) for right in rights])
+        return self.solver(np.array(list(rights)))
 
     def solve(self, right: Floats) -> Floats:
         """x with S x = right."""
+        if self.solver is not None:
+            return self.solver(right)
         if not self.measured:
             return right / self.precision
         scale = 1.0 / np.sqrt(self.precision)
@@ -97,14 +104,15 @@ class Posterior:
             image += each.adjoint(each.precision * each.apply(x))
         return image
 
-    def _replicate(self, signs: _Signs) -> Floats:
+    def _noise(self, signs: Signs) -> Floats:
+        """The right side that signs in the place of standardised noise give."""
         right = np.sqrt(self.precision) * signs.take(self.precision.size)
         for each in self.measured:
             right += each.adjoint(np.sqrt(each.precision) * signs.take(each.precision.size))
-        return self.solve(right)
+        return right
 
 
-class _Signs:
+class Signs:
     """+1 and -1 from a hash of a digest and an index."""
 
     def __init__(self, digest: bytes, index: int) -> None:

@@ -10,10 +10,13 @@ import numpy as np
 
 from partita.inference.curve import Floats
 
-__all__ = ["laplace_mix_reach", "laplace_sum_reach", "laplace_variance"]
+__all__ = ["laplace_mix_reach", "laplace_sum_reach", "laplace_variance", "log_moments"]
 
 _STEPS: Final = 200
 _MIX_STEPS: Final = 60
+_MANY: Final = 2_000
+_OCTAVE: Final = 64
+_STEPS_DOWN: Final = 20 * _OCTAVE
 _ROUNDING: Final = 1e-9
 
 
@@ -47,17 +50,36 @@ def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
     used = factors != 0.0
     if not bool(used.any()):
         return 0.0
-    sizes, rates = np.abs(factors[used]), rates[used]
+    sizes, rates, times = _grouped(np.abs(factors[used]), rates[used])
     limit = float((rates / sizes).min())
     points = limit * (1.0 - np.geomspace(1.0, 1e-4, _MIX_STEPS)[1:])
-    best = min((_log_mix(x * sizes, rates) + math.log(1 / beta)) / x for x in points.tolist())
+    best = min((times @ log_moments(x * sizes, rates) + math.log(1 / beta)) / x for x in points.tolist())
     return float(best * (1 + _ROUNDING))
 
 
-def _log_mix(x: Floats, rates: Floats) -> float:
-    """The sum of ln M_i(x_i)."""
+def _grouped(sizes: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sizes and rates with how many times each occurs; many sizes are rounded up to 64 an octave.
+
+    ln M(x) grows with x > 0, so a greater size is a safe one. The smallest in units of their rates,
+    under 2^-20 of the greatest, are taken to be that.
+    """
+    if sizes.size <= _MANY:
+        return sizes, rates, np.ones(sizes.size)
+    shares = sizes / rates
+    greatest = float(shares.max())
+    steps = np.minimum(np.floor(-_OCTAVE * np.log2(shares / greatest)), _STEPS_DOWN).astype(np.int64)
+    kinds, kind = np.unique(rates, return_inverse=True)
+    times = np.bincount(kind * (_STEPS_DOWN + 1) + steps, minlength=kinds.size * (_STEPS_DOWN + 1))
+    kept = np.flatnonzero(times)
+    rounded = greatest * np.exp2(-(kept % (_STEPS_DOWN + 1)) / _OCTAVE)
+    rates = kinds[kept // (_STEPS_DOWN + 1)]
+    return rounded * rates * (1 + _ROUNDING), rates, times[kept].astype(np.float64)
+
+
+def log_moments(x: Floats, rates: Floats) -> Floats:
+    """ln E[exp(x_i X_i)] for discrete Laplace noise X_i of scale 1 / rates[i], |x_i| < rates[i]."""
     up, down, zero = -np.expm1(x - rates), -np.expm1(-x - rates), -np.expm1(-rates)
-    return float((2 * np.log(zero) - np.log(up) - np.log(down)).sum())
+    return np.asarray(2 * np.log(zero) - np.log(up) - np.log(down))
 
 
 def _log_moment(x: float, rate: float) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from partita.exact import failure, freeze, integer
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
@@ -20,7 +21,8 @@ from partita.releases.intervals import IntervalRelease
 __all__ = ["PaperIntervals"]
 
 _MOST_LEVELS: Final = 31
-"""Of a tree over the segments: a tree has at most 2^30 leaves."""
+_MOST_SEGMENTS: Final = 2**30
+"""Of a tree over the segments: it has at most so many leaves, and then so many levels."""
 
 
 @final
@@ -38,6 +40,8 @@ class PaperIntervals:
     >>> PaperIntervals(size=2**64, epsilon=1).guarantee.epsilon
     Fraction(1, 1)
     """
+
+    name: ClassVar[str] = "intervals-paper"
 
     size: int
     epsilon: Fraction
@@ -97,6 +101,33 @@ class PaperIntervals:
     def guarantee(self) -> Guarantee:
         """Both halves together."""
         return self.partition.guarantee + self.tree(segments=1).guarantee
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range, if that many rows lie in cells of their own.
+
+        To the noise of a tree over the segments comes what the two at the ends hold outside of the
+        range: a uniform share of each. Values that many rows have in common make it worse.
+        """
+        rows = integer(rows, "rows", low=0)
+        segments = self._segments(rows)
+        noise = self.tree(segments=segments).predicted_error(rows)
+        weight = rows / segments * (1 - segments / self.size)
+        return math.hypot(noise, weight * math.sqrt(2 / 3 + 1 / 2))
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds: an edge for each segment, and the nodes of the tree."""
+        segments = self._segments(integer(rows, "rows", low=0))
+        return segments + self.tree(segments=segments).predicted_numbers(rows)
+
+    def _segments(self, rows: int) -> int:
+        """How many segments there are if rows lie evenly: about `size / rows` cells for each.
+
+        So many fresh noises meet each count, and the largest of them seals a segment by
+        scale ln(size / rows) before its weight reaches the threshold.
+        """
+        early = float(self.partition.scale) * math.log(max(1.0, self.size / max(rows, 1)))
+        weight = max(1.0, self.partition.threshold - early)
+        return min(1 + int(rows / weight), self.size, _MOST_SEGMENTS)
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> IntervalRelease:
         """Cut, then count the segments in a tree."""

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, final
+from functools import cached_property
+from typing import ClassVar, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
-from partita.exact import freeze, integer
+from partita.exact import freeze, integer, rational
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
+from partita.inference.query_error import (
+    independent_error,
+    spread_ranges,
+    square_root_error,
+    tree_error,
+)
+from partita.inference.tails import laplace_variance
+from partita.inference.tree_cover import Hierarchy
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -30,15 +40,24 @@ class Tree:
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [SU, Thm 2.5]
     Error:     O(log^1.5 size / epsilon) for an interval; noise scale levels / epsilon.
-    Proof:     docs/proofs/tree.md (integer noise, exact number of levels)
+    Proof:     docs/proofs/tree.md (integer noise, exact number of levels, weighted levels)
+
+    Without the `root` the level below it is the last, and nothing is spent on the total. `weights`
+    are the levels' shares of epsilon, leaves first, up to a common factor; all the same by default.
 
     >>> Tree(size=8, epsilon=1).scale
     Fraction(4, 1)
+    >>> Tree(size=8, epsilon=1, branching=4, root=False, weights=(1, 2)).scales
+    (Fraction(3, 1), Fraction(3, 2))
     """
+
+    name: ClassVar[str] = "tree"
 
     size: int
     epsilon: Fraction
     branching: int
+    root: bool
+    weights: tuple[Fraction, ...]
     neighbors: Neighbors
     contributions: int
     unit: Unit
@@ -49,6 +68,8 @@ class Tree:
         size: int,
         epsilon: object,
         branching: int = 2,
+        root: bool = True,
+        weights: Sequence[object] | None = None,
         neighbors: Neighbors = "add-remove",
         contributions: int = 1,
         unit: Unit | None = None,
@@ -56,21 +77,17 @@ class Tree:
         rows_changed(neighbors, contributions)
         freeze(
             self,
-            size=integer(size, "size", low=1),
+            size=_size(size),
             epsilon=positive_epsilon(epsilon),
-            branching=integer(branching, "branching", low=2),
+            branching=integer(branching, "branching", low=2, high=_LARGEST_SIZE),
+            root=_yes_or_no(root),
             neighbors=neighbors,
             contributions=int(contributions),
             unit=unit_of(unit, contributions),
         )
-        if self.size > _LARGEST_SIZE:
-            raise InvalidParameter(
-                "size",
-                f"must be at most {_LARGEST_SIZE} for a plain tree",
-                given=size,
-                fix="use a Partition first",
-            )
-        check_scale(self.scale, self.epsilon)
+        freeze(self, weights=_weights(weights, self.shape.levels))
+        for scale in self.scales:
+            check_scale(scale, self.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -79,29 +96,70 @@ class Tree:
             epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
         )
 
+    @cached_property
+    def shape(self) -> Hierarchy:
+        """Which cells the nodes stand for."""
+        return Hierarchy.of(size=self.size, branching=self.branching, root=self.root)
+
     @property
-    def widths(self) -> list[int]:
-        """Cells per node on each level, leaves first; the root covers everything."""
-        widths = [1]
-        while widths[-1] < self.size:
-            widths.append(widths[-1] * self.branching)
-        return widths
+    def widths(self) -> tuple[int, ...]:
+        """Cells per node on each level, leaves first; a root covers everything."""
+        return self.shape.widths
+
+    @cached_property
+    def scales(self) -> tuple[Fraction, ...]:
+        """Every row lies in one node of each level, and the levels share epsilon by their weights."""
+        rows, total = rows_changed(self.neighbors, self.contributions), sum(self.weights)
+        return tuple(rows * total / (weight * self.epsilon) for weight in self.weights)
 
     @property
     def scale(self) -> Fraction:
-        """Every row lies in one node of each level, so the counts of neighbours are this far apart."""
-        return len(self.widths) * rows_changed(self.neighbors, self.contributions) / self.epsilon
+        """The largest noise scale of a level, and the only one if the weights are all the same."""
+        return max(self.scales)
+
+    @property
+    def node_error(self) -> float:
+        """The expected largest error over all nodes is at most this [SU, (10)]."""
+        return independent_error(self.scale, self.predicted_numbers(0))
+
+    @property
+    def largest_error(self) -> float:
+        """The expected largest error over all intervals is at most this: the smaller of two bounds.
+
+        (15) of [SU] adds up the largest noise of a node; the square-root version lets signs cancel.
+        """
+        terms, intervals = sum(self.shape.most), self.size * (self.size + 1) // 2
+        return min(
+            tree_error(self.scale, self.predicted_numbers(0), terms),
+            square_root_error(self.scale, intervals, terms),
+        )
+
+    def predicted_error(self, rows: int) -> float:
+        """The root-mean-square error of a random range; the number of rows does not matter.
+
+        Exact for few cells, else over some thousands of ranges that are spread evenly.
+        """
+        numbers = self.shape.numbers(*spread_ranges(self.size))
+        variances = (float(n.mean()) * laplace_variance(s) for n, s in zip(numbers, self.scales, strict=True))
+        return float(np.sqrt(sum(variances)))
+
+    def predicted_numbers(self, rows: int) -> int:
+        """How many integers the release holds."""
+        return sum(self.shape.nodes)
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
         """Count every node and add noise."""
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
-        levels = [session.add(_node_counts(histogram, width), self.scale) for width in self.widths]
+        levels = [
+            session.add(_node_counts(histogram, width), scale)
+            for width, scale in zip(self.widths, self.scales, strict=True)
+        ]
         return TreeRelease(
             levels=tuple(levels),
             size=self.size,
             branching=self.branching,
-            scale=self.scale,
+            scales=self.scales,
             guarantee=self.guarantee if session.secure else None,
         )
 
@@ -111,3 +169,37 @@ def _node_counts(histogram: Histogram, width: int) -> NDArray[np.int64]:
     counts = np.zeros(-(-histogram.size // width), dtype=np.int64)
     np.add.at(counts, (histogram.cells // np.uint64(width)).astype(np.int64), histogram.counts)
     return counts
+
+
+def _size(size: object) -> int:
+    exact = integer(size, "size", low=1)
+    if exact > _LARGEST_SIZE:
+        raise InvalidParameter(
+            "size",
+            f"must be at most {_LARGEST_SIZE} for a plain tree",
+            given=exact,
+            fix="use a Partition first",
+        )
+    return exact
+
+
+def _yes_or_no(root: object) -> bool:
+    if not isinstance(root, bool):
+        raise InvalidParameter("root", "must be True or False", given=root, fix="leave it out")
+    return root
+
+
+def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:
+    """One positive weight for each level."""
+    if weights is None:
+        return (Fraction(1),) * levels
+    given = weights if isinstance(weights, (list, tuple)) else ()
+    exact = tuple(rational(weight, "weights") for weight in given)
+    if len(exact) != levels or min(exact) <= 0:
+        raise InvalidParameter(
+            "weights",
+            f"must be {levels} positive numbers, one for each level",
+            given=weights,
+            fix="leave them out for equal shares",
+        )
+    return exact

@@ -4,7 +4,27 @@ Nothing here can reach noise, histograms or sources; an import contract holds it
 """
 
 from partita.releases.cut import Cut
+from partita.releases.histogram_counts import HistogramRelease
 from partita.releases.intervals import IntervalRelease
+from partita.releases.laplace import LaplaceRelease
+from partita.releases.linear_queries import LinearQueriesRelease
+from partita.releases.partition_tents import PartitionTentsRelease
+from partita.releases.release import Release
+from partita.releases.spending_tree import SpendingTreeRelease
+from partita.releases.tents import TentRelease
+from partita.releases.thresholds import ThresholdRelease
 from partita.releases.tree import TreeRelease
 
-__all__ = ["Cut", "IntervalRelease", "TreeRelease"]
+__all__ = [
+    "Cut",
+    "HistogramRelease",
+    "IntervalRelease",
+    "LaplaceRelease",
+    "LinearQueriesRelease",
+    "PartitionTentsRelease",
+    "Release",
+    "SpendingTreeRelease",
+    "TentRelease",
+    "ThresholdRelease",
+    "TreeRelease",
+]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Final, final
 
 from partita.answer import Answer
+from partita.errors import InvalidRelease
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
 __all__ = ["Specials"]
+
+_LARGEST_COUNT: Final = 2**100
+_LARGEST_SCALE: Final = 2**70
 
 
 @final
@@ -21,12 +26,52 @@ class Specials:
     counts: Mapping[str, int]
     scale: Fraction
 
-    def answer(self, name: str) -> Answer:
-        """How many rows are in one special cell."""
-        value = self.counts[name]
+    def __post_init__(self) -> None:
+        if not all(_plausible(count) for count in self.counts.values()):
+            raise InvalidRelease("special cells", "must hold integer counts", fix="get the file again")
+        if not 1 <= self.scale * _LARGEST_SCALE <= _LARGEST_SCALE**2:
+            raise InvalidRelease("special cells", "must have a usual noise scale", fix="get the file again")
+
+    def answer(self, *names: str) -> Answer:
+        """How many rows are in these special cells together."""
+        return self.sum(dict.fromkeys(names, 1))
+
+    def sum(self, signs: Mapping[str, int]) -> Answer:
+        """The special cells of these names, each added (+1) or taken away (-1).
+
+        The value of a cell is its noisy count, or 0 if that is negative; a guaranteed bound is that of
+        the sum of the noisy counts as they were drawn.
+        """
+        used = {name: sign for name, sign in signs.items() if sign}
+        drawn = sum(sign * self.counts[name] for name, sign in used.items())
+        value = sum(sign * max(0, self.counts[name]) for name, sign in used.items())
+        least = 0.0 if all(sign > 0 for sign in used.values()) else -math.inf
 
         def bounds(beta: float) -> tuple[float, float]:
-            reach = laplace_sum_reach(self.scale, 1, beta)
-            return max(0.0, value - reach), max(0.0, value + reach)
+            reach = laplace_sum_reach(self.scale, len(used), beta)
+            return max(least, drawn - reach), max(least, drawn + reach)
 
-        return Answer(max(0.0, float(value)), lambda: laplace_variance(self.scale) ** 0.5, bounds)
+        return Answer(float(value), lambda: math.sqrt(len(used)) * self.deviation, bounds, least)
+
+    def value(self, name: str) -> float:
+        """The count of one special cell: as drawn, but never negative; none if there is no such cell."""
+        return float(max(0, self.counts.get(name, 0)))
+
+    @property
+    def deviation(self) -> float:
+        """The standard error of one special cell."""
+        return math.sqrt(laplace_variance(self.scale))
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no sum of some of the cells misses the truth by more.
+
+        For k cells there are 2^k - 1 such sums, and each takes that share of beta. Raising a negative
+        count to 0 never takes a sum beyond the bound: an error that shrinks keeps its sign, and the
+        errors of one sign belong to a sum of their own.
+        """
+        cells = len(self.counts)
+        return laplace_sum_reach(self.scale, cells, beta / max(1, 2**cells - 1))
+
+
+def _plausible(count: object) -> bool:
+    return isinstance(count, int) and not isinstance(count, bool) and abs(count) < _LARGEST_COUNT

@@ -55,13 +55,13 @@ class Csv:
     def _places(self, file: File, columns: Sequence[str]) -> None:
         with file.reading() as stream:
             names, _ = self._opened(file, blocks(stream))
-            positions(columns, names)
+            positions(columns, names, listed=self.names is not None)
 
     def _batches(self, schema: Any) -> Iterator[Any]:
         for file in self.files:
             with file.reading() as stream:
                 names, rest = self._opened(file, blocks(stream))
-                places = positions(schema.names, names)
+                places = positions(schema.names, names, listed=self.names is not None)
                 for block in rest:
                     arrays = split(Lines.of(block), len(names), places, self.delimiter)
                     yield pa.record_batch(arrays, schema=schema)

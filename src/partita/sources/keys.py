@@ -96,9 +96,7 @@ def distinct(column: Any) -> tuple[Any, Any]:
 
 def sort(table: Any, keys: int) -> Any:
     """A grouped count in the order that `Source.counts` promises, whatever engine counted."""
-    numbered = table.rename_columns([str(column) for column in range(table.num_columns)])
-    order = pc.sort_indices(numbered, [(str(key), "ascending") for key in range(keys)])
-    return table.take(order).combine_chunks()
+    return table.take(_order(table, keys)).combine_chunks()
 
 
 def check_sum(kind: Any, name: str) -> None:
@@ -110,6 +108,21 @@ def check_sum(kind: Any, name: str) -> None:
         "must hold integers to be added up, because a sum of floats depends on the order of the rows",
         fix="name it among the keys and weigh its values by their counts",
     )
+
+
+def _order(table: Any, keys: int) -> Any:
+    """Where the rows of a grouped count, which are distinct, stand in their order."""
+    if keys == 1 and types.is_integer(table.column(0).type):
+        return _order_of_integers(table.column(0))
+    numbered = table.rename_columns([str(column) for column in range(table.num_columns)])
+    return pc.sort_indices(numbered, [(str(key), "ascending") for key in range(keys)])
+
+
+def _order_of_integers(column: Any) -> Any:
+    """The same for one column of distinct integers, several times faster; null last."""
+    order = np.argsort(column.fill_null(0).to_numpy())
+    null = column.is_null().to_numpy()[order]
+    return np.concatenate([order[~null], order[null]])
 
 
 def _plain(array: Any) -> Any:

@@ -1,4 +1,8 @@
-"""Column names are public: an error may show them, and suggest the one that was meant."""
+"""Column names are public: an error may show them, and suggest the one that was meant.
+
+But for the first line of a CSV file, which may be a person's row where somebody forgot that there is no
+header: of its fields only one that is nearly the column asked for is shown.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,8 @@ def checked(names: object, parameter: str) -> list[str]:
     return list(names)
 
 
-def positions(wanted: Sequence[str], present: Sequence[str]) -> list[int]:
-    """Where each wanted column is among those present.
+def positions(wanted: Sequence[str], present: Sequence[str], *, listed: bool = True) -> list[int]:
+    """Where each wanted column is among those present, which an error lists unless `listed` is False.
 
     >>> positions(["age"], ["id", "age"])
     [1]
@@ -34,19 +38,21 @@ def positions(wanted: Sequence[str], present: Sequence[str]) -> list[int]:
         ...
     partita.errors.SourceError: column 'agge' is not in the data; did you mean 'age'?
     """
-    return [_position(name, present) for name in wanted]
+    return [_position(name, present, listed) for name in wanted]
 
 
-def _position(name: str, present: Sequence[str]) -> int:
+def _position(name: str, present: Sequence[str], listed: bool) -> int:
     if name not in present:
-        raise SourceError(f"column {name!r}", "is not in the data", fix=_nearest(name, present))
+        raise SourceError(f"column {name!r}", "is not in the data", fix=_nearest(name, present, listed))
     if present.count(name) > 1:
         raise SourceError(f"column {name!r}", "is in the data more than once", fix="rename all but one")
     return present.index(name)
 
 
-def _nearest(name: str, present: Sequence[str]) -> str:
+def _nearest(name: str, present: Sequence[str], listed: bool) -> str:
     if near := get_close_matches(name, present, n=1, cutoff=0.5):
         return f"did you mean {near[0]!r}?"
+    if not listed:
+        return "check the spelling, or declare header=[...] if the file has no line of column names"
     more = " and so on" if len(present) > _SHOWN else ""
     return f"choose among {', '.join(map(repr, present[:_SHOWN]))}{more}" if present else "it has no columns"

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from pyarrow import types
 
 from partita.domain import Domain, Encoded, Special
 from partita.errors import InvalidParameter
@@ -86,7 +87,7 @@ def tally(
         raise InvalidParameter("source", "must be a source", given=source, fix="use open_source")
     keys = names if person is None else [person, *(name for name in names if name != person)]
     table = source.counts(keys)
-    cells = [_encoded(schema[name], table.column(keys.index(name))) for name in names]
+    cells = [_encoded(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names]
     counts = table.column(len(keys)).to_numpy()
     if person is not None:
         who, ids = people(table.column(0), person)
@@ -121,8 +122,10 @@ def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str
     return names
 
 
-def _encoded(domain: Domain, column: Any) -> Encoded:
-    """The cells of a column, each distinct value encoded once."""
+def _encoded(domain: Domain, column: Any, *, alone: bool) -> Encoded:
+    """The cells of a column, each distinct value encoded once; one grouped `alone` has no repeats."""
+    if alone and types.is_integer(column.type):
+        return domain.encode(column.combine_chunks())
     values, codes = distinct(column)
     return domain.encode(values).take(codes)
 

@@ -22,9 +22,15 @@ _CANARY = 987_654_321
 
 
 def mechanisms() -> list[type[Any]]:
-    """Every mechanism that the package exports: a class with a guarantee and a release."""
+    """Every mechanism over an axis that the package exports: made with a size, a guarantee, a release."""
     exported = (getattr(package, name) for name in package.__all__)
-    return [each for each in exported if hasattr(each, "guarantee") and hasattr(each, "release")]
+    return [
+        each for each in exported if hasattr(each, "guarantee") and hasattr(each, "release") and _sized(each)
+    ]
+
+
+def _sized(mechanism: type[Any]) -> bool:
+    return "size" in inspect.signature(mechanism).parameters
 
 
 def check_mechanism(mechanism: type[Any]) -> None:

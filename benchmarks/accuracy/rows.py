@@ -1,0 +1,33 @@
+"""What a row of the benchmark is: independent cells, and totals over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from benchmarks.accuracy.score import Json
+
+Cell: TypeAlias = Callable[[], Json]
+"""One measurement; can be sent to another process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to run: the mechanism, the one it is compared with where two are, releases of each cell."""
+
+    mechanism: str = "intervals"
+    against: str = "partition-tents"
+    trials: int = 10
+
+
+@dataclass(frozen=True)
+class Row:
+    """A comparison: its cells under a plan, and the totals over what they gave.
+
+    Cells that look at a clock are measured one after another, never side by side.
+    """
+
+    cells: Callable[[Plan], Sequence[Cell]]
+    totals: Callable[[list[Json]], Iterator[Json]]
+    clocked: bool = False

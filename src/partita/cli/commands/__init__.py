@@ -1,0 +1,1 @@
+"""One file for each command: `declare` says what it takes, `run` does it."""

@@ -1,0 +1,78 @@
+"""`partita info`: what a release is, and what its columns look like."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
+
+from partita.cli.arguments import Commands, Options, command, probability
+from partita.cli.output import Outcome, Record, can_write
+from partita.cli.said import guarantee_record
+
+if TYPE_CHECKING:
+    from partita.releases.release import Release
+    from partita.releases.view import View
+
+__all__ = ["declare", "run"]
+
+_WIDEST: Final = 100
+_BINS: Final = 16
+
+
+def declare(commands: Commands) -> None:
+    """The release."""
+    declared = command(
+        commands,
+        "info",
+        run,
+        says="say what was released, with what guarantee and how exactly, and draw each column",
+        example="partita info people.release.parquet",
+    )
+    declared.add_argument("release", metavar="RELEASE")
+    declared.add_argument(
+        "--beta",
+        type=probability("beta"),
+        default=0.05,
+        metavar="B",
+        help="of the error bound; default: %(default)s",
+    )
+
+
+def run(options: Options) -> Outcome:
+    """The report, then a chart of each column."""
+    from partita.releases.file import load
+
+    release = load(options.release)
+    width = min(_WIDEST, shutil.get_terminal_size().columns)
+    report = "\n".join(fill(line, width, subsequent_indent="  ") for line in release.report().splitlines())
+    charts = [_chart(view, width) for view in release.views]
+    return Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
+
+
+def _chart(view: View, width: int) -> str:
+    from partita.releases.chart import chart
+
+    plain = not can_write("█▏±", sys.stdout)
+    return "\n".join([view.column, *chart(view, width, _BINS, ascii_only=plain)])
+
+
+def _record(release: Release, beta: float) -> Record:
+    return {
+        "guarantee": guarantee_record(release.guarantee),
+        "provenance": dict(vars(release.provenance)),
+        "error": {"beta": beta, "bound": release.error(beta)},
+        "columns": [_column(view) for view in release.views],
+    }
+
+
+def _column(view: View) -> Record:
+    specials = {name: view.specials.answer(name) for name in view.domain.specials}
+    return {
+        "column": view.column,
+        "domain": view.domain.to_spec(),
+        "mechanism": view.mechanism,
+        "why": view.why,
+        "specials": {name: {"value": each.value, "error": each.error} for name, each in specials.items()},
+    }

@@ -1,0 +1,173 @@
+"""`partita ledger`: budgets opened and looked at; only `publish` spends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from partita.cli.arguments import NEIGHBORS, UNITS, Commands, Options, command, epsilon, whole
+from partita.cli.output import Outcome, Record, table
+from partita.errors import LedgerError
+from partita.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from partita.ledger import Debit, Ledger, Terms
+
+__all__ = ["declare"]
+
+
+def declare(commands: Commands) -> None:
+    """One act opens a budget, the others look at it."""
+    group = commands.add_parser(
+        "ledger", help="open budgets, and see what is left of them", allow_abbrev=False
+    )
+    acts = group.add_subparsers(title="acts", metavar="ACT", required=True)
+    _declare_open(acts)
+    _act(acts, "balance", _balance, says="show what a dataset has spent, and what is left")
+    _act(acts, "entries", _entries, says="list every debit of a dataset")
+    _declare_forecast(acts)
+    _act(acts, "datasets", _datasets, says="list every dataset and its terms", dataset=False)
+
+
+def _act(
+    acts: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, dataset: bool = True
+) -> argparse.ArgumentParser:
+    example = f"partita ledger {name}{' people' if dataset else ''} --ledger budget.db"
+    declared = command(acts, name, run, says=says, example=example)
+    declared.add_argument("--ledger", default="budget.db", metavar="FILE", help="default: %(default)s")
+    if dataset:
+        declared.add_argument("dataset", metavar="DATASET")
+    return declared
+
+
+def _declare_open(acts: Commands) -> None:
+    declared = _act(acts, "open", _open, says="give a dataset its budget, once and for all")
+    declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="the total")
+    declared.add_argument("--delta", default="0", metavar="D", help="default: %(default)s, for pure privacy")
+    declared.add_argument(
+        "--unit", choices=UNITS, default="row", help="whom it protects; default: %(default)s"
+    )
+    declared.add_argument(
+        "--contributions",
+        type=whole("contributions"),
+        metavar="K",
+        help="the most rows a person has, where that is public",
+    )
+    declared.add_argument("--neighbors", choices=NEIGHBORS, default="add-remove", help="default: %(default)s")
+    declared.add_argument(
+        "--constant",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column that never differs between rows of a person; may be repeated",
+    )
+
+
+def _declare_forecast(acts: Commands) -> None:
+    declared = _act(acts, "forecast", _forecast, says="say how many more releases a dataset can pay for")
+    declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of each release")
+    declared.add_argument("--unit", choices=UNITS, help="of each release; default: the dataset's")
+    declared.add_argument("--contributions", type=whole("contributions"), metavar="K", help="default: 1")
+    declared.add_argument("--neighbors", choices=NEIGHBORS, help="default: the dataset's")
+
+
+def _open(options: Options) -> Outcome:
+    from partita.ledger import Ledger
+
+    terms = Ledger(options.ledger).open(
+        options.dataset,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        unit=options.unit,
+        contributions=options.contributions,
+        neighbors=options.neighbors,
+        constant=tuple(options.constant),
+    )
+    text = f"dataset {options.dataset!r} has {_terms_said(terms)} in {options.ledger}"
+    return Outcome.of(text, **_terms_record(options.dataset, terms))
+
+
+def _balance(options: Options) -> Outcome:
+    balance = _existing(options.ledger).balance(options.dataset)
+    amounts = {"total": balance.total, "spent": balance.spent, "left": balance.left}
+    text = table([(name, str(amount)) for name, amount in amounts.items()], left=2)
+    record = {name: {"epsilon": each.epsilon, "delta": each.delta} for name, each in amounts.items()}
+    return Outcome.of(text, dataset=options.dataset, **record)
+
+
+def _entries(options: Options) -> Outcome:
+    entries = _existing(options.ledger).entries(options.dataset)
+    rows = [(str(each.number), each.day, str(each.charged), each.state, each.what) for each in entries]
+    text = table([("entry", "day", "charged", "state", "what"), *rows], left=5) if rows else "no debit yet"
+    return Outcome(text, [_entry_record(each) for each in entries])
+
+
+def _forecast(options: Options) -> Outcome:
+    ledger = _existing(options.ledger)
+    terms = _terms(ledger, options.dataset)
+    each = Guarantee(
+        epsilon=options.epsilon,
+        neighbors=options.neighbors or terms.neighbors,
+        unit=options.unit or terms.unit,
+        contributions=options.contributions or 1,
+    )
+    number = ledger.forecast(options.dataset, each)
+    text = f"dataset {options.dataset!r} can pay for {number} more releases of epsilon {options.epsilon}"
+    return Outcome.of(text, dataset=options.dataset, epsilon=options.epsilon, releases=number)
+
+
+def _datasets(options: Options) -> Outcome:
+    datasets = _existing(options.ledger).datasets()
+    text = table([(name, _terms_said(terms)) for name, terms in datasets.items()], left=2)
+    return Outcome(text, [_terms_record(name, terms) for name, terms in datasets.items()])
+
+
+def _existing(path: str) -> Ledger:
+    """A ledger to look at: one that is not there is an error, and is not made."""
+    from partita.ledger import Ledger
+
+    if not os.path.exists(path):
+        raise LedgerError(
+            f"ledger {path!r} does not exist; check the path, or open it with `partita ledger open`"
+        )
+    return Ledger(path)
+
+
+def _terms(ledger: Ledger, dataset: str) -> Terms:
+    """The terms of a dataset; the ledger itself refuses one that nobody opened."""
+    ledger.balance(dataset)
+    return ledger.datasets()[dataset]
+
+
+def _terms_said(terms: Terms) -> str:
+    rows = f" of at most {terms.contributions} rows" if terms.contributions else ""
+    constant = f", constant: {', '.join(terms.constant)}" if terms.constant else ""
+    return f"{terms.total} under {terms.neighbors} per {terms.unit}{rows}{constant}"
+
+
+def _terms_record(dataset: str, terms: Terms) -> Record:
+    return {
+        "dataset": dataset,
+        "epsilon": terms.epsilon,
+        "delta": terms.delta,
+        "neighbors": terms.neighbors,
+        "unit": terms.unit,
+        "contributions": terms.contributions,
+        "constant": terms.constant,
+    }
+
+
+def _entry_record(entry: Debit) -> Record:
+    return {
+        "entry": entry.number,
+        "dataset": entry.dataset,
+        "what": entry.what,
+        "day": entry.day,
+        "epsilon": entry.charged.epsilon,
+        "delta": entry.charged.delta,
+        "part": entry.part,
+        "key": entry.key,
+        "state": entry.state,
+    }

@@ -1,0 +1,61 @@
+"""`partita plot`: a picture of a column."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from partita.cli.arguments import Commands, Options, argument, command
+from partita.cli.output import Outcome
+from partita.cli.writing import write_whole
+from partita.errors import InvalidParameter
+
+__all__ = ["declare", "run"]
+
+_FORMATS: Final = (".png", ".svg", ".pdf")
+
+
+def declare(commands: Commands) -> None:
+    """The release, the column, and where the picture goes."""
+    declared = command(
+        commands,
+        "plot",
+        run,
+        says="draw a column of a release; needs the extra `plot`",
+        example="partita plot people.release.parquet age -o age.png",
+    )
+    declared.add_argument("release", metavar="RELEASE")
+    declared.add_argument("column", metavar="COLUMN")
+    declared.add_argument(
+        "-o",
+        "--output",
+        type=_picture,
+        required=True,
+        metavar="FILE",
+        help="its ending says the format: .png, .svg or .pdf",
+    )
+    declared.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+
+
+def run(options: Options) -> Outcome:
+    """Draw and store; no window is opened."""
+    from partita.releases.file import load
+
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    axes = load(options.release).plot(options.column)
+    figure = axes.figure
+    write_whole(
+        options.output, lambda path: figure.savefig(path, bbox_inches="tight"), overwrite=options.force
+    )
+    return Outcome.of(
+        f"drew {options.column} in {options.output}", path=options.output, column=options.column
+    )
+
+
+@argument
+def _picture(path: str) -> str:
+    if not path.lower().endswith(_FORMATS):
+        raise InvalidParameter(
+            "output", f"must end in {', '.join(_FORMATS)}", given=path, fix="write for example age.png"
+        )
+    return path

@@ -1,0 +1,82 @@
+"""`partita query`: questions to a release, free and without limit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from partita.cli.arguments import Commands, Options, argument, command, probability
+from partita.cli.asking import Asker, Reply
+from partita.cli.grammar import question
+from partita.cli.output import Outcome, table
+from partita.cli.questions import Question
+from partita.errors import InvalidParameter
+
+__all__ = ["declare", "run"]
+
+
+def declare(commands: Commands) -> None:
+    """The release, and what to ask it."""
+    declared = command(
+        commands,
+        "query",
+        run,
+        says="ask a release; each answer has its error, an interval and guaranteed bounds",
+        example='partita query people.release.parquet "count where age between 30 and 39" "median of salary"',
+    )
+    declared.add_argument("release", metavar="RELEASE")
+    declared.add_argument(
+        "questions", nargs="+", metavar="QUESTION", help="- reads them from stdin, one a line"
+    )
+    declared.add_argument(
+        "--confidence",
+        type=probability("confidence"),
+        default=0.95,
+        metavar="C",
+        help="of the interval, which is a model; default: %(default)s",
+    )
+    declared.add_argument(
+        "--beta",
+        type=probability("beta"),
+        default=0.05,
+        metavar="B",
+        help="how often the guaranteed bounds may fail; default: %(default)s",
+    )
+
+
+def run(options: Options) -> Outcome:
+    """Read every question, then answer them all."""
+    questions = list(_questions(options.questions))
+    from partita.releases.file import load
+
+    asker = Asker(release=load(options.release), confidence=options.confidence, beta=options.beta)
+    replies = [asker.ask(each) for each in questions]
+    return Outcome("\n\n".join(_blocks(asker.heads, replies)), [reply.record for reply in replies])
+
+
+def _questions(texts: Sequence[str]) -> Iterator[Question]:
+    for text in texts:
+        if text == "-":
+            yield from (argument(question)(line) for line in _lines() if line.strip())
+        else:
+            yield argument(question)(text)
+
+
+def _lines() -> list[str]:
+    try:
+        return sys.stdin.read().splitlines() if sys.stdin is not None else []
+    except UnicodeDecodeError:
+        raise InvalidParameter(
+            "questions", "must be UTF-8 text", given="other bytes", fix="convert them"
+        ) from None
+
+
+def _blocks(heads: Sequence[str], replies: Sequence[Reply]) -> Iterator[str]:
+    """Answers of one line together in a table, and a table for each longer one."""
+    for heading, group in groupby(replies, key=lambda reply: reply.heads):
+        if heading:
+            for reply in group:
+                yield f"{reply.record['question']}\n{table([heading, *reply.lines], left=0)}"
+        else:
+            yield table([heads, *(line for reply in group for line in reply.lines)])

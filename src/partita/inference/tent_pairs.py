@@ -1,0 +1,165 @@
+"""Units of several cells with a second look: their last cell, and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidRelease
+from partita.inference.curve import Curve, Floats, UInts
+from partita.inference.linear_ranges import Combination, Doubts
+from partita.inference.posterior import Signs
+from partita.inference.tails import laplace_variance
+from partita.inference.tent_counts import TentEvidence, noisy_integers, public_rate
+
+__all__ = ["PairEvidence", "Pairs", "with_last_cells_apart"]
+
+_REACH: Final = 2.5
+_SALT: Final = b"pairs"
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pairs:
+    """Noisy counts of the last cell and of the rest of each unit of several cells, in order.
+
+    A row lies in one of the two. `rate` is 1 / scale of their noise.
+    """
+
+    last: NDArray[Any]
+    rest: NDArray[Any]
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "last", noisy_integers(self.last, "last"))
+        object.__setattr__(self, "rest", noisy_integers(self.rest, "rest"))
+        public_rate(self.rate, "pair_rate")
+        if self.last.size != self.rest.size:
+            raise InvalidRelease("rest", "must be as long as last", fix="ask for the release as published")
+
+    @cached_property
+    def difference(self) -> Floats:
+        """Last cell minus rest."""
+        return self.last.astype(np.float64) - self.rest.astype(np.float64)
+
+    @property
+    def variance(self) -> float:
+        """The variance of each look."""
+        return laplace_variance(1 / self.rate)
+
+    def last_cells(self, totals: Floats) -> Floats:
+        """The part of each total that lies in the last cell."""
+        return np.clip((self.difference + totals) / 2, 0.0, totals)
+
+    def telling(self, units: Curve) -> NDArray[np.bool_]:
+        """Which units have a last cell that is clearly not one like the others."""
+        wide = units.widths > 1.0
+        totals, even = units.counts[wide], units.counts[wide] / units.widths[wide]
+        telling = np.zeros(units.ends.size, bool)
+        telling[wide] = np.abs(self.last_cells(totals) - even) > _REACH / float(self.rate)
+        return telling
+
+    def doubts(self, units: Curve) -> Doubts:
+        """The last cells that do not tell, and how far they may be from their even share."""
+        wide, untold = units.widths > 1.0, ~self.telling(units)
+        totals, even = units.counts[wide], units.counts[wide] / units.widths[wide]
+        variance = self.variance / 2 + (self.last_cells(totals) - even) ** 2
+        return Doubts(units.ends[wide & untold], np.minimum(variance, totals**2)[untold[wide]])
+
+    def of(self, which: NDArray[np.bool_]) -> Pairs:
+        """Some of the pairs only."""
+        return Pairs(last=self.last[which], rest=self.rest[which], rate=self.rate)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairEvidence:
+    """Tents over units, and pairs within some of them: looks at pieces.
+
+    The units that are `split` have a pair each. Half the sum and half the difference of a pair are its two
+    pieces; the sum is the unit's count by tents, the difference is that of the two looks.
+    """
+
+    units: TentEvidence
+    split: NDArray[np.bool_]
+    pairs: Pairs
+
+    @staticmethod
+    def telling(units: TentEvidence, counts: Curve, pairs: Pairs) -> PairEvidence:
+        """Only the pairs that tell their last cell from the others."""
+        split = pairs.telling(counts)
+        return PairEvidence(units=units, split=split, pairs=pairs.of(split[counts.widths > 1.0]))
+
+    @cached_property
+    def ends(self) -> UInts:
+        """The last cell of each piece."""
+        return np.union1d(self.units.ends, self.units.ends[self.split] - np.uint64(1))
+
+    def counts(self, units: Floats) -> Floats:
+        """The counts of the pieces, from those of the units."""
+        pieces = np.zeros(self.ends.size)
+        pieces[self._last] = units
+        totals = units[self.split]
+        pieces[self._split_last] = self.pairs.last_cells(totals)
+        pieces[self._split_last - 1] = totals - pieces[self._split_last]
+        return pieces
+
+    def combined(self, weights: Floats) -> Combination:
+        """The estimate of a weighted sum of pieces."""
+        sums, differences = self._in_units(weights)
+        tents = self.units.combined(sums)
+        rates = np.full(2 * differences.size, float(self.pairs.rate))
+        return Combination(
+            tents.value + float(differences @ self.pairs.difference),
+            np.concatenate([tents.factors, differences, -differences]),
+            np.concatenate([tents.rates, rates]),
+        )
+
+    def variance(self, weights: Floats) -> float:
+        """The variance of that estimate."""
+        sums, differences = self._in_units(weights)
+        return self.units.variance(sums) + 2 * self.pairs.variance * float(differences @ differences)
+
+    def replicates(self) -> Floats:
+        """Vectors of pieces whose second moments estimate the covariance."""
+        units = self.units.replicates()
+        pieces = np.zeros((len(units), self.ends.size))
+        pieces[:, self._last] = units
+        for index, row in enumerate(pieces):
+            signs = Signs(self.units.digest + _SALT, index).take(self._split_last.size)
+            half, apart = row[self._split_last] / 2, np.sqrt(self.pairs.variance / 2) * signs
+            row[self._split_last], row[self._split_last - 1] = half + apart, half - apart
+        return pieces
+
+    def _in_units(self, weights: Floats) -> tuple[Floats, Floats]:
+        """The factors of the units' counts and of the pairs' differences."""
+        sums = weights[self._last].copy()
+        last, rest = weights[self._split_last], weights[self._split_last - 1]
+        sums[self.split] = (last + rest) / 2
+        return sums, (last - rest) / 2
+
+    @cached_property
+    def _last(self) -> NDArray[np.intp]:
+        """The piece that ends with each unit."""
+        return np.asarray(np.searchsorted(self.ends, self.units.ends))
+
+    @cached_property
+    def _split_last(self) -> NDArray[np.intp]:
+        """The last cells of the units that are split."""
+        return self._last[self.split]
+
+
+def with_last_cells_apart(ends: UInts) -> UInts:
+    """The ends of the pieces when the last cell of every segment is cut off.
+
+    A heavy cell seals the segment it lies in, so it is a last cell.
+
+    >>> with_last_cells_apart(np.array([0, 4, 5], np.uint64)).tolist()
+    [0, 3, 4, 5]
+    """
+    return np.union1d(ends, ends[ends > 0] - np.uint64(1))

@@ -1,0 +1,159 @@
+"""Guaranteed intervals for the counts of a released tree's nodes, whatever the looks decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.inference.curve import Floats
+from partita.inference.linear_ranges import SignedRange
+from partita.inference.tree_looks import TreeLooks, half_width
+from partita.inference.tree_shape import Families, TreeShape
+
+__all__ = ["TreeIntervals"]
+
+Bools = NDArray[np.bool_]
+
+
+class _Range(NamedTuple):
+    """A count at least `low` and at most `high`, for each of several nodes."""
+
+    low: Floats
+    high: Floats
+
+    def within(self, other: _Range) -> _Range:
+        """Both hold."""
+        return _Range(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
+
+    def minus(self, other: _Range) -> _Range:
+        """What remains if a part is taken away."""
+        return _Range(self.low - other.high, self.high - other.low)
+
+    def summed(self, family: Families) -> _Range:
+        return _Range(family.sum(self.low[family.nodes]), family.sum(self.high[family.nodes]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeIntervals:
+    """The count of every node lies between `low` and `high`, all at once, with probability 1 - beta.
+
+    Looks decide what is looked at next, so no combination of looks has a known law; but a single
+    look has one given those before it. Each node's interval is what all its looks allow, then
+    tightened once upward, by the sum of its children, and once downward, by its parent less its siblings.
+    """
+
+    shape: TreeShape
+    low: Floats
+    high: Floats
+
+    @staticmethod
+    def of(
+        shape: TreeShape, looks: TreeLooks, unit: float, total: int, total_scale: Fraction | None, beta: float
+    ) -> TreeIntervals:
+        """The intervals of all looks and, where its noise is known, of the total."""
+        reach = looks.reach(unit, beta, more=total_scale is not None)
+        low, high = np.zeros(shape.first.size), np.full(shape.first.size, np.inf)
+        np.maximum.at(low, looks.nodes, looks.values - reach)
+        np.minimum.at(high, looks.nodes, looks.values + reach)
+        if total_scale is not None:
+            share = beta * 6 / np.pi**2 / (looks.steps[:1] + 1)
+            off = half_width(np.array([float(1 / total_scale)]), share).item()
+            low[0], high[0] = max(0.0, total - off), total + off
+        _tighten(shape, _Range(low, high))
+        return TreeIntervals(shape, low, np.maximum(low, high))
+
+    def signed_sum(self, terms: Iterable[SignedRange]) -> tuple[float, float]:
+        """Bounds on a signed sum of ranges; cells that are added and taken away alike are left out."""
+        low = high = 0.0
+        for first, last, factor in _laid_over(terms):
+            ends = [factor * end for end in self.between(first, last)]
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def between(self, first: int, last: int) -> tuple[float, float]:
+        """Bounds on the count of the cells first, ..., last.
+
+        A node inside of them counts whole and a leaf that they cut with anything up to its upper end.
+        What is known about the cells outside of them bounds the rest from the other side.
+        """
+        start, end = np.uint64(first), np.uint64(last)
+        inside = (self.shape.first >= start) & (self.shape.last <= end)
+        outside = (self.shape.last < start) | (self.shape.first > end)
+        part, rest = self._cut(inside, outside), self._cut(outside, inside)
+        for family in reversed(self.shape.families):
+            cut = ~(inside | outside)[family.parents]
+            self._lift(family, cut, part, rest)
+        return float(part.low[0]), float(part.high[0])
+
+    def prefixes(self) -> tuple[Floats, Floats]:
+        """Bounds on the count before each leaf, in order, and on the count of all cells at the end."""
+        before = _Range(np.zeros_like(self.low), np.zeros_like(self.high))
+        for family in self.shape.families:
+            for end, own in zip(before, self._elder(family), strict=True):
+                end[family.nodes] = family.spread(end[family.parents]) + own
+        leaves = self.shape.leaves
+        return np.append(before.low[leaves], self.low[0]), np.append(before.high[leaves], self.high[0])
+
+    def _elder(self, family: Families) -> _Range:
+        """Bounds on the count of the siblings before each child."""
+        own = _Range(self.low[family.nodes], self.high[family.nodes])
+        whole = _Range(self.low[family.parents], self.high[family.parents])
+        sums = own.summed(family._replace(nodes=slice(None)))
+        before = _Range(*(_running(family, ends) for ends in own))
+        behind = _Range(
+            *(family.spread(all_) - ends - each for all_, ends, each in zip(sums, before, own, strict=True))
+        )
+        rest = _Range(*(family.spread(end) for end in whole)).minus(own).minus(behind)
+        return before.within(rest)
+
+    def _cut(self, inside: Bools, outside: Bools) -> _Range:
+        """The part of each node that lies inside, as far as its own interval tells."""
+        return _Range(np.where(inside, self.low, 0.0), np.where(outside, 0.0, self.high))
+
+    def _lift(self, family: Families, cut: Bools, part: _Range, rest: _Range) -> None:
+        """For parents that are cut: what their children tell of each side, and each side of the other."""
+        parents = family.parents[cut]
+        whole = _Range(self.low[parents], self.high[parents])
+        sides = [_Range(*(end[cut] for end in side.summed(family))) for side in (part, rest)]
+        for side, own, other in ((part, *sides), (rest, *reversed(sides))):
+            side.low[parents], side.high[parents] = own.within(whole.minus(other))
+
+
+def _tighten(shape: TreeShape, ends: _Range) -> None:
+    for family in reversed(shape.families):
+        parents = family.parents
+        both = _Range(ends.low[parents], ends.high[parents]).within(ends.summed(family))
+        ends.low[parents], ends.high[parents] = both
+    for family in shape.families:
+        own = _Range(ends.low[family.nodes], ends.high[family.nodes])
+        whole = _Range(*(family.spread(end[family.parents]) for end in ends))
+        siblings = _Range(*(family.spread(end) for end in ends.summed(family)))
+        others = _Range(siblings.low - own.low, siblings.high - own.high)
+        ends.low[family.nodes], ends.high[family.nodes] = own.within(whole.minus(others))
+
+
+def _running(family: Families, values: Floats) -> Floats:
+    """The sum of the values before each child in its family."""
+    before = np.cumsum(values) - values
+    return before - family.spread(before[family.starts])
+
+
+def _laid_over(terms: Iterable[SignedRange]) -> Iterator[SignedRange]:
+    """Disjoint ranges and the sum of the signs on each, where that is not zero."""
+    steps = Counter[int]()
+    for low, high, sign in terms:
+        steps[low] += sign
+        steps[high + 1] -= sign
+    factor = 0
+    for low, behind in pairwise(sorted(steps)):
+        factor += steps[low]
+        if factor:
+            yield low, behind - 1, factor

@@ -1,0 +1,138 @@
+"""Interval counts over any universe: the best known tool for its size and for how many people there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Final, TypeAlias, final
+
+from partita.exact import freeze, integer
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.histogram import Histogram
+from partita.mechanisms.checks import check_scale, fitting
+from partita.mechanisms.partition_tents import PartitionTents
+from partita.mechanisms.spending_tree import SpendingTree
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.releases.partition_tents import PartitionTentsRelease
+from partita.releases.spending_tree import SpendingTreeRelease
+
+__all__ = ["Intervals"]
+
+Tool: TypeAlias = PartitionTents | SpendingTree
+
+_TOTAL_SHARE: Final = Fraction(1, 100)
+_LARGEST_TREE: Final = 2**16
+_FEW: Final = 400
+_MANY: Final = 30_000
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class Intervals:
+    """Publish once; answer every interval over 0, ..., size-1, size up to 2^64.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
+    Proof:     docs/proofs/intervals.md (one hundredth on the total, the rest on the tool it chooses)
+
+    A noisy total is released first. From it and public facts alone follows the tool: a spending tree
+    where the universe is small and people are many, else a private partition counted by tents.
+
+    >>> Intervals(size=2**64, epsilon=1).tool(total=100_000).name
+    'partition-tents'
+    >>> Intervals(size=4096, epsilon=1).tool(total=100_000).name
+    'spending-tree'
+    """
+
+    name: ClassVar[str] = "intervals"
+
+    size: int
+    epsilon: Fraction
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        epsilon: object,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        rows_changed(neighbors, contributions)
+        freeze(
+            self,
+            size=integer(size, "size", low=1, high=2**64),
+            epsilon=positive_epsilon(epsilon),
+            neighbors=neighbors,
+            contributions=int(contributions),
+            unit=unit_of(unit, contributions),
+        )
+        check_scale(self.total_scale, self.epsilon)
+        for total in (0, _FEW * 2**62, _MANY * 2**62):
+            self.tool(total=total)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom: the total's share and the tool's together."""
+        return Guarantee(
+            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
+        )
+
+    @property
+    def total_scale(self) -> Fraction:
+        """The noise scale of the total."""
+        return self._rows_changed / (_TOTAL_SHARE * self.epsilon)
+
+    def tool(self, *, total: int) -> Tool:
+        """The mechanism for everything but the total: a function of public facts and the released total."""
+        informed = total * self.epsilon / self._rows_changed
+        if self.size > _LARGEST_TREE or informed < _FEW:
+            return self._partition(total)
+        return self._tree(total, branching=8 if informed < _MANY else 16)
+
+    def release(
+        self, data: Histogram, *, noise: Noise = SYSTEM
+    ) -> PartitionTentsRelease | SpendingTreeRelease:
+        """Count everybody, choose by the noisy count, and let the tool do the rest."""
+        histogram = fitting(data, self.size, self.contributions)
+        session = noise.session()
+        total = int(session.add(histogram.total, self.total_scale))
+        release = self.tool(total=total).release(histogram, noise=session)
+        return replace(release, guarantee=self.guarantee if session.secure else None)
+
+    @property
+    def _rows_changed(self) -> int:
+        return rows_changed(self.neighbors, self.contributions)
+
+    @property
+    def _rest(self) -> Fraction:
+        return self.epsilon * (1 - _TOTAL_SHARE)
+
+    def _partition(self, total: int) -> PartitionTents:
+        return PartitionTents(
+            size=self.size,
+            epsilon=self._rest,
+            total=total,
+            neighbors=self.neighbors,
+            contributions=self.contributions,
+            unit=self.unit,
+        )
+
+    def _tree(self, total: int, *, branching: int) -> SpendingTree:
+        growth, worth = (Fraction(3, 4), 20) if branching == 8 else (Fraction(4, 5), 8)
+        return SpendingTree(
+            size=self.size,
+            epsilon=self._rest,
+            total=total,
+            total_scale=self.total_scale,
+            branching=branching,
+            growth=growth,
+            worth=worth,
+            neighbors=self.neighbors,
+            contributions=self.contributions,
+            unit=self.unit,
+        )

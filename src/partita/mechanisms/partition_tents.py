@@ -1,0 +1,196 @@
+"""A private partition counted by tents: any interval of a universe of any size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final, final
+
+import numpy as np
+
+from partita.exact import freeze, integer
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.histogram import Histogram
+from partita.inference.tent_budget import BUDGET_UNITS, TentBudget, informed
+from partita.inference.tent_counts import TentCounts
+from partita.inference.tent_pairs import Pairs, with_last_cells_apart
+from partita.inference.tent_strategy import GRAIN_BITS, MOST_LEVELS
+from partita.mechanisms.checks import check_scale, fitting
+from partita.mechanisms.partition import Partition
+from partita.mechanisms.tents import dense, measured
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.releases.cut import Cut
+from partita.releases.partition_tents import PartitionTentsRelease
+
+__all__ = ["PartitionTents"]
+
+_FULL_CELL: Final = 10
+_FULL_PART: Final = Fraction(35, 100)
+_SMALLEST_SHARE: Final = Fraction(1, 10)
+_LARGEST_TOTAL: Final = 2**127
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class PartitionTents:
+    """Publish once; answer every interval over 0, ..., size-1, size up to 2^64.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
+    Proof:     docs/proofs/partition_tents.md (exact shares; choices by public and released numbers)
+
+    `total` is a public number of rows, a guess or one that was released before; it decides how
+    epsilon is divided, never what is private. Heavy cells seal their segment, so last cells of segments
+    are counted apart.
+
+    >>> PartitionTents(size=2**64, epsilon=1, total=100_000).partition.threshold
+    621
+    """
+
+    name: ClassVar[str] = "partition-tents"
+
+    size: int
+    epsilon: Fraction
+    total: int
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        epsilon: object,
+        total: int = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        rows_changed(neighbors, contributions)
+        freeze(
+            self,
+            size=integer(size, "size", low=1, high=2**64),
+            epsilon=positive_epsilon(epsilon),
+            total=integer(total, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
+            neighbors=neighbors,
+            contributions=int(contributions),
+            unit=unit_of(unit, contributions),
+        )
+        for scale in (1 / self.rate, *self._largest_scales):
+            check_scale(scale, self.epsilon)
+        check_scale(self.partition.scale, self.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        return Guarantee(
+            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
+        )
+
+    @property
+    def rate(self) -> Fraction:
+        """Epsilon for each row by which neighbours may differ."""
+        return self.epsilon / rows_changed(self.neighbors, self.contributions)
+
+    @cached_property
+    def budget(self) -> TentBudget:
+        """How epsilon is divided."""
+        return TentBudget(self.size, informed(self.total, self.rate))
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The partition, with its share of epsilon and one-sided noise."""
+        epsilon = self.epsilon * Fraction(self.budget.partition, BUDGET_UNITS)
+        return Partition(
+            size=self.size,
+            epsilon=epsilon,
+            threshold=math.floor(Fraction(self.budget.level) / self._rate(self.budget.partition)),
+            neighbors=self.neighbors,
+            contributions=self.contributions,
+            unit=self.unit,
+        )
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> PartitionTentsRelease:
+        """Ask if cells are full, cut if they are not, and count with all that is left."""
+        histogram = fitting(data, self.size, self.contributions)
+        session = noise.session()
+        filled = self._filled(histogram, session)
+        if filled is not None and self._is_full(filled):
+            cut, (tents, pairs) = None, self._count_cells(histogram, session)
+        else:
+            cut = self.partition.cut(histogram, noise=session)
+            tents, pairs = self._count_segments(histogram, cut, session)
+        return PartitionTentsRelease(
+            size=self.size,
+            total=self.total,
+            rate=self.rate,
+            filled=filled,
+            cut=cut,
+            tents=tents,
+            pairs=pairs,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _filled(self, histogram: Histogram, noise: Noise) -> int | None:
+        """How many rows there are if each cell counts up to a public limit, noisy; None if it is not asked.
+
+        One row more or less changes it by at most one.
+        """
+        if not self.budget.asks_if_full:
+            return None
+        rows = int(np.minimum(histogram.counts, self._full_cell).sum())
+        return int(noise.add(rows, self._scale(self.budget.fullness)))
+
+    def _is_full(self, filled: int) -> bool:
+        return filled >= _FULL_PART * self._full_cell * self.size
+
+    @property
+    def _full_cell(self) -> int:
+        """How many rows make a cell well filled."""
+        return math.ceil(_FULL_CELL / self.rate)
+
+    def _count_cells(self, histogram: Histogram, noise: Noise) -> tuple[TentCounts, None]:
+        """Every cell is a unit."""
+        return measured(dense(histogram), self._rate(self.budget.counting(full=True)), noise), None
+
+    def _count_segments(
+        self, histogram: Histogram, cut: Cut, noise: Noise
+    ) -> tuple[TentCounts, Pairs | None]:
+        """Units are the segments and their last cells, or the segments, with a second look at pairs."""
+        pieces = Cut(edges=with_last_cells_apart(cut.edges))
+        units = self.budget.counting(full=False)
+        if len(pieces) == len(cut) or self.budget.cuts_off_last_cells(len(cut)):
+            return measured(histogram.weigh(pieces), self._rate(units), noise), None
+        tents = measured(histogram.weigh(cut), self._rate(units - self.budget.pairs), noise)
+        return tents, self._look_at_pairs(histogram, cut, pieces, noise)
+
+    def _look_at_pairs(self, histogram: Histogram, cut: Cut, pieces: Cut, noise: Noise) -> Pairs:
+        """Last cell and rest of every wide segment; a row lies in one of the two."""
+        weights = histogram.weigh(pieces)
+        last = pieces.locate(cut.edges)[cut.edges > cut.starts]
+        scale = self._scale(self.budget.pairs)
+        return Pairs(
+            last=noise.add(weights[last], scale), rest=noise.add(weights[last - 1], scale), rate=1 / scale
+        )
+
+    def _rate(self, units: int) -> Fraction:
+        """The part of the rate that so many units of the budget are."""
+        return self.rate * Fraction(units, BUDGET_UNITS)
+
+    def _scale(self, units: int) -> Fraction:
+        """The noise scale that so many units pay for, where one row changes one count by one."""
+        return 1 / self._rate(units)
+
+    @property
+    def _largest_scales(self) -> tuple[Fraction, ...]:
+        """Bounds on the scales of all looks, whatever the data turn out to be."""
+        highest_level = 2 ** (GRAIN_BITS * (MOST_LEVELS - 1)) / _SMALLEST_SHARE
+        counting = self._scale(self.budget.counting(full=False) - self.budget.pairs)
+        return (
+            highest_level * counting,
+            self._scale(self.budget.pairs),
+            self._scale(max(1, self.budget.fullness)),
+        )

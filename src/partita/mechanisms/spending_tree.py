@@ -1,0 +1,235 @@
+"""The spending tree: every node spends from the budget of its path, and looks where it is worth it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze, integer, rational
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.histogram import Histogram
+from partita.inference.curve import Floats, UInts
+from partita.inference.spending_plan import UNITS, Boxes, Evidence, SpendingPlan, Step
+from partita.inference.tree_looks import TreeLooks
+from partita.inference.tree_shape import TreeLevel, TreeShape
+from partita.mechanisms.checks import check_scale, fitting
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.releases.spending_tree import SpendingTreeRelease
+
+__all__ = ["SpendingTree"]
+
+Ints = NDArray[np.int64]
+
+_LARGEST_SIZE: Final = 2**63
+_LARGEST_BRANCHING: Final = 256
+_LARGEST_TOTAL: Final = 2**127
+_MOST_LOOKS: Final = 6
+_SMALLEST: Final = Fraction(1, 2**62)
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class SpendingTree:
+    """Publish once; answer every interval over 0, ..., size-1, size up to 2^63.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     noise of the leaves that a query cuts; smallest where counts are few or zero.
+    Proof:     docs/proofs/spending_tree.md (budgets along a path, integer noise)
+
+    `total` is a public number: a guess of the number of rows, or a noisy count that was released
+    before, of which `total_scale` tells the noise. All of epsilon is spent on the tree.
+
+    >>> SpendingTree(size=4096, epsilon=1, total=100_000).scale
+    Fraction(1048576, 1)
+    """
+
+    name: ClassVar[str] = "spending-tree"
+
+    size: int
+    epsilon: Fraction
+    total: int
+    total_scale: Fraction | None
+    branching: int
+    growth: Fraction
+    worth: Fraction
+    depth_power: Fraction
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        epsilon: object,
+        total: int = 0,
+        total_scale: Fraction | None = None,
+        branching: int = 16,
+        growth: object = "4/5",
+        worth: object = 8,
+        depth_power: object = "1/2",
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        rows_changed(neighbors, contributions)
+        freeze(
+            self,
+            size=integer(size, "size", low=1, high=_LARGEST_SIZE),
+            epsilon=positive_epsilon(epsilon),
+            total=integer(total, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
+            total_scale=None if total_scale is None else _positive(total_scale, "total_scale"),
+            branching=_power_of_two(branching),
+            growth=_positive(growth, "growth"),
+            worth=_positive(worth, "worth"),
+            depth_power=_share(depth_power, "depth_power"),
+            neighbors=neighbors,
+            contributions=int(contributions),
+            unit=unit_of(unit, contributions),
+        )
+        check_scale(self.scale, self.epsilon)
+        check_scale(self.scale / UNITS, self.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        return Guarantee(
+            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
+        )
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise of a look that costs one unit; one of k units has a k-th of it."""
+        return UNITS * rows_changed(self.neighbors, self.contributions) / self.epsilon
+
+    @cached_property
+    def plan(self) -> SpendingPlan:
+        """The rule that turns released counts into budgets."""
+        return SpendingPlan(
+            size=self.size,
+            unit=float(1 / self.scale),
+            branching=self.branching,
+            growth=self.growth,
+            worth=float(self.worth),
+            depth_power=float(self.depth_power),
+        )
+
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> SpendingTreeRelease:
+        """Grow the tree level by level, all nodes of a level at once."""
+        histogram = fitting(data, self.size, self.contributions)
+        session = noise.session()
+        looks = _Looks(histogram, session, self.scale)
+        return SpendingTreeRelease(
+            shape=TreeShape.join([_root(self.size), *self._grow(looks)]),
+            looks=looks.taken,
+            scale=self.scale,
+            total=self.total,
+            total_scale=self.total_scale,
+            branching=self.branching,
+            growth=self.growth,
+            worth=self.worth,
+            depth_power=self.depth_power,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _grow(self, looks: _Looks) -> list[TreeLevel]:
+        levels: list[TreeLevel] = []
+        front = _Front(np.zeros(1, np.uint64), np.array([UNITS]), np.array([float(self.total)]))
+        for step in self.plan.steps:
+            boxes = step.cut(front.first, self.size)
+            evidence = self._look(looks, step, boxes, front)
+            expanded = self.plan.expanded(step, evidence)
+            leaves = np.flatnonzero(~expanded & (evidence.left > 0))
+            looks.take(evidence, leaves, evidence.left[leaves])
+            levels.append(TreeLevel(boxes.first, boxes.last, expanded))
+            if not expanded.any():
+                break
+            front = _Front(boxes.first[expanded], evidence.left[expanded], evidence.counts[expanded])
+        return levels
+
+    def _look(self, looks: _Looks, step: Step, boxes: Boxes, front: _Front) -> Evidence:
+        """A first look at every box, and second looks where they decide."""
+        splittable = (boxes.last > boxes.first) & (step.left > 1)
+        evidence = Evidence(left=front.budget[boxes.parent], splittable=splittable)
+        looks.open(boxes)
+        units = self.plan.first_look(step, front.counts, front.budget)
+        looks.take(evidence, np.arange(boxes.first.size), units[boxes.parent])
+        for _ in range(_MOST_LOOKS - 1):
+            nodes, units = self.plan.second_look(step, evidence)
+            if not nodes.size:
+                break
+            looks.take(evidence, nodes, units)
+        return evidence
+
+
+class _Front(NamedTuple):
+    """The boxes that are cut next: where they begin, the units that they have left, their released counts."""
+
+    first: UInts
+    budget: Ints
+    counts: Floats
+
+
+class _Looks:
+    """The only place where the data meet noise: exact counts go in, noisy counts come out and are kept."""
+
+    def __init__(self, histogram: Histogram, session: Noise, scale: Fraction) -> None:
+        self._cells = histogram.cells
+        self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(histogram.counts)])
+        self._session, self._scale = session, scale
+        self._offset, self._counts = 0, np.zeros(1, np.int64)
+        self._steps: list[TreeLooks] = []
+
+    def open(self, boxes: Boxes) -> None:
+        """Turn to the next level."""
+        self._offset += self._counts.size
+        behind = self._before[np.searchsorted(self._cells, boxes.last, side="right")]
+        self._counts = behind - self._before[np.searchsorted(self._cells, boxes.first)]
+
+    def take(self, evidence: Evidence, nodes: Ints, units: Ints) -> None:
+        """Pay for one look at each of the nodes, take it, and learn from what was released."""
+        if not nodes.size:
+            return
+        evidence.pay(nodes, units)
+        noisy = self._session.add(self._counts[nodes], self._scale, parts=units)
+        evidence.learn(nodes, units, noisy)
+        self._steps.append(TreeLooks.step(nodes + self._offset, units, noisy))
+
+    @property
+    def taken(self) -> TreeLooks:
+        """All looks, in the order in which they were taken."""
+        return TreeLooks.join(self._steps)
+
+
+def _root(size: int) -> TreeLevel:
+    return TreeLevel(np.zeros(1, np.uint64), np.array([size - 1], np.uint64), np.ones(1, bool))
+
+
+def _power_of_two(branching: object) -> int:
+    exact = integer(branching, "branching", low=2, high=_LARGEST_BRANCHING)
+    if exact & (exact - 1):
+        raise InvalidParameter(
+            "branching", "must be a power of two", given=branching, fix="pass for example 16"
+        )
+    return exact
+
+
+def _positive(value: object, name: str) -> Fraction:
+    exact = rational(value, name)
+    if not _SMALLEST <= exact <= 1 / _SMALLEST:
+        raise InvalidParameter(name, "must lie between 2^-62 and 2^62", given=value, fix="leave it out")
+    return exact
+
+
+def _share(value: object, name: str) -> Fraction:
+    exact = rational(value, name)
+    if not 0 <= exact <= 1:
+        raise InvalidParameter(name, "must lie in [0, 1]", given=value, fix="leave it out")
+    return exact

@@ -1,0 +1,124 @@
+"""A whole column: its axis by any axis mechanism, and the special cells beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Guarantee, Neighbors, rows_changed
+from partita.histogram import Histogram
+from partita.mechanisms.checks import check_scale, fitting
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.releases.ranges import Ranges
+from partita.releases.specials import Specials
+
+__all__ = ["AxisMechanism", "WithSpecials"]
+
+_LARGEST_COUNT = 2**62
+
+
+class AxisMechanism(Protocol):
+    """A mechanism over the cells 0, ..., size-1 of one axis, private row by row.
+
+    What every one of them must keep: adding or removing one row costs at most
+    epsilon / rows_changed(neighbors, contributions).
+    """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def epsilon(self) -> Fraction: ...
+
+    @property
+    def neighbors(self) -> Neighbors: ...
+
+    @property
+    def contributions(self) -> int: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    def release(self, data: Histogram, *, noise: Noise = ...) -> Ranges:
+        """Draw noise and release."""
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class WithSpecials:
+    """Publish a column: the ordered cells by `axis`, and a noisy count of each special cell.
+
+    Guarantee: epsilon-DP, pure, the same as that of `axis`; ADD_REMOVE or CHANGE_ONE.
+    Error:     that of `axis` on the axis; noise of scale rows_changed / epsilon in each special cell.
+    Proof:     docs/proofs/special_cells.md (a row is on the axis or in one special cell)
+
+    >>> from partita.mechanisms.tree import Tree
+    >>> column = WithSpecials(axis=Tree(size=8, epsilon=1), specials=("below", "above", "invalid", "null"))
+    >>> column.guarantee.epsilon, column.scale
+    (Fraction(1, 1), Fraction(1, 1))
+    """
+
+    axis: AxisMechanism
+    specials: tuple[str, ...]
+
+    def __init__(self, *, axis: AxisMechanism, specials: tuple[str, ...]) -> None:
+        freeze(self, axis=axis, specials=_names(specials))
+        check_scale(self.scale, axis.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release of axis and special cells together promises, and for whom."""
+        return self.axis.guarantee
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale of a special cell: by how many rows neighbours differ, over epsilon."""
+        return rows_changed(self.axis.neighbors, self.axis.contributions) / self.axis.epsilon
+
+    def release(
+        self, data: Histogram, beside: Mapping[str, int], *, noise: Noise = SYSTEM
+    ) -> tuple[Ranges, Specials]:
+        """Release the axis and, beside it, the noisy count of each special cell."""
+        axis, noisy = self.measure(data, beside, noise=noise)
+        return axis, Specials(counts=dict(zip(self.specials, noisy.tolist(), strict=True)), scale=self.scale)
+
+    def measure(
+        self, data: Histogram, beside: Mapping[str, int], *, noise: Noise
+    ) -> tuple[Ranges, NDArray[Any]]:
+        """Everything that is drawn: the axis by its mechanism, then noise on each special count."""
+        histogram = fitting(data, self.axis.size, self.axis.contributions)
+        counts = self._counts(beside)
+        session = noise.session()
+        return self.axis.release(histogram, noise=session), session.add(counts, self.scale)
+
+    def _counts(self, beside: object) -> NDArray[np.int64]:
+        """The count of every special cell, in the order in which they are named."""
+        if not isinstance(beside, Mapping) or set(beside) != set(self.specials):
+            raise InvalidData(
+                "beside", "must have a count for each special cell", fix="take those of the same domain"
+            )
+        if not all(_is_count(count) for count in beside.values()):
+            raise InvalidData("beside", "must hold counts between 0 and 2^62", fix="count rows")
+        return np.array([beside[name] for name in self.specials], dtype=np.int64)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST_COUNT
+
+
+def _names(specials: object) -> tuple[str, ...]:
+    if isinstance(specials, tuple) and all(isinstance(name, str) for name in specials):
+        names = tuple(dict.fromkeys(specials))
+        if names == specials:
+            return names
+    raise InvalidParameter(
+        "specials", "must be a tuple of different names", given=specials, fix="pass domain.specials"
+    )

@@ -1,0 +1,12 @@
+"""From a table to a release: plan without data, publish once, simulate on public data.
+
+plan(schema, epsilon=1)                  what it would cost and how well it would answer
+publish("people.parquet", schema, ...)   validate, count, debit, draw, store
+simulate(plan, "public.parquet")         measured errors, on data that is public anyway
+"""
+
+from partita.publishing.pipeline import publish
+from partita.publishing.plan import Plan, plan
+from partita.publishing.simulate import Simulation, simulate
+
+__all__ = ["Plan", "Simulation", "plan", "publish", "simulate"]

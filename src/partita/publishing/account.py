@@ -1,0 +1,116 @@
+"""A release, its debit and its file: in an order that no crash can turn into a free release.
+
+    validate, count, debit, draw, write beside the place, sync, rename, mark done
+
+What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have
+been drawn, and nobody can know who saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from partita.errors import InvalidRelease, PartitaError
+from partita.ledger import Debit, Ledger
+from partita.ledger.names import Part, digest
+from partita.publishing.place import Place
+from partita.publishing.request import Request
+from partita.releases.release import Release
+
+__all__ = ["Account"]
+
+_LONGEST_NAME: Final = 200
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The budget of a dataset in a ledger, and the request that is to be paid from it.
+
+    `reading` says how the rows are read, as far as callers choose it: a part of the request.
+    """
+
+    ledger: Ledger
+    dataset: str
+    request: Request
+    reading: Mapping[str, Any]
+    key: str | None
+    part: Part | None
+    day: str
+
+    def stored(self, place: Place) -> Release | None:
+        """What an earlier call with the same key has stored; None if the key is new. Charges nothing.
+
+        A key that was charged and has nothing stored is a `BudgetLost`. Where a crash came between the
+        rename and the mark, the release is there, and the mark is made now: nobody else has asked for
+        the same, so it can only be that one.
+        """
+        entries = self.ledger.entries(self.dataset)
+        earlier = next((entry for entry in entries if self.key is not None and entry.key == self.key), None)
+        if earlier is None:
+            self._check_room()
+            return None
+        alike = [entry for entry in entries if entry.request == digest(self._asked)]
+        if earlier.state == "debited" and alike == [earlier] and place.taken:
+            release = self._loaded(place)
+            self.ledger.mark_done(earlier)
+            return release
+        self._debit()
+        return self._loaded(place)
+
+    def pay(self, place: Place, make: Callable[[], Release]) -> Release:
+        """Debit, make, mark done; `make` draws and stores, and is called once the debit is on disk."""
+        debit = self._debit()
+        if debit.state == "done":
+            return self._loaded(place)
+        try:
+            release = make()
+        except BaseException as error:
+            if isinstance(error, PartitaError) or not place.taken:
+                self._give_up(debit)
+            raise
+        self.ledger.mark_done(debit)
+        return release
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {**self.request.to_json(), "reading": self.reading, "part": self.part}
+
+    def _check_room(self) -> None:
+        """Refuse at once what cannot be paid: what is left never grows, so that debit is refused."""
+        if self.ledger.forecast(self.dataset, self.request.guarantee, part=self.part) == 0:
+            self._debit()
+
+    def _debit(self) -> Debit:
+        return self.ledger.debit(
+            self.dataset,
+            self.request.guarantee,
+            what=_name(self.request.columns),
+            key=self.key,
+            request=self._asked,
+            part=self.part,
+            day=self.day,
+        )
+
+    def _give_up(self, debit: Debit) -> None:
+        """The debit stays, and nothing will come of it."""
+        with suppress(PartitaError):
+            self.ledger.mark_lost(debit)
+
+    def _loaded(self, place: Place) -> Release:
+        release = place.load()
+        if not self.request.describes(release) or release.provenance.dataset != self.dataset:
+            raise InvalidRelease(
+                "path", "must hold the release of this key", fix="pass the path of the first call"
+            )
+        return release
+
+
+def _name(columns: tuple[str, ...]) -> str:
+    """The columns as a ledger writes them, or how many they are where they cannot be written."""
+    listed = ", ".join(columns)
+    writable = listed.isprintable() and listed == listed.strip() and len(listed) <= _LONGEST_NAME
+    return listed if writable else f"{len(columns)} columns"

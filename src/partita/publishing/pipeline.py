@@ -1,0 +1,167 @@
+"""`publish`: one call from a table to a release."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import partita
+from partita.domain import Domain
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors
+from partita.ledger import Ledger
+from partita.ledger.names import Part, checked_day, checked_part, checked_text
+from partita.mechanisms.catalogue import AUTO
+from partita.publishing.account import Account
+from partita.publishing.making import count, draw
+from partita.publishing.place import Place, Store
+from partita.publishing.request import Request
+from partita.releases.provenance import Provenance
+from partita.releases.release import Release
+from partita.sources import Column, open_source
+from partita.sources.names import checked
+
+__all__ = ["publish"]
+
+_LATER: Final = "releases of sums are not there yet"
+
+
+def publish(
+    source: object,
+    schema: Mapping[str, Domain],
+    *,
+    epsilon: object,
+    by: str | Sequence[str] | None = None,
+    views: Sequence[str | Sequence[str]] | None = None,
+    shares: Mapping[str, object] | Sequence[object] | None = None,
+    person: str | None = None,
+    contributions: int = 1,
+    neighbors: Neighbors = "add-remove",
+    mechanism: str = AUTO,
+    sums: Sequence[str] = (),
+    moments: Sequence[str] = (),
+    scale: object = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    key: str | None = None,
+    part: Part | None = None,
+    path: str | os.PathLike[str] | None = None,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+) -> Release:
+    """Publish columns of a table once; the release answers questions forever.
+
+    `source` is anything that `partita.sources.open_source` takes: a path or glob of Parquet, CSV or
+    JSON lines files, a mapping of arrays, a data frame. `schema` declares the domain of each column.
+    A schema of one column is one view; `by` names one column of several, and `views` several, each
+    a view of its own: `views=[("age",), ("salary",)]`. They share epsilon equally, or by the
+    weights in `shares`, and cost one debit.
+
+    With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
+    the guarantee is about persons. Without it the guarantee is about rows: one row per person.
+
+    `ledger` and `dataset` name the budget that pays, `part` the column and value that all rows of the
+    source have. `path` stores the release in a new file. With a `key` the call can be repeated: what it
+    has stored comes back and nothing is drawn; a key needs a ledger and a path. Bad input and rows
+    that cannot be read cost nothing. What fails after the debit has cost it.
+
+    >>> from partita.domain import Integer
+    >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
+    >>> release.guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=row)
+    """
+    _refuse_what_is_not_there_yet(sums=sums, moments=moments, scale=scale)
+    request = Request.checked(
+        schema,
+        epsilon=epsilon,
+        by=by,
+        views=views,
+        shares=shares,
+        person=person,
+        contributions=contributions,
+        neighbors=neighbors,
+        mechanism=mechanism,
+    )
+    _check_together(ledger=ledger, dataset=dataset, key=key, path=path, part=part)
+    place = Place.checked(path)
+    provenance = Provenance(
+        version=partita.__version__,
+        day=checked_day(None),
+        dataset=None if dataset is None else checked_text(dataset, "dataset"),
+        recorded=ledger is not None,
+        person=person,
+    )
+    account = _account(request, provenance, ledger, key, part, _reading(delimiter, header))
+    stored = None if account is None else account.stored(place)
+    if stored is not None:
+        return stored
+    with place.reserved() as store:
+        rows = open_source(source, delimiter=delimiter, header=header)
+        columns = count(rows, request, provenance.dataset)
+        make = partial(_make, store, request, columns, provenance)
+        return make() if account is None else account.pay(place, make)
+
+
+def _make(store: Store, request: Request, columns: Mapping[str, Column], provenance: Provenance) -> Release:
+    return store.keep(draw(request, columns, provenance))
+
+
+def _reading(delimiter: object, header: object) -> dict[str, object]:
+    """How the rows of a file are read, as far as callers choose it."""
+    return {"delimiter": str(delimiter), "header": None if header is None else checked(header, "header")}
+
+
+def _account(
+    request: Request,
+    provenance: Provenance,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    key: str | None,
+    part: Part | None,
+    reading: Mapping[str, object],
+) -> Account | None:
+    if ledger is None or provenance.dataset is None:
+        return None
+    return Account(
+        ledger=_opened(ledger),
+        dataset=provenance.dataset,
+        request=request,
+        reading=reading,
+        key=None if key is None else checked_text(key, "key"),
+        part=checked_part(part),
+        day=provenance.day,
+    )
+
+
+def _opened(ledger: object) -> Ledger:
+    if isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, (str, os.PathLike)):
+        return Ledger(ledger)
+    raise InvalidParameter(
+        "ledger", "must be a Ledger or the path of one", given=ledger, fix='pass for example "budget.db"'
+    )
+
+
+def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
+    """Refuse parameters that mean nothing without others."""
+    if ledger is not None and dataset is None:
+        raise InvalidParameter(
+            "dataset", "must name the budget in the ledger", given=dataset, fix='pass for example "people"'
+        )
+    for name, given in (("key", key), ("part", part)):
+        if given is not None and ledger is None:
+            raise InvalidParameter(name, "needs a ledger", given=given, fix="pass ledger=, or leave it out")
+    if key is not None and path is None:
+        raise InvalidParameter(
+            "key", "needs a path: the same key returns what is stored there", given=key, fix="pass path="
+        )
+
+
+def _refuse_what_is_not_there_yet(**parameters: object) -> None:
+    for name, given in parameters.items():
+        if given is not None and not (isinstance(given, (list, tuple)) and not given):
+            raise InvalidParameter(
+                name, f"must be left out: {_LATER}", given=given, fix="publish counts, with by= or views="
+            )

@@ -1,0 +1,75 @@
+"""Where a release is stored: under a name that is free, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from partita.errors import InvalidParameter
+from partita.publishing.progress import phase
+from partita.releases.file import Temporary, encode, load, reserve
+from partita.releases.file_disk import checked_path
+from partita.releases.release import Release
+
+__all__ = ["Place"]
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """A path to store a release at, or None to keep it in memory only."""
+
+    path: Path | None
+
+    @staticmethod
+    def checked(path: object) -> Place:
+        """The place that a path names."""
+        return Place(None if path is None else checked_path(path))
+
+    @property
+    def taken(self) -> bool:
+        """Whether anything stands at the path, be it a broken link."""
+        return self.path is not None and os.path.lexists(self.path)
+
+    @contextmanager
+    def reserved(self) -> Iterator[Store]:
+        """A way to store one release; a path that is taken or cannot be written is refused now.
+
+        Whatever ends the block, nothing half-written is left behind.
+        """
+        if self.path is None:
+            yield Store(None)
+            return
+        with reserve(self.path) as temporary:
+            yield Store(temporary)
+
+    def load(self) -> Release:
+        """The release that stands at the path."""
+        if self.path is None or not self.taken:
+            raise InvalidParameter(
+                "path",
+                "must be where the release of this key was stored",
+                given=None if self.path is None else str(self.path),
+                fix="pass the path of the first call",
+            )
+        return load(self.path)
+
+
+@final
+@dataclass(frozen=True)
+class Store:
+    """A file beside the path, which is about to move there; None where nothing is stored."""
+
+    temporary: Temporary | None
+
+    def keep(self, release: Release) -> Release:
+        """Write, sync, rename; the same release."""
+        if self.temporary is not None:
+            with phase("writing"):
+                self.temporary.write(encode(release))
+                self.temporary.commit()
+        return release

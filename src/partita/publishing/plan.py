@@ -1,0 +1,220 @@
+"""`plan`: what a release would cost, how well it would answer and how large it would be. Touches no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, final
+
+from partita.domain import Domain, Real
+from partita.domain.text import number_text
+from partita.errors import InvalidParameter
+from partita.exact import integer, rational
+from partita.guarantee import Guarantee, Neighbors
+from partita.mechanisms.catalogue import AUTO, ROWS, Choice, predicted_error, predicted_numbers
+from partita.publishing.request import Request, ViewRequest, chosen
+from partita.publishing.table import aligned
+
+__all__ = ["Outlook", "Plan", "Prediction", "plan"]
+
+_COARSER: Final = (10, 100)
+_BYTES: Final = 8
+_MOST_ROWS: Final = 2**62
+
+
+@final
+@dataclass(frozen=True)
+class Prediction:
+    """What to expect if there are `rows` rows; None where the mechanism predicts nothing.
+
+    `error` is the root-mean-square error of a random range and `numbers` how many integers the
+    release holds. A file packs them, so `bytes`, eight for each, is more than it takes.
+    """
+
+    rows: int
+    error: float | None
+    numbers: int | None
+
+    @property
+    def bytes(self) -> int | None:
+        return None if self.numbers is None else _BYTES * self.numbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """One column with one domain: how it would be published, and what to expect of it.
+
+    `rounding` is half the step of a column of real numbers: how far a value may lie from its cell.
+    `planned` says whether this is the domain of the schema, or another step to compare it with.
+    """
+
+    column: str
+    domain: Domain
+    epsilon: Fraction
+    choice: Choice
+    predictions: tuple[Prediction, ...]
+    rounding: Fraction | None
+    planned: bool
+
+    def lines(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each number of rows."""
+        shared = {
+            "column": self.column,
+            "cells": self.domain.size,
+            "step": None if self.rounding is None else number_text(2 * self.rounding),
+            "rounding": None if self.rounding is None else number_text(self.rounding),
+            "planned": self.planned,
+            "epsilon": str(self.epsilon),
+            "mechanism": self.choice.name,
+        }
+        return [
+            {**shared, "rows": each.rows, "error": each.error, "numbers": each.numbers, "bytes": each.bytes}
+            for each in self.predictions
+        ]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A release that has not been made: its request, and what to expect of each column.
+
+    Every number follows from public facts. Print it to read it.
+    """
+
+    request: Request
+    outlooks: tuple[Outlook, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release would promise."""
+        return self.request.guarantee
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each column, step and number of rows."""
+        return [line for outlook in self.outlooks for line in outlook.lines()]
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON can write it: exact numbers as text, predictions as floats."""
+        reasons = {view.column: view.choice.why for view in self.request.views}
+        return {"request": self.request.to_json(), "why": reasons, "expected": self.rows()}
+
+    def __str__(self) -> str:
+        heads = ("column", "step", "epsilon", "mechanism", "rows", "error", "numbers", "bytes", "rounding")
+        table = aligned(heads, [[_shown(line, head) for head in heads] for line in self.rows()])
+        reasons = [f"{view.column}: {view.choice.name}. {view.choice.why}" for view in self.request.views]
+        return "\n".join([f"To publish with {self.guarantee}:", "", *table, "", *reasons, "", *_LEGEND])
+
+
+_LEGEND: Final = (
+    "rows is a guess, error the typical error of a random range, in rows; a step in parentheses is",
+    "not in the schema but shown beside it. rounding is how far a value may be moved, in units of the",
+    "column. bytes is eight for each number, before packing. No data was touched.",
+)
+
+
+def plan(
+    schema: Mapping[str, Domain],
+    *,
+    epsilon: object,
+    rows: int | Sequence[int] | None = None,
+    by: str | Sequence[str] | None = None,
+    views: Sequence[str | Sequence[str]] | None = None,
+    shares: Mapping[str, object] | Sequence[object] | None = None,
+    person: str | None = None,
+    contributions: int = 1,
+    neighbors: Neighbors = "add-remove",
+    mechanism: str = AUTO,
+    steps: Sequence[object] | None = None,
+) -> Plan:
+    """What `publish` would do with the same parameters, without any data.
+
+    `rows` is a public guess of how many rows there are; without one, few, usual and many are shown.
+    Columns of real numbers are shown with coarser steps too, or with those in `steps`: rounding
+    beside noise.
+
+    >>> from partita.domain import Integer
+    >>> [view.column for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
+    ['age']
+    """
+    request = Request.checked(
+        schema,
+        epsilon=epsilon,
+        by=by,
+        views=views,
+        shares=shares,
+        person=person,
+        contributions=contributions,
+        neighbors=neighbors,
+        mechanism=mechanism,
+    )
+    guesses, finer = _guesses(rows), None if steps is None else _steps(steps)
+    outlooks = []
+    for view in request.views:
+        outlooks.append(_outlook(view, request, view.domain, view.choice, guesses))
+        for domain in _other_steps(view.domain, finer):
+            choice = chosen(domain, view.share, request.guarantee, mechanism)
+            outlooks.append(_outlook(view, request, domain, choice, guesses))
+    return Plan(request=request, outlooks=tuple(outlooks))
+
+
+def _outlook(
+    view: ViewRequest, request: Request, domain: Domain, choice: Choice, guesses: Sequence[int]
+) -> Outlook:
+    return Outlook(
+        column=view.column,
+        domain=domain,
+        epsilon=view.share * request.guarantee.epsilon,
+        choice=choice,
+        predictions=tuple(_prediction(choice, rows) for rows in guesses),
+        rounding=domain.step / 2 if isinstance(domain, Real) else None,
+        planned=domain is view.domain,
+    )
+
+
+def _prediction(choice: Choice, rows: int) -> Prediction:
+    return Prediction(
+        rows, predicted_error(choice.mechanism, rows), predicted_numbers(choice.mechanism, rows)
+    )
+
+
+def _other_steps(domain: Domain, steps: Sequence[Fraction] | None) -> list[Real]:
+    """The same column of real numbers with other steps, its bounds moved outwards to multiples of them."""
+    if not isinstance(domain, Real):
+        return []
+    wanted = [domain.step * factor for factor in _COARSER] if steps is None else steps
+    return [_with_step(domain, step) for step in wanted if step != domain.step]
+
+
+def _with_step(domain: Real, step: Fraction) -> Real:
+    low, high = math.floor(domain.low / step), math.ceil(domain.high / step)
+    return Real(low * step, high * step, step=step)
+
+
+def _guesses(rows: object) -> tuple[int, ...]:
+    if rows is None:
+        return ROWS
+    listed = rows if isinstance(rows, (list, tuple)) and rows else [rows]
+    return tuple(integer(each, "rows", low=0, high=_MOST_ROWS) for each in listed)
+
+
+def _steps(steps: object) -> list[Fraction]:
+    if not isinstance(steps, (list, tuple)):
+        raise InvalidParameter("steps", "must be a list of steps", given=steps, fix='pass ["0.01", "1"]')
+    exact = [rational(step, "steps") for step in steps]
+    if any(step <= 0 for step in exact):
+        raise InvalidParameter("steps", "must be positive", given=min(exact), fix='pass for example "0.01"')
+    return exact
+
+
+def _shown(line: Mapping[str, Any], head: str) -> str:
+    value = line[head]
+    if value is None:
+        return "" if head in ("step", "rounding") else "unknown"
+    if head == "step" and not line["planned"]:
+        return f"({value})"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

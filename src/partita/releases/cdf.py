@@ -1,0 +1,59 @@
+"""The distribution of a column: how many rows, and which share, do not exceed a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from partita.answer import Answers
+from partita.domain import Encoded, Special
+from partita.inference.curve import Floats, UInts
+from partita.releases.view import View
+from partita.releases.where_arrays import cells_of, is_single
+
+__all__ = ["Cdf", "cdf"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Cdf:
+    """For each value, how many rows with a value do not exceed it, and the share of all that they are.
+
+    Counts and shares never fall from a value to a larger one. Rows in special cells have no value.
+    If nobody was counted, all shares are 0.
+    """
+
+    values: Sequence[object]
+    counts: Answers
+    fractions: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Cdf({len(self)} values)"
+
+
+def cdf(view: View, values: Any = None) -> Cdf:
+    """The distribution at the values given, or at the last value of every piece of the release."""
+    if values is None:
+        ends = view.axis.curve.ends
+        return _at(view, view.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
+    where = cells_of(view.domain, values, name="values")
+    return _at(view, [values] if is_single(values) else list(values), where)
+
+
+def _at(view: View, values: Sequence[object], where: Encoded) -> Cdf:
+    curve = view.axis.curve
+    cells = np.where(where.special == Special.ABOVE, np.uint64(view.axis.size - 1), where.cells)
+    inside = where.special != Special.BELOW
+    counts = np.where(inside, curve.upto(cells), 0.0)
+    fractions = counts / curve.total if curve.total else np.zeros_like(counts)
+    return Cdf(values, Answers(counts, lambda: _errors(view, cells) * inside), fractions)
+
+
+def _errors(view: View, cells: UInts) -> Floats:
+    return view.axis.errors(np.zeros_like(cells), cells)

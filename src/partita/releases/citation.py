@@ -1,0 +1,66 @@
+"""What to cite: the library, and the papers behind the mechanisms of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+__all__ = ["BEHIND", "PAPERS", "citation"]
+
+PAPERS: Final[Mapping[str, str]] = {
+    "DNRR15": """@inproceedings{DNRR15,
+  author    = {Cynthia Dwork and Moni Naor and Omer Reingold and Guy N. Rothblum},
+  title     = {Pure Differential Privacy for Rectangle Queries via Private Partitions},
+  booktitle = {Advances in Cryptology: ASIACRYPT 2015},
+  year      = {2015},
+}""",
+    "DNPR10": """@inproceedings{DNPR10,
+  author    = {Cynthia Dwork and Moni Naor and Toniann Pitassi and Guy N. Rothblum},
+  title     = {Differential Privacy under Continual Observation},
+  booktitle = {Symposium on Theory of Computing, STOC 2010},
+  year      = {2010},
+}""",
+    "SU": """@misc{SU,
+  author = {Adam Smith and Jonathan Ullman},
+  title  = {Query release},
+  note   = {Lecture notes on differential privacy},
+}""",
+    "CKS20": """@inproceedings{CKS20,
+  author    = {Cl{\\'e}ment L. Canonne and Gautam Kamath and Thomas Steinke},
+  title     = {The Discrete {G}aussian for Differential Privacy},
+  booktitle = {Advances in Neural Information Processing Systems 33, NeurIPS 2020},
+  year      = {2020},
+}""",
+}
+"""BibTeX entries by their keys in docs/references.md."""
+
+BEHIND: Final[Mapping[str, tuple[str, ...]]] = {
+    "histogram": ("SU",),
+    "intervals": ("DNRR15",),
+    "intervals-paper": ("DNRR15", "DNPR10"),
+    "laplace": ("SU",),
+    "partition-tents": ("DNRR15",),
+    "thresholds": ("SU",),
+    "tree": ("SU", "DNPR10"),
+}
+"""The papers behind a mechanism; one that is not here is described in the library only."""
+
+_NOISE: Final = "CKS20"
+
+
+def citation(mechanisms: Iterable[str], *, version: str) -> str:
+    """BibTeX entries for the library, for the papers behind the mechanisms, and for exact noise.
+
+    >>> [line for line in citation(["tree"], version="0.1.0").splitlines() if line.startswith("@")]
+    ['@software{partita,', '@misc{SU,', '@inproceedings{DNPR10,', '@inproceedings{CKS20,']
+    """
+    keys = dict.fromkeys(key for name in mechanisms for key in BEHIND.get(name, ()))
+    return "\n\n".join([_library(version), *(PAPERS[key] for key in [*keys, _NOISE])]) + "\n"
+
+
+def _library(version: str) -> str:
+    return f"""@software{{partita,
+  author  = {{{{The Partita developers}}}},
+  title   = {{Partita: differentially private statistics with exact noise}},
+  version = {{{version}}},
+}}"""

@@ -1,0 +1,179 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeAlias, final
+
+from partita.errors import InvalidParameter, InvalidRelease
+
+__all__ = ["FilePath", "Temporary", "checked_path", "contents", "new_file"]
+
+FilePath: TypeAlias = str | PathLike[str]
+
+_READABLE: Final = 0o644
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+_LOOK: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+@final
+@dataclass(eq=False)
+class Temporary:
+    """A path that is about to hold a file, and a file beside it that is about to move there.
+
+    Made before anything is spent: if the folder cannot be written, or the path is taken, that is said
+    now. `write` puts all bytes on the disk, `commit` moves them to the path in one step, and leaving a
+    `with` block without a commit removes what was written. Whoever looks at the path sees nothing, or
+    what was there before, or the whole file.
+    """
+
+    path: Path
+    overwrite: bool = False
+    _beside: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.overwrite and os.path.lexists(self.path):
+            raise _taken(self.path)
+        self._beside = _new_beside(self.path)
+
+    def write(self, data: bytes) -> None:
+        """Put `data` on the disk, not yet under its name."""
+        try:
+            _write(os.open(self._beside, os.O_WRONLY | os.O_CLOEXEC), data)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    def commit(self) -> None:
+        """Give the file its name, in one step and for good."""
+        try:
+            self._move()
+            _sync_folder(self.path.parent)
+        except FileExistsError:
+            raise _taken(self.path) from None
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove what was written and not committed."""
+        with suppress(OSError):
+            os.unlink(self._beside)
+
+    def _move(self) -> None:
+        if self.overwrite:
+            os.replace(self._beside, self.path)
+        elif _linked(self._beside, self.path):
+            os.unlink(self._beside)
+        else:
+            os.rename(self._beside, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+
+def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
+    """A file with these bytes that was not there before, for nobody but those in `mode`."""
+    place = checked_path(path)
+    try:
+        _write(os.open(place, _NEW, mode), data)
+        _sync_folder(place.parent)
+    except FileExistsError:
+        raise _taken(place, fix="choose another") from None
+    except OSError as error:
+        raise _unwritable(place, error) from None
+
+
+def contents(path: FilePath, *, largest: int) -> bytes:
+    """All bytes of a regular file, if it has at most `largest`; read once, so nobody changes it later."""
+    place = checked_path(path)
+    try:
+        handle = os.open(place, _LOOK)
+        try:
+            return _read(handle, largest=largest, name=f"release {str(place)!r}")
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise InvalidRelease(
+            f"release {str(place)!r}", f"cannot be read ({error.strerror})", fix="check the path"
+        ) from None
+
+
+def checked_path(path: object) -> Path:
+    """`path`, if it can be one."""
+    if not isinstance(path, (str, PathLike)) or "\0" in str(path):
+        raise InvalidParameter("path", "must be the path of a file", given=path, fix="pass text or a Path")
+    return Path(path)
+
+
+def _new_beside(path: Path) -> Path:
+    """An empty file in the folder of `path`, under a name that nobody else uses."""
+    for attempt in count():
+        try:
+            beside = path.with_name(f".partita-{os.getpid()}-{attempt}.part")
+            os.close(os.open(beside, _NEW, _READABLE))
+        except FileExistsError:
+            continue
+        except (OSError, ValueError) as error:
+            raise _unwritable(path, error) from None
+        return beside
+    raise AssertionError("unreachable")
+
+
+def _linked(name: Path, second: Path) -> bool:
+    """Whether a file got a second name, which must be free; not every disk can do that."""
+    try:
+        os.link(name, second)
+    except OSError as error:
+        if error.errno in _NO_LINKS and not os.path.lexists(second):
+            return False
+        raise
+    return True
+
+
+def _read(handle: int, *, largest: int, name: str) -> bytes:
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        raise InvalidRelease(name, "is not a file", fix="check the path")
+    if about.st_size > largest:
+        raise InvalidRelease(name, f"is longer than {largest} bytes", fix="raise `largest` if you trust it")
+    with open(handle, "rb", closefd=False) as file:
+        return file.read(about.st_size)
+
+
+def _write(handle: int, data: bytes) -> None:
+    with open(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _taken(path: Path, *, fix: str = "choose another, or pass overwrite=True") -> InvalidParameter:
+    return InvalidParameter("path", "must not exist yet", given=str(path), fix=fix)
+
+
+def _unwritable(path: Path, error: Exception) -> InvalidParameter:
+    reason = getattr(error, "strerror", None) or "no such name"
+    return InvalidParameter(
+        "path", f"must be writable ({reason})", given=str(path), fix="check the folder and its permissions"
+    )

@@ -1,0 +1,63 @@
+"""Released noisy answers to a list of linear queries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.exact import failure, integer
+from partita.guarantee import Guarantee
+from partita.inference.curve import Floats
+from partita.inference.query_error import largest_reach
+from partita.inference.tails import laplace_variance
+
+__all__ = ["LinearQueriesRelease"]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearQueriesRelease:
+    """Noisy answers in units of one over the granularity, each with noise of the scale, in these units.
+
+    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    """
+
+    noisy: NDArray[Any]
+    queries: tuple[tuple[Fraction, ...], ...]
+    granularity: int
+    scale: Fraction
+    guarantee: Guarantee | None = None
+
+    @cached_property
+    def values(self) -> Floats:
+        """All answers."""
+        return np.asarray(self.noisy.astype(np.float64) / self.granularity)
+
+    def answer(self, index: int) -> Answer:
+        """The answer to one query. Where no weight is negative, neither is the truth."""
+        place = integer(index, "index", low=0, high=len(self.queries) - 1)
+        units = int(self.noisy[place])
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach = int(largest_reach(self.scale, 1, beta))
+            return (units - reach) / self.granularity, (units + reach) / self.granularity
+
+        def error() -> float:
+            return math.sqrt(laplace_variance(self.scale)) / self.granularity
+
+        least = 0.0 if min(self.queries[place]) >= 0 else -math.inf
+        return Answer(units / self.granularity, error, bounds, least)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
+        return largest_reach(self.scale, len(self.queries), float(failure(beta))) / self.granularity
+
+    def __len__(self) -> int:
+        return len(self.queries)

@@ -1,0 +1,196 @@
+"""A released partition with tents over its segments: any interval of a huge universe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.guarantee import Guarantee
+from partita.inference.cubic import refined
+from partita.inference.curve import Curve, UInts
+from partita.inference.linear_ranges import NO_DOUBTS, Doubts, Evidence, LinearRanges
+from partita.inference.tent_budget import informed
+from partita.inference.tent_clustering import clustering
+from partita.inference.tent_counts import TentCounts, TentEvidence, public_rate
+from partita.inference.tent_estimate import UnitCounts, unit_counts, unit_counts_with_atoms
+from partita.inference.tent_pairs import PairEvidence, Pairs, with_last_cells_apart
+from partita.releases.cut import Cut
+from partita.releases.ranges import Json, Parts
+from partita.releases.tents import (
+    TentRanges,
+    damaged,
+    digest,
+    exact_number,
+    known_facts,
+    tent_facts,
+    tent_series,
+    tents_of,
+    whole_fact,
+)
+
+__all__ = ["PartitionTentsRelease"]
+
+_WIDENING: Final = 1.2
+"""The calibrated factor of standard errors; how it was found is in docs/proofs/partition_tents.md."""
+
+_FEW: Final = 400
+_LARGEST_SIZE: Final = 2**64
+_LARGEST_FULL: Final = 2**24
+_LARGEST_TOTAL: Final = 2**127
+_FACTS: Final = ("size", "total", "epsilon_per_row", "filled", "full", "pair_rate", "rate", "shares")
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionTentsRelease(TentRanges):
+    """Segments of a universe and tents over them.
+
+    `cut` is None if the cells turned out to be well filled and all are units. `pairs` is None if the
+    last cells of segments are units of their own. `total` and `rate` (epsilon for each row by which
+    neighbours may differ) are the public numbers that decided how epsilon was divided; `filled` is the
+    noisy answer to the question whether cells are well filled. `guarantee` is None if the release was
+    made with injected noise: it protects nobody.
+    """
+
+    kind: ClassVar[str] = "partition-tents"
+
+    size: int
+    total: int
+    rate: Fraction
+    filled: int | None
+    cut: Cut | None
+    tents: TentCounts
+    pairs: Pairs | None
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        public_rate(self.rate, "epsilon_per_row")
+        if self.cut is None and (self.pairs is not None or self.size > _LARGEST_FULL):
+            raise damaged("full", "must not be set for pairs or a huge universe")
+        if self.cut is not None and (self.cut.start, self.cut.last) != (0, self.size - 1):
+            raise damaged("ends", "must reach from the first cell to the last")
+        if self.pairs is not None and self.pairs.last.size != np.count_nonzero(self._wide):
+            raise damaged("last", "must be one for each segment of several cells")
+        if self.tents.units != self._unit_ends.size:
+            raise damaged("level0", "must be one for each unit")
+
+    @cached_property
+    def units(self) -> Curve:
+        """The estimated count of each unit."""
+        return Curve(self._unit_ends, self._estimate.counts)
+
+    @cached_property
+    def linear(self) -> LinearRanges:
+        """The estimates and the looks behind them."""
+        looks = TentEvidence(
+            counts=self.tents,
+            ends=self.units.ends,
+            digest=digest(self.parts()),
+            roughness=self._estimate.roughness,
+        )
+        if self.pairs is None:
+            return self._ranges(self.units, looks, (looks,), NO_DOUBTS)
+        every = PairEvidence(units=looks, split=self._wide, pairs=self.pairs)
+        telling = PairEvidence.telling(looks, self.units, self.pairs)
+        pieces = Curve(telling.ends, telling.counts(self.units.counts))
+        return self._ranges(pieces, telling, (looks, every), self.pairs.doubts(self.units))
+
+    def parts(self) -> Parts:
+        """Everything that was released, taken apart for a file."""
+        facts: dict[str, Json] = {
+            "size": self.size,
+            "total": self.total,
+            "epsilon_per_row": str(self.rate),
+            "filled": self.filled,
+            "full": self.cut is None,
+            "pair_rate": None if self.pairs is None else str(self.pairs.rate),
+        }
+        series: dict[str, NDArray[Any]] = {} if self.cut is None else {"ends": self.cut.edges}
+        if self.pairs is not None:
+            series |= {"last": self.pairs.last, "rest": self.pairs.rest}
+        return Parts(facts | tent_facts(self.tents), series | tent_series(self.tents))
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        facts = known_facts(parts, _FACTS)
+        full, paired = facts["full"], facts["pair_rate"] is not None
+        if not isinstance(full, bool):
+            raise damaged("full", "must be true or false")
+        more = [*([] if full else ["ends"]), *(["last", "rest"] if paired else [])]
+        tents = tents_of(parts, more=more)
+        return cls(
+            size=whole_fact(facts, "size", low=1, high=_LARGEST_SIZE),
+            total=whole_fact(facts, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
+            rate=exact_number(facts["epsilon_per_row"], "epsilon_per_row"),
+            filled=_filled(facts["filled"]),
+            cut=None if full else _cut(parts.series["ends"]),
+            tents=tents,
+            pairs=_pairs(parts) if paired else None,
+            guarantee=guarantee,
+        )
+
+    @property
+    def _wide(self) -> NDArray[np.bool_]:
+        """Which segments have several cells."""
+        assert self.cut is not None
+        return np.asarray(self.cut.edges > self.cut.starts)
+
+    @cached_property
+    def _unit_ends(self) -> UInts:
+        if self.cut is None:
+            return np.arange(self.size, dtype=np.uint64)
+        return self.cut.edges if self.pairs is not None else with_last_cells_apart(self.cut.edges)
+
+    @cached_property
+    def _estimate(self) -> UnitCounts:
+        shape = Curve(self._unit_ends, np.zeros(self._unit_ends.size))
+        if self.cut is None or self.pairs is not None:
+            return unit_counts(self.tents, shape.widths)
+        atoms = np.isin(shape.ends, self.cut.edges[self._wide])
+        return unit_counts_with_atoms(self.tents, shape.widths, atoms, self.total)
+
+    def _ranges(
+        self, pieces: Curve, looks: Evidence, certain: tuple[Evidence, ...], doubts: Doubts
+    ) -> LinearRanges:
+        """Where little is known the curve is bent inside pieces; where much is, pieces are short.
+
+        What a partition does not see is at least of the size of the noise.
+        """
+        return LinearRanges(
+            curve=refined(pieces) if informed(self.total, self.rate) < _FEW else pieces,
+            pieces=pieces,
+            evidence=looks,
+            certain=certain,
+            widening=_WIDENING,
+            least_variance=1.0 + float(1 / self.rate) ** 2,
+            clustering=clustering(
+                pieces, noise=math.sqrt(self.tents.own_variance), roughness=self._estimate.roughness
+            ),
+            doubts=doubts,
+        )
+
+
+def _filled(value: Json) -> int | None:
+    if value is None:
+        return None
+    return whole_fact({"filled": value}, "filled", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL)
+
+
+def _cut(ends: NDArray[Any]) -> Cut:
+    try:
+        return Cut(edges=ends)
+    except (InvalidData, InvalidParameter):
+        raise damaged("ends", "must be increasing cells") from None
+
+
+def _pairs(parts: Parts) -> Pairs:
+    rate = exact_number(parts.facts["pair_rate"], "pair_rate")
+    return Pairs(last=parts.series["last"], rest=parts.series["rest"], rate=rate)

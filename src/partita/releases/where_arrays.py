@@ -1,0 +1,107 @@
+"""Many ranges of a column at once, from arrays of bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, get_args
+
+import numpy as np
+
+from partita.domain import Domain, Encoded, Real, Special
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import one_of
+from partita.releases.figures import shortened
+from partita.releases.spans import Closed, Spans, spans
+from partita.releases.where import end
+from partita.releases.written import as_written
+
+__all__ = ["cells_of", "is_single", "ranges"]
+
+_LONGEST_DOMAIN: Final = 60
+
+
+def ranges(domain: Domain, value: object, *, name: str, closed: Closed = "both") -> Spans:
+    """The cells of many ranges of the column `name`: a tuple (lows, highs), or an array of single values.
+
+    An end that is None, or missing in its array, is open; one end for all is repeated.
+
+    >>> from partita.domain import Integer
+    >>> ranges(Integer(0, 120), ([0, 18], [17, None]), name="age").highs.tolist()
+    [17, 120]
+    """
+    one_of(closed, "closed", get_args(Closed))
+    if not isinstance(value, tuple):
+        cells = cells_of(domain, value, name=name)
+        return spans(cells, cells, size=domain.size, closed="both", name=name, given=value)
+    if len(value) != 2:
+        raise InvalidParameter(
+            name,
+            "must be arrays of lows and of highs",
+            given=f"a tuple of {len(value)}",
+            fix="pass (lows, highs), None for an open end",
+        )
+    low, high = _ends(domain, value[0], f"low of {name}"), _ends(domain, value[1], f"high of {name}")
+    length = len(low) if len(high) == 1 else len(high)
+    low, high = _repeated(low, length, name), _repeated(high, length, name)
+    return spans(low, high, size=domain.size, closed=closed, name=name, given="a low above its high")
+
+
+def cells_of(domain: Domain, values: object, *, name: str) -> Encoded:
+    """Where each of many public values lies; none may be missing."""
+    encoded = _ends(domain, values, name)
+    if bool((encoded.special == Special.NULL).any()):
+        raise InvalidParameter(name, "must not miss a value", given=values, fix="drop what is missing")
+    return encoded
+
+
+def _ends(domain: Domain, value: object, name: str) -> Encoded:
+    if is_single(value):
+        return end(domain, value, name=name)
+    encoded = _encoded(domain, value, name)
+    unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
+    if bool(unreadable.any()) or _endless(value):
+        raise InvalidParameter(
+            name,
+            f"must hold values that a column {shortened(repr(domain), _LONGEST_DOMAIN)} can have",
+            given=value,
+            fix="pass values as the column has them, None for an open end",
+        )
+    return encoded
+
+
+def is_single(value: object) -> bool:
+    """Whether this is one value and no column of values."""
+    return isinstance(value, str | bytes) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
+
+
+def _encoded(domain: Domain, values: object, name: str) -> Encoded:
+    try:
+        encoded = domain.encode(values)
+    except InvalidData:
+        raise InvalidParameter(
+            name, "must be one column of values", given=values, fix="pass a flat array or a list"
+        ) from None
+    return as_written(domain, values, encoded) if isinstance(domain, Real) else encoded
+
+
+def _endless(values: object) -> bool:
+    """Whether there are infinite floats or special cells among the values: numbers, but no bounds."""
+    if isinstance(values, list | tuple):
+        return any(
+            isinstance(each, Special) or (isinstance(each, float) and math.isinf(each)) for each in values
+        )
+    array = np.asarray(values)
+    return array.dtype.kind == "f" and bool(np.isinf(array).any())
+
+
+def _repeated(encoded: Encoded, length: int, name: str) -> Encoded:
+    if len(encoded) == length:
+        return encoded
+    if len(encoded) != 1:
+        raise InvalidParameter(
+            name,
+            "must have as many lows as highs",
+            given=f"{len(encoded)} and {length}",
+            fix="pass arrays of one length",
+        )
+    return encoded.take(np.zeros(length, np.int64))

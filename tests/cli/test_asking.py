@@ -1,0 +1,98 @@
+"""Any question that can be read gets an answer or a typed error from any release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partita.cli.asking import Asker
+from partita.cli.grammar import question
+from partita.cli.output import plain
+from partita.cli.questions import (
+    Cdf,
+    Count,
+    Difference,
+    Equal,
+    Histogram,
+    Is,
+    OneOf,
+    Quantile,
+    Question,
+    Range,
+)
+from partita.errors import InvalidParameter
+from partita.releases.file import load
+
+columns = st.sampled_from(["age", "wage", "hired", "region", "nowhere"])
+values = st.one_of(
+    st.integers(-(10**30), 10**30).map(str),
+    st.integers(0, 120).map(str),
+    st.decimals(allow_nan=True, allow_infinity=True).map(str),
+    st.dates().map(str),
+    st.datetimes().map(str),
+    st.sampled_from(["north", "south", "", "nan", "null", "1/3", "1e400", "٣", "0x10", "1_000"]),
+    st.text(max_size=6),
+)
+ends = st.none() | values
+conditions = st.one_of(
+    st.builds(Range, low=ends, high=ends, low_closed=st.booleans(), high_closed=st.booleans()),
+    st.builds(Equal, values),
+    st.builds(OneOf, st.lists(values, min_size=1, max_size=3).map(tuple)),
+    st.builds(Is, st.sampled_from(["null", "invalid", "below", "above", "other"])),
+)
+wheres = st.dictionaries(columns, conditions, max_size=2)
+questions: st.SearchStrategy[Question] = st.one_of(
+    st.builds(Count, wheres),
+    st.builds(Difference, wheres, wheres),
+    st.builds(Quantile, st.fractions(0, 1), columns),
+    st.builds(Cdf, columns, st.lists(values, max_size=3).map(tuple)),
+    st.builds(Histogram, columns, st.none() | st.integers(1, 50)),
+)
+
+
+@pytest.fixture(scope="module")
+def asker(shelf: Path) -> Asker:
+    """The release of the shelf, ready to be asked."""
+    return Asker(release=load(shelf / "people.release.parquet"), confidence=0.9, beta=0.1)
+
+
+@given(asked=questions)
+def test_an_answer_or_a_typed_error(asker: Asker, asked: Question) -> None:
+    """Whatever the columns and values are, the reply can be written as JSON and as a table."""
+    try:
+        reply = asker.ask(asked)
+    except InvalidParameter:
+        return
+    assert json.loads(json.dumps(plain(reply.record), allow_nan=False))
+    assert len({len(line) for line in reply.lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "closed"),
+    [
+        ("age between 30 and 39", (30, 39), "both"),
+        ("age > 30 and age <= 39", (30, 39), "right"),
+        ("age >= 30 and age < 39", (30, 39), "left"),
+        ("age > 30 and age < 39", (30, 39), "neither"),
+        ("age > 30", (30, None), "right"),
+        ("age <= 30", (None, 30), "both"),
+        ("age = 30", (30, 30), "both"),
+    ],
+)
+def test_a_condition_means_what_it_says(asker: Asker, text: str, where: tuple[int, int], closed: str) -> None:
+    """The same range, asked in Python, has the same answer."""
+    reply = asker.ask(question(f"count where {text}"))
+
+    expected = asker.release.count({"age": where}, closed=closed)  # type: ignore[arg-type]
+    assert (reply.record["value"], reply.record["error"]) == (expected.value, expected.error)
+
+
+def test_values_of_a_set_are_counted_together(asker: Asker) -> None:
+    """`in` is a set in Python: a value that is named twice counts once."""
+    reply = asker.ask(question("count where region in (north, south, north)"))
+
+    assert reply.record["value"] == asker.release.count({"region": {"north", "south"}}).value

@@ -1,0 +1,193 @@
+"""Questions are read as they are documented, and mistakes are found where they are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partita.cli.grammar import question
+from partita.cli.questions import (
+    SPECIALS,
+    Cdf,
+    Condition,
+    Count,
+    Difference,
+    Equal,
+    Histogram,
+    Is,
+    OneOf,
+    Quantile,
+    Question,
+    Range,
+    Unreleased,
+)
+from partita.errors import InvalidParameter
+
+# --- what is understood -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("count", Count({})),
+        ("count where age between 30 and 39", Count({"age": Range(low="30", high="39")})),
+        ("COUNT WHERE age BETWEEN 30 AND 39", Count({"age": Range(low="30", high="39")})),
+        ("count where age>=30", Count({"age": Range(low="30")})),
+        ("count where age > -1.5e3", Count({"age": Range(low="-1.5e3", low_closed=False)})),
+        ("count where age <= 30", Count({"age": Range(high="30")})),
+        ("count where age<30", Count({"age": Range(high="30", high_closed=False)})),
+        (
+            "count where age < 40 and age >= 30",
+            Count({"age": Range(low="30", high="40", high_closed=False)}),
+        ),
+        ("count where region = north", Count({"region": Equal("north")})),
+        ("count where region = 'it''s, (north)'", Count({"region": Equal("it's, (north)")})),
+        ('count where "the age" = 3', Count({"the age": Equal("3")})),
+        ("count where 'where' = 3", Count({"where": Equal("3")})),
+        ("count where region in (north, 'far south')", Count({"region": OneOf(("north", "far south"))})),
+        ("count where age is NULL", Count({"age": Is("null")})),
+        (
+            "count where age = 1 and region = north",
+            Count({"age": Equal("1"), "region": Equal("north")}),
+        ),
+        ("quantile 0.25 of salary", Quantile(Fraction(1, 4), "salary")),
+        ("quantile 1/3 of salary", Quantile(Fraction(1, 3), "salary")),
+        ("median of salary", Quantile(Fraction(1, 2), "salary")),
+        ("cdf of salary", Cdf("salary")),
+        ("cdf of hired at 2020-01-31, '2021-01-31'", Cdf("hired", ("2020-01-31", "2021-01-31"))),
+        ("histogram of age", Histogram("age")),
+        ("histogram of age in 12 bins", Histogram("age", 12)),
+        (
+            "difference between (age >= 30 and age < 40) and (region = north)",
+            Difference({"age": Range(low="30", high="40", high_closed=False)}, {"region": Equal("north")}),
+        ),
+        (
+            "sum of salary where age < 30",
+            Unreleased("sum", "salary", {"age": Range(high="30", high_closed=False)}),
+        ),
+        ("mean of salary", Unreleased("mean", "salary", {})),
+    ],
+)
+def test_a_question_is_read(text: str, expected: Question) -> None:
+    """Each form of the grammar gives its question."""
+    assert question(text) == expected
+
+
+names = st.text(min_size=1, max_size=12)
+values = st.text(max_size=12)
+ranges = st.builds(
+    Range, low=values, high=st.none() | values, low_closed=st.booleans(), high_closed=st.booleans()
+).map(lambda each: each if each.high is not None else Range(low=each.low, low_closed=each.low_closed))
+upper = st.builds(Range, high=values, high_closed=st.booleans())
+conditions: st.SearchStrategy[Condition] = st.one_of(
+    ranges,
+    upper,
+    st.builds(Equal, values),
+    st.builds(OneOf, st.lists(values, min_size=1, max_size=4).map(tuple)),
+    st.builds(Is, st.sampled_from(SPECIALS)),
+)
+somewhere = st.dictionaries(names, conditions, min_size=1, max_size=3)
+anywhere: st.SearchStrategy[dict[str, Condition]] = st.just({}) | somewhere
+shares = st.fractions(0, 1, max_denominator=10**6).filter(lambda share: 0 < share < 1)
+questions: st.SearchStrategy[Question] = st.one_of(
+    st.builds(Count, anywhere),
+    st.builds(Quantile, shares, names),
+    st.builds(Cdf, names, st.lists(values, max_size=4).map(tuple)),
+    st.builds(Histogram, names, st.none() | st.integers(1, 10_000)),
+    st.builds(Difference, somewhere, somewhere),
+    st.builds(Unreleased, st.sampled_from(["sum", "mean"]), names, anywhere),
+)
+
+
+@given(questions)
+def test_a_question_survives_being_written(asked: Question) -> None:
+    """What `str` writes is read as the same question, whatever its columns and values are called."""
+    assert question(str(asked)) == asked
+
+
+# --- what is not ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("", 1),
+        ("   ", 4),
+        ("cuont", 1),
+        ("count wher age = 3", 7),
+        ("count where", 12),
+        ("count where age", 16),
+        ("count where age ! 3", 17),
+        ("count where age between 30", 27),
+        ("count where age between 30 und 39", 28),
+        ("count where age = 'open", 19),
+        ("count where age in 3", 20),
+        ("count where age in (3", 22),
+        ("count where age in (3,)", 23),
+        ("count where age is lost", 20),
+        ("count where age = 1 and age = 2", 25),
+        ("count where age > 1 and age > 2", 25),
+        ("count where age = 3 or age = 4", 21),
+        ("count where and = 3", 13),
+        ("quantile 2 of age", 10),
+        ("quantile x of age", 10),
+        ("quantile of age", 10),
+        ("median age", 8),
+        ("median of age in 3", 15),
+        ("histogram of age in many bins", 21),
+        ("histogram of age in 0 bins", 21),
+        ("histogram of age in 99999999999999999999 bins", 21),
+        ("histogram of age in 3", 22),
+        ("cdf of age at", 14),
+        ("cdf of age at 1 2", 17),
+        ("difference between age = 1 and age = 2", 20),
+        ("difference between (age = 1)", 29),
+        ("count; drop table", 1),
+    ],
+)
+def test_a_mistake_is_found_where_it_is(text: str, place: int) -> None:
+    """The error names the character, counted from 1, at which the question stops making sense."""
+    with pytest.raises(InvalidParameter, match=rf"at character {place}\b"):
+        question(text)
+
+
+def test_the_nearest_word_is_suggested() -> None:
+    """A slip of the finger gets a hint."""
+    with pytest.raises(InvalidParameter, match=r"did you mean between\?"):
+        question("count where age betwen 3 and 4")
+
+
+def test_a_reserved_word_is_no_column_without_quotes() -> None:
+    """The hint says how to name such a column all the same."""
+    with pytest.raises(InvalidParameter, match="put quotes around it"):
+        question("count where at = 3")
+
+
+def test_a_question_has_an_end() -> None:
+    """Endless text is refused before it is read."""
+    with pytest.raises(InvalidParameter, match="at most 10000 characters"):
+        question("count where age in (" + "1," * 10_000 + "1)")
+
+
+fragments = st.sampled_from(
+    [
+        *"()<>=,'\"",
+        "<=",
+        ">=",
+        *("count", "where", "and", "between", "in", "is", "of", "at", "bins", "difference", "quantile"),
+        *("0.5", "age"),
+    ]
+)
+
+
+@given(st.text(max_size=60) | st.lists(fragments, max_size=12).map(" ".join))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    """Any text is a question or a typed error."""
+    try:
+        asked = question(text)
+    except InvalidParameter:
+        return
+    assert question(str(asked)) == asked

@@ -1,0 +1,221 @@
+"""`partita plan` and `partita publish`: what is promised, what it costs, and what a mistake costs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from partita.releases.file import load
+
+from .conftest import CANARY, SPEC, Run
+
+
+def left(run: Run, dataset: str = "people") -> str:
+    """The epsilon that a dataset has left, as exact text."""
+    [record] = run("ledger", "balance", dataset, "--json").records
+    return str(record["left"]["epsilon"])
+
+
+def test_publish_prints_a_receipt(run: Run, people: Path, spec: Path) -> None:
+    """What was promised, of which columns, who paid, and where the release is."""
+    run("ledger", "open", "people", "--epsilon", 5)
+
+    done = run(
+        *("publish", people, "--spec", spec, "-o", "out.parquet", "--epsilon", "1/3"),
+        *("--ledger", "budget.db", "--dataset", "people"),
+    )
+
+    assert (done.code, done.err) == (0, "")
+    assert "epsilon 1/3, pure, for adding or removing one row" in done.out
+    assert "wage, Real(0, 1000, step='0.05'), by tree" in done.out
+    assert "which has epsilon 14/3 left" in done.out
+    assert "out.parquet" in done.out
+
+
+def test_publish_as_json(run: Run, people: Path, spec: Path) -> None:
+    """The receipt as an object, with exact numbers as text."""
+    [record] = run("publish", people, "--spec", spec, "-o", "out.parquet", "--json").records
+
+    assert record["path"] == "out.parquet"
+    assert record["guarantee"]["epsilon"] == "4"
+    assert [each["column"] for each in record["columns"]] == ["age", "wage", "hired", "region"]
+    assert (record["ledger"], record["left"]) == (None, None)
+
+
+def test_flags_count_for_more_than_the_spec(run: Run, people: Path, spec: Path) -> None:
+    """Every part of the request can be changed without touching the file."""
+    done = run(
+        *("publish", people, "--spec", spec, "-o", "out.parquet", "--epsilon", 2, "--view", "age"),
+        *("--person", "id", "--contributions", 3, "--neighbors", "change-one", "--mechanism", "histogram"),
+        *("--column", "age:integer(10,19)"),
+    )
+    release = load("out.parquet")
+
+    assert done.code == 0
+    assert (release.columns, release.views[0].mechanism) == (("age",), "histogram")
+    assert release.views[0].domain.size == 10
+    assert str(release.guarantee) == "epsilon 2, pure, for changing one person of at most 3 rows"
+
+
+def test_publish_needs_no_spec(run: Run, people: Path) -> None:
+    """Columns can be described on the command line."""
+    done = run(
+        *("publish", people, "--column", "age:integer(0,120)", "--column", "region:category(north,south)"),
+        *("--epsilon", 1, "--mechanism", "tree", "-o", "out.parquet"),
+    )
+
+    assert done.code == 0
+    assert load("out.parquet").columns == ("age", "region")
+
+
+def test_shares_of_the_spec_are_used(run: Run, people: Path, spec: Path) -> None:
+    """A view that gets more of epsilon has less noise."""
+    text = SPEC.replace('epsilon = "4"', 'epsilon = 4\nshares = ["1/8", "5/8", "1/8", "1/8"]')
+    spec.write_text(text)
+    run("publish", people, "--spec", spec, "-o", "out.parquet")
+
+    parts = [view.axis.guarantee for view in load("out.parquet").views]
+
+    assert [part and str(part.epsilon) for part in parts] == ["1/2", "5/2", "1/2", "1/2"]
+
+
+def test_a_csv_file_is_read_as_the_spec_says(run: Run, folder: Path) -> None:
+    """Delimiter and header are declared, never guessed."""
+    Path("people.csv").write_text("1;30\n2;31\n")
+    Path("r.toml").write_text(
+        '[columns.age]\ntype = "integer"\nlow = 0\nhigh = 99\n'
+        '[release]\nepsilon = 1000\nmechanism = "histogram"\n[csv]\ndelimiter = ";"\nheader = ["id", "age"]\n'
+    )
+
+    done = run("publish", "people.csv", "--spec", "r.toml", "-o", "out.parquet")
+    [record] = run("query", "out.parquet", "count where age between 30 and 31", "--json").records
+
+    assert "warning: epsilon 1000 is above 5" in done.err
+    assert math.isclose(record["value"], 2, abs_tol=0.5)
+
+
+def test_an_overspent_budget_is_refused(run: Run, people: Path, spec: Path) -> None:
+    """Exit code 3; nothing is debited and nothing is written."""
+    run("ledger", "open", "people", "--epsilon", 1)
+
+    done = run(
+        "publish", people, "--spec", spec, "-o", "out.parquet", "--ledger", "budget.db", "--dataset", "people"
+    )
+
+    assert (done.code, done.out) == (3, "")
+    assert "spent epsilon 0 of epsilon 1, asked epsilon 4, left epsilon 1" in done.err
+    assert not Path("out.parquet").exists()
+    assert left(run) == "1"
+
+
+def test_a_dataset_that_nobody_opened_is_refused(run: Run, people: Path, spec: Path) -> None:
+    """Exit code 3, and the steward is named as the one to ask."""
+    run("ledger", "open", "people", "--epsilon", 9)
+
+    done = run(
+        "publish", people, "--spec", spec, "-o", "out.parquet", "--ledger", "budget.db", "--dataset", "poeple"
+    )
+
+    assert done.code == 3
+    assert "the steward opens it first" in done.err
+
+
+def test_a_key_charges_once(run: Run, people: Path, spec: Path) -> None:
+    """The same command with the same key gives the stored release again; another request is refused."""
+    run("ledger", "open", "people", "--epsilon", 10)
+    command = (
+        "publish",
+        people,
+        "--spec",
+        spec,
+        "--ledger",
+        "budget.db",
+        "--dataset",
+        "people",
+        "--key",
+        "k1",
+    )
+
+    first = run(*command, "-o", "out.parquet")
+    stored = Path("out.parquet").read_bytes()
+    again = run(*command, "-o", "out.parquet")
+    other = run(*command, "-o", "other.parquet", "--epsilon", 1)
+
+    assert (first.code, again.code, other.code) == (0, 0, 3)
+    assert Path("out.parquet").read_bytes() == stored
+    assert not Path("other.parquet").exists()
+    assert left(run) == "6"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("missing.parquet",), "does not exist"),
+        ((".",), "is a directory"),
+        (("empty.parquet",), "must be a whole Parquet file"),
+        (("people.parquet", "--view", "aeg"), "did you mean 'age'?"),
+        (("people.parquet", "--column", "aeg:integer(0,9)", "--view", "aeg"), "did you mean 'age'?"),
+        (("people.parquet", "--mechanism", "tre"), "did you mean 'tree'?"),
+        (("people.parquet", "--contributions", "2"), "needs person"),
+        (("people.parquet", "-o", "no/folder/out.parquet"), "error: "),
+        (("people.parquet", "-o", "release.toml"), "error: "),
+    ],
+)
+def test_what_cannot_be_published_costs_nothing(
+    run: Run, people: Path, spec: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    """Exit code 1, a fix, no debit, no file, and none of the values in the message."""
+    Path("empty.parquet").touch()
+    run("ledger", "open", "people", "--epsilon", 10)
+    before = {path.name for path in people.parent.iterdir()}
+
+    done = run(
+        *("publish", "-o", "out.parquet", "--spec", spec, "--ledger", "budget.db", "--dataset", "people"),
+        *arguments,
+    )
+
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert CANARY not in done.err
+    assert left(run) == "10"
+    assert {path.name for path in people.parent.iterdir()} == before
+    assert spec.read_text() == SPEC
+
+
+def test_an_unknown_column_of_ids_suggests_the_nearest(run: Run, people: Path, spec: Path) -> None:
+    """It is looked for in the data, whose column names are public."""
+    done = run("publish", people, "--spec", spec, "-o", "out.parquet", "--person", "idd")
+
+    assert done.code == 1
+    assert "did you mean 'id'?" in done.err
+
+
+# --- plan -------------------------------------------------------------------------------------
+
+
+def test_plan_touches_no_data(run: Run, folder: Path, spec: Path) -> None:
+    """There is none in this folder, and the plan says what to expect all the same."""
+    done = run("plan", "--spec", spec, "--rows", 1000)
+
+    assert done.code == 0
+    assert "epsilon 4" in done.out
+    assert "No data was touched" in done.out
+
+
+def test_plan_as_json(run: Run, folder: Path, spec: Path) -> None:
+    """One line for each column, step and guess of the number of rows."""
+    [record] = run("plan", "--spec", spec, "--rows", 1_000, "--rows", 10_000, "--step", 1, "--json").records
+
+    assert {line["rows"] for line in record["expected"]} == {1_000, 10_000}
+    assert {line["step"] for line in record["expected"] if line["column"] == "wage"} == {"0.05", "1"}
+
+
+def test_a_plan_can_be_tried_on_public_data(run: Run, people: Path, spec: Path) -> None:
+    """The result says that this is for public data only."""
+    done = run("plan", "--spec", spec, "--simulate", people)
+    [record] = run("plan", "--spec", spec, "--simulate", people, "--json").records
+
+    assert "PUBLIC" in done.out
+    assert {line["column"] for line in record["measured"]} == {"age", "wage", "hired", "region"}

@@ -1,0 +1,206 @@
+"""Specs are read exactly, and what they may not say is refused by name."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from partita.cli.spec import Spec, read_spec
+from partita.domain import Category, Date, Integer, Real, Timestamp
+from partita.errors import InvalidParameter
+
+from .conftest import CANARY, SPEC
+
+
+def written(folder: Path, text: str) -> str:
+    """The path of a spec with this text."""
+    path = folder / "release.toml"
+    path.write_text(text)
+    return str(path)
+
+
+# --- what is read -----------------------------------------------------------------------------
+
+
+def test_every_type_of_column_is_read(folder: Path) -> None:
+    """TOML's own numbers and dates mean the same as text."""
+    text = """
+    [columns.age]
+    type = "integer"
+    low = 0
+    high = "120"
+    [columns.wage]
+    type = "real"
+    low = -0.1
+    high = 1e3
+    step = 0.1
+    [columns.born]
+    type = "date"
+    start = 1900-01-01
+    end = "2020-12-31"
+    [columns.seen]
+    type = "timestamp"
+    start = 2024-01-01T00:00:00
+    end = "2024-12-31"
+    resolution = "1h"
+    [columns."the region"]
+    type = "category"
+    labels = ["north", "south"]
+    """
+
+    assert read_spec(written(folder, text)).columns == {
+        "age": Integer(0, 120),
+        "wage": Real("-0.1", 1000, step="0.1"),
+        "born": Date("1900-01-01", "2020-12-31"),
+        "seen": Timestamp("2024-01-01", "2024-12-31", "1h"),
+        "the region": Category(["north", "south"]),
+    }
+
+
+def test_the_release_table_is_read(folder: Path) -> None:
+    """Numbers are exact: 0.1 is a tenth and not the float nearest to it."""
+    text = """
+    [release]
+    views = [["age"], "wage"]
+    shares = [0.1, "9/10"]
+    epsilon = 0.1
+    person = "id"
+    contributions = 3
+    neighbors = "change-one"
+    mechanism = "tree"
+    dataset = "people"
+    [csv]
+    delimiter = ";"
+    header = ["id", "age"]
+    """
+
+    assert read_spec(written(folder, text)) == Spec(
+        views=[["age"], ["wage"]],
+        shares=[Fraction(1, 10), Fraction(9, 10)],
+        epsilon=Fraction(1, 10),
+        person="id",
+        contributions=3,
+        neighbors="change-one",
+        mechanism="tree",
+        dataset="people",
+        delimiter=";",
+        header=["id", "age"],
+    )
+
+
+def test_an_empty_spec_says_nothing(folder: Path) -> None:
+    """Everything may come from flags."""
+    assert read_spec(written(folder, "")) == Spec()
+
+
+def test_wide_bounds_are_exact(folder: Path) -> None:
+    """Numbers beyond 2^53 keep their last digit."""
+    text = f'[columns.x]\ntype = "integer"\nlow = 0\nhigh = {2**64 - 1}\n'
+
+    assert read_spec(written(folder, text)).columns == {"x": Integer(0, 2**64 - 1)}
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[colums.age]\ntype = "integer"', r"colums must be a key of a spec.*did you mean columns\?"),
+        ("[release]\nepsilom = 1", r"release\.epsilom must be a key.*did you mean epsilon\?"),
+        ("[csv]\nseparator = 1", r"csv\.separator must be a key.*choose among delimiter, header"),
+        ('[columns.age]\ntype = "integer"\nlow = 0\nhihg = 9', r"columns\.age\.hihg.*did you mean high\?"),
+        ('[columns.age]\ntype = "integr"', r"columns\.age\.type must be one of.*did you mean integer\?"),
+        ("[columns.age]\nlow = 0", r"columns\.age\.type must be one of"),
+        ("columns = 3", r"columns must be a table, got 3"),
+        ("[columns]\nage = 3", r"columns\.age must be a table, got 3"),
+        (
+            '[columns.age]\ntype = "integer"\nlow = 0',
+            r"columns\.age\.high must be filled in.*public knowledge",
+        ),
+        (
+            '[columns.age]\ntype = "integer"\nlow = 9\nhigh = 0',
+            r"columns\.age\.high must not be below low, got 0",
+        ),
+        (
+            '[columns.age]\ntype = "integer"\nlow = 0.5\nhigh = 9',
+            r"columns\.age\.low must be an integer, got '0\.5'",
+        ),
+        (
+            '[columns.age]\ntype = "integer"\nlow = true\nhigh = 9',
+            r"columns\.age\.low must be a finite number",
+        ),
+        (
+            '[columns.x]\ntype = "real"\nlow = 0\nhigh = inf\nstep = 1',
+            r"columns\.x\.high must be a finite number",
+        ),
+        ('[columns.x]\ntype = "category"\nlabels = "a"', r"columns\.x\.labels must be a non-empty list"),
+        ('[columns.x]\ntype = "category"\nlabels = [1]', r"columns\.x\.labels must be texts"),
+        ("[release]\nepsilon = 0", r"release\.epsilon must be positive, got 0"),
+        ("[release]\nepsilon = nan", r"release\.epsilon must be a finite number"),
+        ("[release]\ncontributions = 0", r"release\.contributions must be at least 1"),
+        ("[release]\nviews = []", r"release\.views must be a list"),
+        ("[release]\nviews = [[1]]", r"release\.views must be text"),
+        ("[release]\nshares = 1", r"release\.shares must be a list"),
+        ("[release]\nperson = 1", r"release\.person must be text, got 1"),
+        ('[csv]\nheader = "a"', r"csv\.header must be a list"),
+    ],
+)
+def test_a_wrong_entry_is_named(folder: Path, text: str, said: str) -> None:
+    """The error says which entry of which file, the rule, what was given and the fix."""
+    with pytest.raises(InvalidParameter, match=rf"release\.toml: {said}"):
+        read_spec(written(folder, text))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[columns.age\n", "at line 1, column 13"),
+        (b"a = 1\na = 2\n", "at line 2, column 6"),
+        (b"\xff\xfe", "must be UTF-8 text"),
+        (b"a = " + b"9" * 5_000, "TOML of usual depth and length"),
+        (b"a = " + b"[" * 100_000, "TOML"),
+        (b"#" * 2**21, "must have at most 1048576 bytes"),
+    ],
+)
+def test_what_is_no_toml_is_refused(folder: Path, content: bytes, said: str) -> None:
+    """The place is told where there is one."""
+    (folder / "bad.toml").write_bytes(content)
+
+    with pytest.raises(InvalidParameter, match=said):
+        read_spec(str(folder / "bad.toml"))
+
+
+def test_data_taken_for_a_spec_is_not_quoted(folder: Path) -> None:
+    """Whoever passes the table as the spec sees none of its values in the error."""
+    (folder / "people.csv").write_text(f"id,name\n1,{CANARY}\n")
+
+    with pytest.raises(InvalidParameter) as refused:
+        read_spec(str(folder / "people.csv"))
+
+    assert CANARY not in f"{refused.value}{refused.value.__context__}"
+    assert "must be TOML" in str(refused.value)
+
+
+@pytest.mark.parametrize("path", [".", "missing.toml"])
+def test_a_spec_is_a_file(folder: Path, path: str) -> None:
+    """A folder and a missing file are told how to become a spec."""
+    with pytest.raises(InvalidParameter, match="write one with `partita init`"):
+        read_spec(path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=80), st.integers(0, len(SPEC)))
+def test_no_bytes_break_the_reader(folder: Path, noise: bytes, place: int) -> None:
+    """A spec with any bytes in the middle is read, or refused with a typed error."""
+    path = folder / "noisy.toml"
+    path.write_bytes(SPEC[:place].encode() + noise + SPEC[place:].encode())
+    try:
+        read = read_spec(str(path))
+    except InvalidParameter:
+        return
+    assert isinstance(read, Spec)

@@ -1,0 +1,127 @@
+"""Mechanisms are found by themselves, and chosen from public facts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from partita.domain import Category, Date, Domain, Integer, Real
+from partita.errors import InvalidParameter
+from partita.histogram import Histogram
+from partita.mechanisms import catalogue
+from partita.mechanisms.catalogue import ROWS, axis_mechanisms, choose, predicted_error, predicted_numbers
+from partita.releases.ranges import Ranges
+
+NAMES = list(axis_mechanisms())
+SMALL = Integer(0, 9)
+
+
+def test_the_classical_mechanisms_and_the_default_are_listed() -> None:
+    """By the names that users know."""
+    expected = {"histogram", "intervals", "intervals-paper", "laplace", "thresholds", "tree"}
+
+    assert expected <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_listed_mechanism_publishes_an_axis(name: str) -> None:
+    """It is made from public facts alone, and its release answers ranges."""
+    choice = choose(SMALL, epsilon=2, mechanism=name, neighbors="change-one", contributions=2)
+
+    release = choice.mechanism.release(Histogram.dense(range(10), contributions=2))
+
+    assert isinstance(release, Ranges)
+    assert (release.size, release.guarantee) == (10, choice.mechanism.guarantee)
+    assert (choice.name, choice.why) == (name, "It was asked for by name.")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predictions_are_positive_where_there_are_any(name: str) -> None:
+    """Errors and sizes are positive numbers for every number of rows."""
+    mechanism = choose(SMALL, epsilon=1, mechanism=name).mechanism
+
+    for rows in (0, *ROWS):
+        error, numbers = predicted_error(mechanism, rows), predicted_numbers(mechanism, rows)
+        assert error is None or error > 0
+        assert numbers is None or numbers > 0
+
+
+def test_categories_are_counted_one_by_one() -> None:
+    """Whatever their number."""
+    for count in (1, 5, 10_000):
+        choice = choose(Category([str(label) for label in range(count)]), epsilon=1)
+        assert (choice.name, "categories" in choice.why) == ("histogram", True)
+
+
+@pytest.mark.parametrize("domain", [Integer(0, 2**64 - 1), Real(0, 10**6, step="0.01")], ids=str)
+def test_many_cells_in_order_become_intervals(domain: Domain) -> None:
+    """The reason says how many cells there are."""
+    choice = choose(domain, epsilon=1)
+
+    assert choice.name == "intervals"
+    assert str(domain.size) in choice.why
+
+
+@pytest.mark.parametrize(("ranges", "chosen"), [(1.5, "intervals"), (2.0, "intervals"), (2.5, "histogram")])
+def test_of_few_cells_the_predicted_errors_decide(
+    ranges: float, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The smaller geometric mean over few, usual and many rows wins, and the reason shows both."""
+
+    def predicted(mechanism: Any, rows: int) -> float:
+        usual = ranges if type(mechanism).name == "intervals" else 2.0
+        return usual * {10**3: 10.0, 10**5: 1.0, 10**7: 0.1}[rows]
+
+    monkeypatch.setattr(catalogue, "predicted_error", predicted)
+    choice = choose(Integer(0, 99), epsilon=1)
+
+    assert choice.name == chosen
+    assert f"{min(ranges, 2.0):.3g} against {max(ranges, 2.0):.3g}" in choice.why
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 12, 121, 366, 1000, 4096])
+@pytest.mark.parametrize("epsilon", ["0.1", 1])
+def test_the_choice_has_no_larger_prediction_than_the_other(size: int, epsilon: Any) -> None:
+    """With the predictions that the mechanisms make; without one, ranges are what is asked."""
+    choice = choose(Integer(0, size - 1), epsilon=epsilon)
+
+    made = [axis_mechanisms()[name](size=size, epsilon=epsilon) for name in ("histogram", "intervals")]
+    errors = [[predicted_error(mechanism, rows) for rows in ROWS] for mechanism in made]
+    if any(None in each for each in errors):
+        assert choice.name == "intervals"
+    else:
+        counted, ranges = (math.prod(each) for each in errors)  # type: ignore[arg-type]
+        assert choice.name == ("histogram" if counted < ranges else "intervals")
+
+
+def test_a_choice_is_a_function_of_public_facts() -> None:
+    """Asked twice, the same; days are as good as whole numbers."""
+    one, other = (choose(domain, epsilon=1) for domain in (Date("2024-01-01", "2024-12-31"), Integer(1, 366)))
+
+    assert (one.name, one.why) == (other.name, other.why)
+
+
+@pytest.mark.parametrize("mechanism", ["Tree", "tre", "", "automatic", 7, None, ["tree"]], ids=str)
+def test_an_unknown_name_is_refused_with_the_list(mechanism: Any) -> None:
+    """The error lists the names, and the nearest one."""
+    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of histogram, .*tree"):
+        choose(SMALL, epsilon=1, mechanism=mechanism)
+
+
+@pytest.mark.parametrize("name", ["laplace", "tree", "histogram"])
+def test_a_domain_too_large_is_the_fault_of_the_mechanism(name: str) -> None:
+    """Users never said `size`, so the error speaks of the mechanism and of the column."""
+    with pytest.raises(InvalidParameter, match="must suit a column of 18446744073709551616 cells") as refused:
+        choose(Integer(0, 2**64 - 1), epsilon=1, mechanism=name)
+
+    assert refused.value.parameter == "mechanism"
+
+
+def test_an_impossible_epsilon_is_the_fault_of_epsilon() -> None:
+    """Noise that cannot be drawn is refused by the mechanism, in its own words."""
+    with pytest.raises(InvalidParameter) as refused:
+        choose(SMALL, epsilon="1e-30", mechanism="tree")
+
+    assert refused.value.parameter == "epsilon"

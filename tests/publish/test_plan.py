@@ -1,0 +1,217 @@
+"""A plan touches no data; a simulation touches public data only, and says so."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partita.domain import Category, Domain, Integer, Real
+from partita.errors import InvalidParameter
+from partita.mechanisms.catalogue import ROWS
+from partita.noise import system
+from partita.publishing import Plan, plan, simulate
+from tests.publish.people import AGE, CANARY, SCHEMA, people
+
+PRICE: dict[str, Domain] = {"price": Real(0, 100, step="0.01")}
+
+
+def planned(schema: Any = SCHEMA, **other: Any) -> Plan:
+    return plan(schema, **{"epsilon": 1, **other})
+
+
+def test_a_plan_draws_no_noise_and_reads_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a function of public facts: twice the same, without a source or a draw."""
+    monkeypatch.setattr(system.SystemNoise, "session", lambda self: pytest.fail("noise was drawn"))
+
+    one, other = (planned(views=list(SCHEMA)) for _ in range(2))
+
+    assert str(one) == str(other)
+    assert one.to_json() == other.to_json()
+
+
+def test_without_a_guess_few_usual_and_many_rows_are_shown() -> None:
+    """Three lines for a column of whole numbers."""
+    assert [line["rows"] for line in planned(AGE).rows()] == list(ROWS) == [10**3, 10**5, 10**7]
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(5000, [5000]), ([10, 20], [10, 20]), (0, [0])])
+def test_a_guess_is_shown_as_given(rows: Any, shown: list[int]) -> None:
+    """One number of rows, or several."""
+    assert [line["rows"] for line in planned(AGE, rows=rows).rows()] == shown
+
+
+def test_shares_and_mechanisms_are_those_of_the_request() -> None:
+    """What is planned is what would be published."""
+    made = planned(views=["age", "region"], shares={"age": 3, "region": 1}, mechanism="tree", rows=100)
+
+    lines = made.rows()
+    assert [(line["column"], line["epsilon"], line["mechanism"]) for line in lines] == [
+        ("age", "3/4", "tree"),
+        ("region", "1/4", "tree"),
+    ]
+    assert made.guarantee.epsilon == 1
+
+
+def test_predictions_are_those_of_the_mechanism() -> None:
+    """Error and size come from the mechanism itself, and bytes are eight for each number."""
+    made = planned(AGE, mechanism="tree", rows=1000)
+
+    mechanism: Any = made.request.views[0].choice.mechanism
+    [line] = made.rows()
+    assert line["error"] == mechanism.predicted_error(1000)
+    assert line["numbers"] == mechanism.predicted_numbers(1000)
+    assert line["bytes"] == 8 * line["numbers"]
+
+
+def test_half_of_epsilon_is_twice_the_error() -> None:
+    """For a tree, whose errors are noise only, nearly so."""
+    one, half = (planned(AGE, mechanism="tree", rows=1000, epsilon=e).rows()[0] for e in (1, "1/2"))
+
+    assert half["error"] / one["error"] == pytest.approx(2, rel=0.05)
+
+
+def test_a_real_column_is_compared_with_coarser_steps() -> None:
+    """Ten and a hundred times coarser, with the rounding of each beside its noise."""
+    made = planned(PRICE, mechanism="tree", rows=1000)
+
+    lines = made.rows()
+    assert [(line["step"], line["rounding"], line["planned"]) for line in lines] == [
+        ("0.01", "0.005", True),
+        ("0.1", "0.05", False),
+        ("1", "0.5", False),
+    ]
+    assert lines[0]["error"] > lines[1]["error"] > lines[2]["error"]
+
+
+def test_steps_are_compared_as_given() -> None:
+    """Finer ones too, and bounds move outwards to a multiple of the step."""
+    made = planned(PRICE, mechanism="tree", rows=1000, steps=["0.005", "0.01", 7])
+
+    assert [outlook.domain for outlook in made.outlooks] == [
+        PRICE["price"],
+        Real(0, 100, step="0.005"),
+        Real(0, 105, step=7),
+    ]
+    assert [outlook.rounding for outlook in made.outlooks] == [
+        Fraction(1, 200),
+        Fraction(1, 400),
+        Fraction(7, 2),
+    ]
+
+
+def test_whole_numbers_have_no_rounding() -> None:
+    """Neither have categories; their lines stay as they are whatever steps are asked for."""
+    made = planned(views=["age", "region"], rows=1000, steps=["0.1"])
+
+    assert [line["rounding"] for line in made.rows()] == [None, None]
+
+
+def test_a_plan_reads_as_a_table() -> None:
+    """It names columns, mechanisms and reasons, and says that no data was touched."""
+    text = str(planned(PRICE | {"region": Category(["a"])}, views=["price", "region"], rows=1000))
+
+    for word in (
+        "epsilon 1, pure",
+        "price",
+        "(0.1)",
+        "0.05",
+        "histogram",
+        "categories",
+        "No data was touched",
+    ):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_plan_is_written_as_json() -> None:
+    """Nothing is lost but exactness of predictions, which have none."""
+    made = planned(views=list(SCHEMA))
+
+    assert json.loads(json.dumps(made.to_json()))["expected"] == made.rows()
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({"rows": -1}, "rows"),
+        ({"rows": 1.5}, "rows"),
+        ({"rows": "many"}, "rows"),
+        ({"rows": []}, "rows"),
+        ({"rows": 2**63}, "rows"),
+        ({"steps": 0.1}, "steps"),
+        ({"steps": [0]}, "steps"),
+        ({"steps": ["x"]}, "steps"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"mechanism": "magic"}, "mechanism"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_named(changes: dict[str, Any], parameter: str) -> None:
+    """A plan refuses what `publish` would refuse, and bad guesses."""
+    with pytest.raises(InvalidParameter) as refused:
+        planned(AGE, **changes)
+
+    assert refused.value.parameter == parameter
+
+
+# --- simulations ----------------------------------------------------------------------------------
+
+
+def test_without_noise_a_histogram_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors are measured against the exact counts: with noise of zero they are zero."""
+    monkeypatch.setattr(system.SystemNoise, "add", lambda self, x, scale, parts=None: np.asarray(x).copy())
+    made = planned(views=list(SCHEMA), mechanism="histogram")
+
+    measured = simulate(made, people()).measured
+
+    assert [each.column for each in measured] == [name for name in SCHEMA for _ in range(2)]
+    assert {each.largest for each in measured} == {0.0}
+
+
+@pytest.mark.statistics
+def test_measured_errors_are_as_predicted() -> None:
+    """Over 40 simulations the mean square error of a tree is that of its prediction, to three tenths."""
+    made = planned({"x": Integer(0, 1999)}, mechanism="tree", rows=1000)
+    runs = [simulate(made, {"x": np.arange(1000) * 2}).measured for _ in range(40)]
+
+    square = np.mean([anywhere.typical**2 for anywhere, _ in runs])
+
+    assert square == pytest.approx(made.rows()[0]["error"] ** 2, rel=0.3)
+    for pair in runs:
+        assert [each.ranges for each in pair] == ["anywhere", "values"]
+        assert all(0 < each.mean <= each.typical <= each.largest for each in pair)
+
+
+def test_a_simulation_says_that_it_is_for_public_data() -> None:
+    """In print and in JSON."""
+    made = simulate(planned(AGE, mechanism="tree"), people())
+
+    for text in (str(made), json.dumps(made.to_json())):
+        assert "PUBLIC data only" in text
+        assert "no ledger was debited" in text
+
+
+def test_an_empty_file_can_be_simulated() -> None:
+    """Where there are no values, ranges end anywhere."""
+    made = simulate(planned(AGE, mechanism="tree"), {"age": np.array([], np.int64)})
+
+    assert [each.ranges for each in made.measured] == ["anywhere"]
+
+
+def test_a_universe_of_2_to_the_64_can_be_simulated() -> None:
+    """Ranges end at cells that no float can tell apart."""
+    made = planned({"x": Integer(0, 2**64 - 1)}, mechanism="intervals-paper")
+
+    assert len(simulate(made, {"x": np.array([2**64 - 1] * 99, np.uint64)}).measured) == 2
+
+
+def test_bad_input_is_named() -> None:
+    """A plan, a number of ranges, and a source."""
+    with pytest.raises(InvalidParameter, match="plan must be a Plan"):
+        simulate(CANARY, people())  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="ranges must be at least 1"):
+        simulate(planned(AGE, mechanism="tree"), people(), ranges=0)

@@ -1,0 +1,124 @@
+"""Read hostile files and ask them everything: python -m tests.release_file.fuzz FOLDER FIRST LAST.
+
+Prints one line of counts. An error that is not ours ends it with a traceback, and so do too much
+memory, and too much processor time for one file (SIGPROF).
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from partita.answer import Answer
+from partita.errors import PartitaError
+from partita.releases.file import decode
+from partita.releases.ranges import Ranges, Term
+from partita.releases.release import Release
+
+from .mutations import damaged, forged
+
+LARGEST = 2**22
+MEMORY = 2**30
+SECONDS = 10
+
+
+def main(folder: str, first: str, last: str) -> None:
+    """Go through the files with these numbers."""
+    files = [path.read_bytes() for path in sorted(Path(folder).glob("*.parquet"))]
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    outcomes: Counter[str] = Counter()
+    decode(files[0], largest=LARGEST)
+    limit_memory()
+    for number in range(int(first), int(last)):
+        make = forged if number % 2 else damaged
+        data = make(files, number)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        outcomes[f"{make.__name__}: {outcome(data, number)}"] += 1
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    print(json.dumps(outcomes))
+
+
+def limit_memory() -> None:
+    """Allow so much more than is in use now."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+
+
+def outcome(data: bytes, number: int) -> str:
+    """What became of a file, in a word; anything but a release or an error of ours is fatal."""
+    try:
+        release = decode(data, largest=LARGEST)
+    except PartitaError:
+        return "refused"
+    except BaseException:
+        fail(number)
+    try:
+        ask(release)
+    except PartitaError:
+        return "refused when asked"
+    except BaseException:
+        fail(number)
+    return "answered"
+
+
+def fail(number: int) -> None:
+    """End, and say which file it was: each is a function of its number."""
+    traceback.print_exc()
+    print(f"file number {number}", file=sys.stderr)
+    sys.exit(1)
+
+
+def ask(release: Release) -> None:
+    """Every question there is, about every view and about all together."""
+    for view in release.views:
+        ask_axis(view.axis)
+        for cell in view.specials.counts:
+            ask_answer(view.specials.answer(cell))
+        ask_column(release, view.column)
+    ask_answer(release.count())
+    assert all((release.report(), release.citation(), repr(release)))
+    release.synthesize(10)
+
+
+def ask_column(release: Release, column: str) -> None:
+    """The questions that name a column."""
+    everything = {column: (None, None)}
+    ask_answer(release.count(everything))
+    ask_answer(release.difference(everything, everything))
+    assert np.isfinite(np.asarray(release.cdf(column).counts)).all()
+    assert np.isfinite(np.asarray(release.histogram(column, bins=1).counts)).all()
+    first, median = release.quantile(column, [0.1, 0.5])
+    assert len(first.interval(0.9)) == len(median.worst(0.05))
+
+
+def ask_axis(axis: Ranges) -> None:
+    """Every method of an axis, at its ends and inside."""
+    last, half = axis.size - 1, axis.size // 2
+    ask_answer(axis.count(0, last))
+    ask_answer(axis.answer(Term(0, half), Term(min(half, last), last, -1)))
+    lows, highs = np.array([0, half // 2, 0], np.uint64), np.array([last, half, 0], np.uint64)
+    assert np.isfinite(axis.counts(lows, highs)).all()
+    assert np.isfinite(axis.errors(lows, highs)).all()
+    assert np.isfinite(axis.curve.upto(highs)).all()
+    assert axis.error(0.05) >= 0
+
+
+def ask_answer(answer: Answer) -> None:
+    """A value, a standard error that is a number, and bounds in order."""
+    assert np.isfinite([answer.value, answer.error]).all()
+    for low, high in (answer.interval(0.9), answer.worst(0.05)):
+        assert low <= high
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

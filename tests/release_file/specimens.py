@@ -1,0 +1,87 @@
+"""Small releases of every kind, made by the shipped mechanisms on fixed tapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Final, cast
+
+import numpy as np
+
+from partita.domain import Category, Date, Domain, Integer, Real
+from partita.guarantee import Guarantee
+from partita.histogram import Histogram
+from partita.releases.kinds import KINDS
+from partita.releases.provenance import Provenance
+from partita.releases.ranges import Ranges
+from partita.releases.release import Release
+from partita.releases.specials import Specials
+from partita.releases.view import View
+from partita.testing import EndlessTape, tape_noise
+
+__all__ = ["MECHANISMS", "axis", "mechanism", "release", "view"]
+
+MECHANISMS: Final = {
+    "histogram": ("histogram_counts", "HistogramCounts"),
+    "intervals-paper": ("paper_intervals", "PaperIntervals"),
+    "laplace": ("laplace", "Laplace"),
+    "partition-tents": ("partition_tents", "PartitionTents"),
+    "spending-tree": ("spending_tree", "SpendingTree"),
+    "tents": ("tents", "Tents"),
+    "thresholds": ("thresholds", "Thresholds"),
+    "tree": ("tree", "Tree"),
+}
+"""The module and the class of the mechanism that makes a release of each kind."""
+
+DOMAINS: Final[dict[str, Domain]] = {
+    "histogram": Category(["north", "söuth", "east", "west"]),
+    "intervals-paper": Integer(0, 2**64 - 1),
+    "laplace": Integer(-2, 3),
+    "partition-tents": Integer(-(2**63), 2**63 - 1),
+    "spending-tree": Real(0, 20, step="0.01"),
+    "tents": Date("2024-01-01", "2024-01-24"),
+    "thresholds": Integer(1, 9),
+    "tree": Integer(0, 36),
+}
+
+GUARANTEE: Final = Guarantee(epsilon="1/3", delta="1/1000000", unit="person", contributions=3)
+
+
+def mechanism(kind: str) -> Any:
+    """The mechanism of a kind over its domain."""
+    module, name = MECHANISMS[kind]
+    made = getattr(import_module(f"partita.mechanisms.{module}"), name)
+    return made(size=DOMAINS[kind].size, epsilon=1)
+
+
+def axis(kind: str, seed: object = 0) -> Ranges:
+    """What the mechanism releases about a hundred rows; its guarantee is put back for the tests."""
+    made = mechanism(kind)
+    rows = np.arange(100, dtype=np.uint64) ** np.uint64(2) % np.uint64(min(made.size, 2**63))
+    histogram = Histogram.from_cells(np.sort(rows), size=made.size)
+    released = made.release(histogram, noise=tape_noise(EndlessTape((kind, seed))))
+    return cast(Ranges, replace(released, guarantee=made.guarantee))
+
+
+def view(kind: str, column: str = "age", seed: object = 0) -> View:
+    """A column with its special cells."""
+    domain = DOMAINS[kind]
+    counts = {cell: 7 * number - 10 for number, cell in enumerate(domain.specials)}
+    return View(
+        column=column,
+        domain=domain,
+        axis=axis(kind, seed),
+        specials=Specials(counts=counts, scale=Fraction(1)),
+        mechanism=kind,
+        why="It was asked for by name.",
+    )
+
+
+def release(*kinds: str, guarantee: Guarantee | None = GUARANTEE) -> Release:
+    """A view for each kind, in columns of that name."""
+    return Release(
+        views=tuple(view(kind, column=kind) for kind in kinds or KINDS),
+        guarantee=guarantee,
+        provenance=Provenance(version="0.1.0", day="2026-11-15", dataset="people", recorded=True),
+    )

@@ -1,0 +1,208 @@
+"""What is saved is what is loaded, for every kind of release and by every tool."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partita.releases
+from partita.domain import Integer
+from partita.releases.file import decode, encode, load, save
+from partita.releases.kinds import KINDS, class_of
+from partita.releases.ranges import Parts, Ranges
+from partita.releases.release import Release
+
+from .specimens import axis, mechanism, release, view
+
+
+def kinds() -> Iterator[str]:
+    """The kinds of all classes in the package."""
+    for module in pkgutil.iter_modules(partita.releases.__path__):
+        home = import_module(f"partita.releases.{module.name}")
+        for each in vars(home).values():
+            if isinstance(each, type) and issubclass(each, Ranges) and "kind" in vars(each):
+                yield each.kind
+
+
+def same(ours: Parts, theirs: Parts) -> bool:
+    """Whether two releases are made of the same facts and the same numbers of the same types."""
+    arrays = [(ours.series[name], theirs.series[name]) for name in {*ours.series, *theirs.series}]
+    return ours.facts == theirs.facts and all(
+        one.dtype == other.dtype and np.array_equal(one, other) for one, other in arrays
+    )
+
+
+def test_every_kind_has_a_home() -> None:
+    """The table of kinds names exactly the classes there are."""
+    assert set(KINDS) == set(kinds())
+    assert all(class_of(kind).kind == kind for kind in KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
+    """Numbers, facts, domain, guarantee and answers are the same after a save and a load."""
+    path, original = tmp_path / "a.parquet", release(kind)
+    save(original, path)
+    loaded = load(path)
+
+    (before,), (after,) = original.views, loaded.views
+    assert same(before.axis.parts(), after.axis.parts())
+    assert (before.domain, before.mechanism, before.why) == (after.domain, after.mechanism, after.why)
+    assert before.axis.guarantee == after.axis.guarantee is not None
+    assert (original.guarantee, original.provenance) == (loaded.guarantee, loaded.provenance)
+    assert before.specials.counts == after.specials.counts
+    assert before.specials.scale == after.specials.scale
+    assert original.report() == loaded.report()
+    last = before.domain.size - 1
+    assert before.axis.count(0, last // 2).worst() == after.axis.count(0, last // 2).worst()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fresh_noise_survives_a_file(kind: str) -> None:
+    """A release with the system's own noise keeps the guarantee that it was made with."""
+    from partita.histogram import Histogram
+
+    made = mechanism(kind)
+    released = made.release(Histogram.from_cells([0, 1, 1], size=made.size))
+    original = replace(release(kind), views=(replace(view(kind), axis=released),))
+
+    loaded = decode(encode(original)).views[0].axis
+    assert loaded.guarantee == made.guarantee
+    assert same(released.parts(), loaded.parts())
+
+
+def test_several_views_are_one_file() -> None:
+    """Views of all kinds lie side by side, in their order."""
+    original = release()
+    assert [each.column for each in decode(encode(original)).views] == [
+        each.column for each in original.views
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
+    """What was made with injected noise protects nobody, after a load as before."""
+    foreign = replace(view(kind), axis=replace_guarantee(axis(kind)))
+    loaded = decode(encode(replace(release(kind, guarantee=None), views=(foreign,))))
+
+    assert loaded.guarantee is None
+    assert loaded.views[0].axis.guarantee is None
+
+
+def replace_guarantee(released: Any) -> Any:
+    return replace(released, guarantee=None)
+
+
+def test_a_file_is_a_function_of_the_release() -> None:
+    """The same release gives the same bytes; so does the loaded one."""
+    original = release()
+    data = encode(original)
+
+    assert data == encode(release()) == encode(decode(data))
+
+
+class Numbers(Ranges):
+    """Any series at all; asked for nothing."""
+
+    kind = "numbers"
+    curve = answer = counts = errors = error = None  # type: ignore[assignment]
+
+    def __init__(self, **series: Any) -> None:
+        self.size, self.guarantee, self.series = 8, None, series
+
+    def parts(self) -> Parts:
+        return Parts({"size": self.size}, self.series)
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: object) -> Numbers:
+        return cls(**parts.series)
+
+
+@pytest.fixture
+def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files hold the class above."""
+    monkeypatch.setattr("partita.releases.spec.class_of", lambda kind: Numbers)
+
+
+def with_series(column: str = "age", **series: Any) -> Release:
+    changed = replace(view("tree", column), axis=Numbers(**series), domain=Integer(0, 7))
+    return replace(release("tree", guarantee=None), views=(changed,))
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([0, 2**64 - 1, 2**63], np.uint64),
+        np.array([-(2**63), 2**63 - 1, 0]),
+        np.zeros(0, np.uint64),
+        np.zeros(0, object),
+        np.array([-(2**127), 2**127 - 1, -1, 0, 2**64, -(2**64) - 1], object),
+        np.arange(200_000) ** 3 * 7919 % 1_000_003,
+    ],
+)
+def test_every_number_survives(values: Any) -> None:
+    """Unsigned, signed and wide integers, none at all, and more than one page of them."""
+    loaded = decode(encode(with_series(values=values))).views[0].axis.parts().series["values"]
+
+    assert loaded.dtype == values.dtype
+    assert loaded.tolist() == values.tolist()
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize(
+    "column", ["a.b", "", " ", "größe", "a/b", "list.element", 'say "x"', "nul\0", "x" * 900]
+)
+def test_columns_may_have_any_name(column: str) -> None:
+    """Names are told apart by the place of the last dot, so they may hold dots."""
+    assert decode(encode(with_series(column, level=np.arange(3)))).views[0].column == column
+
+
+def rows_by_arrow(path: Path) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    return dict(pq.read_table(path).to_pylist()[0])
+
+
+def rows_by_pandas(path: Path) -> dict[str, Any]:
+    import pandas as pd
+
+    (row,) = pd.read_parquet(path).to_dict("records")
+    return {str(name): value.tolist() for name, value in row.items()}
+
+
+def rows_by_duckdb(path: Path) -> dict[str, Any]:
+    import duckdb
+
+    found = duckdb.execute(f"select * from '{path}'")
+    names = [about[0] for about in found.description]
+    (row,) = found.fetchall()
+    return dict(zip(names, row, strict=True))
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize("read", [rows_by_arrow, rows_by_pandas, rows_by_duckdb])
+def test_any_tool_reads_the_numbers(read: Any, tmp_path: Path) -> None:
+    """One row, a list for each series, two for a wide one."""
+    path = tmp_path / "a.parquet"
+    wide = [2**70 + 5, -3]
+    save(
+        with_series(
+            edges=np.array([3, 2**64 - 1], np.uint64), noisy=np.arange(-2, 2), wide=np.array(wide, object)
+        ),
+        path,
+    )
+    row = read(path)
+
+    assert row["age.edges"] == [3, 2**64 - 1]
+    assert row["age.noisy"] == [-2, -1, 0, 1]
+    assert [
+        high * 2**64 + low for high, low in zip(row["age.wide_high"], row["age.wide_low"], strict=True)
+    ] == wide

@@ -1,0 +1,219 @@
+"""Counts of one column mean what SQL would mean by them, with special cells beside."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partita.domain import Category, Date, Integer, Real, Special, Timestamp
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.releases.provenance import Provenance
+from partita.releases.release import Release
+from partita.releases.spans import Closed
+from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
+
+Publish = Callable[..., Release]
+
+AGES = [*range(-3, 130, 2), 30, 30, 30, None, None, "?"]
+ROWS = st.lists(st.integers(-5, 15) | st.none() | st.just("?"), max_size=40)
+BOUND = st.none() | st.integers(-8, 18)
+
+
+def _counted(row: object, low: int | None, high: int | None, closed: str) -> bool:
+    """Whether SQL, over the cells 0 to 9 and open ends beyond, counts a row."""
+    if not isinstance(row, int):
+        return False
+    if not 0 <= row <= 9:
+        return low is None if row < 0 else high is None
+    after = low is None or row > low or (row == low and closed in ("both", "left"))
+    return after and (high is None or row < high or (row == high and closed in ("both", "right")))
+
+
+@given(ROWS, BOUND, BOUND, st.sampled_from(["both", "left", "right", "neither"]))
+def test_ranges_count_what_sql_counts(
+    publish: Publish, rows: list[object], low: int | None, high: int | None, closed: Closed
+) -> None:
+    """A range counts the values between its ends, and what lies beyond the bounds only at an open end."""
+    release = publish(digit=(Integer(0, 9), rows))
+    if low is not None and high is not None and low > high and high <= 9 and low >= 0:
+        with pytest.raises(InvalidParameter, match=r"^digit must go from low to high"):
+            release.count(digit=(low, high), closed=closed)
+    else:
+        answer = release.count(digit=(low, high), closed=closed)
+        assert answer.value == pytest.approx(sum(_counted(row, low, high, closed) for row in rows))
+
+
+def test_bounds_beyond_the_domain_are_clipped(publish: Publish) -> None:
+    """What lies beyond the declared bounds is not in a bounded range; wholly outside is exactly nobody."""
+    release = publish(age=(Integer(0, 120), AGES))
+
+    assert release.count(age=(-100, 10**30)).value == release.count(age=(0, 120)).value
+    for outside in ((121, 500), (-7, -1), (-7, -7)):
+        nobody = release.count(age=outside)
+        assert (nobody.value, nobody.error, nobody.worst(0.01)) == (0.0, 0.0, (0.0, 0.0))
+
+
+def test_open_ends_include_what_lies_beyond(publish: Publish) -> None:
+    """An open end adds the special cell on its side, and only that."""
+    release = publish(age=(Integer(0, 120), AGES))
+    inside = release.count(age=(0, 120)).value
+    below, above = release.count(age=BELOW).value, release.count(age=ABOVE).value
+
+    assert (below, above) == (2.0, 5.0)
+    assert release.count(age=(None, 120)).value == inside + below
+    assert release.count(age=(0, None)).value == inside + above
+    assert release.count(age=(None, None)).value == inside + below + above
+    assert release.count(age=(500, None)).value == above
+
+
+def test_null_and_invalid_are_asked_for_by_name(publish: Publish) -> None:
+    """Special cells are counted by themselves, together, or in a set with values."""
+    release = publish(age=(Integer(0, 120), AGES))
+
+    assert release.count(age=NULL).value == 2.0
+    assert release.count(age=INVALID).value == 1.0
+    assert release.count(age={NULL, INVALID, 30}).value == 6.0
+    assert release.count(age=Special.NULL).value == release.count(where={"age": NULL}).value
+
+
+def test_without_a_column_everybody_is_counted(publish: Publish) -> None:
+    """The count of all rows takes in every cell, special or not, and is the same from every view."""
+    one = publish(age=(Integer(0, 120), AGES))
+    two = publish(age=(Integer(0, 120), AGES), again=(Integer(0, 120), AGES))
+
+    assert one.count().value == two.count().value == pytest.approx(len(AGES))
+    assert two.count().error == pytest.approx(one.count().error / math.sqrt(2))
+    assert publish(age=(Integer(0, 120), [])).count().value == 0.0
+
+
+def test_single_values_and_sets_of_values(publish: Publish) -> None:
+    """One value is equality; a set counts each of its values once, also those that touch."""
+    release = publish(age=(Integer(0, 120), AGES))
+
+    assert release.count(age=30).value == 3.0
+    assert release.count(age={30, 31, 33, 500}).value == 5.0
+    assert release.count(age=200).value == 0.0
+    assert release.count(age=np.int64(30)).value == 3.0
+    assert release.count(age=set()).value == 0.0
+
+
+def test_labels(publish: Publish) -> None:
+    """Categories are asked for by label, by list or set, by range in declared order, and as other."""
+    rows = ["north", "south", "south", "east", "mars", None]
+    release = publish(region=(Category(["north", "south", "east", "west"]), rows))
+
+    assert release.count(where={"region": "south"}).value == 2.0
+    assert release.count({"region": ["north", "east", "east"]}).value == 2.0
+    assert release.count({"region": {"north", "west", OTHER}}).value == 2.0
+    assert release.count({"region": ("south", None)}).value == 3.0
+    assert release.count({"region": OTHER}).value == release.count({"region": NULL}).value == 1.0
+
+
+def test_dates_and_times(publish: Publish) -> None:
+    """Bounds of days and slots are dates, datetimes or text."""
+    days = [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1), datetime.date(2025, 1, 1)]
+    hours = ["2024-01-01T00:30:00", "2024-01-01T01:00:00", "2024-01-01T23:59:59"]
+    release = publish(
+        hired=(Date("2024-01-01", "2024-12-31"), days),
+        seen=(Timestamp("2024-01-01", "2024-01-01T23:00:00", "1h"), hours),
+    )
+
+    assert release.count(hired=("2024-02-01", "2024-12-31")).value == 1.0
+    assert release.count(hired=(datetime.date(2024, 1, 31), None)).value == 3.0
+    assert release.count(seen=(None, datetime.datetime(2024, 1, 1, 0, 59))).value == 1.0
+    assert release.count(seen=("2024-01-01T01:00:00", "2024-01-01T02:00:00")).value == 1.0
+
+
+def test_reals_round_their_bounds_as_their_values(publish: Publish) -> None:
+    """0.1 and "0.10" are the same bound, exactly; a bound between two cells goes to the nearest."""
+    release = publish(price=(Real(0, 1, step="0.01"), ["0.10", "0.11", "0.295", "0.30", "0.31"]))
+
+    assert release.count(price=(0.1, 0.3)).value == 4.0
+    assert release.count(price=(Decimal("0.10"), Fraction(3, 10))).value == 4.0
+    assert release.count(price=("0.104", 0.3), closed="right").value == 3.0
+
+
+def test_the_widest_universe(publish: Publish) -> None:
+    """Cells beyond 2^53 are told apart, to the last one."""
+    top = 2**64 - 1
+    release = publish(key=(Integer(0, top), [0, 2**53, 2**53 + 1, top - 1, top, top, top + 1]))
+
+    assert release.count(key=top).value == 2.0
+    assert release.count(key=(2**53 + 1, top - 1)).value == pytest.approx(2.0)
+    assert release.count(key=(0, top), closed="neither").value == pytest.approx(3.0)
+    assert release.count(key=(top, None)).value == 3.0
+
+
+WRONG: list[tuple[dict[str, object], str]] = [
+    ({"agee": 3}, r"^column must be one of 'age', 'closed', got 'agee'; did you mean 'age'\?"),
+    ({"xyz": 3}, r"^column must be one of 'age', 'closed', got 'xyz'; ask for one of them"),
+    ({"age": (39, 30)}, r"^age must go from low to high, got '39 to 30'; swap"),
+    ({"age": (200, 30)}, r"^age must go from low to high"),
+    ({"age": (30, -1)}, r"^age must go from low to high"),
+    ({"age": None}, r"^age must say which values, got None; pass \(low, high\)"),
+    ({"age": [30, 39]}, r"^age must say which values, got a value of type list; pass \(low, high\)"),
+    ({"age": (1, 2, 3)}, r"^age must have a low and a high end, got 'a tuple of 3'"),
+    ({"age": (NULL, 30)}, r"^low of age must not be a special cell, got 'null'; pass None"),
+    ({"age": (3, ABOVE)}, r"^high of age must not be a special cell"),
+    ({"age": OTHER}, r"^age must ask for a special cell that Integer columns have, got 'other'; choose"),
+    ({"age": Special.ORDINARY}, r"^age must ask for a special cell"),
+    (
+        {"age": (30.5, 40)},
+        r"^low of age must be a whole number, as the column is Integer\(0, 120\), got 30.5",
+    ),
+    ({"age": (30, math.inf)}, r"^high of age must be a finite number, got inf"),
+    ({"age": math.nan}, r"^age must be a finite number"),
+    ({"age": True}, r"^age must be a finite number"),
+    ({"age": {"a"}}, r"^age must be a finite number, got 'a'"),
+    ({"age": object()}, r"^age must be a finite number, got a value of type object"),
+    ({"age": np.array([30, 39])}, r"^age must be a finite number, got a value of type ndarray"),
+    ({"age": ([30], [39])}, r"^low of age must be a finite number, got a value of type list"),
+    ({3: 3}, r"^column must be one of 'age', 'closed', got 3"),  # type: ignore[dict-item]
+    ({"age": 3, "closed": 4}, r"^where must name one column, as the views are of one column each: 'age', "),
+    ({"age": 3, "closed ": 4}, r"^column must be one of"),
+]
+
+
+@pytest.mark.parametrize(("where", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_wrong_questions_name_parameter_rule_given_and_fix(
+    publish: Publish, where: dict[str, object], message: str
+) -> None:
+    """Every wrong question gets a typed error that says what to do."""
+    release = publish(age=(Integer(0, 120), AGES), closed=(Integer(0, 5), [1, 2]))
+
+    with pytest.raises(InvalidParameter, match=message):
+        release.count(where)
+
+
+def test_reserved_words_go_through_where(publish: Publish) -> None:
+    """Columns named as parameters are asked for by `where`, and so may any column be; twice is refused."""
+    words = ("bins", "closed", "region", "self", "where")
+    release = publish(**{word: (Integer(0, 5), [1, 2]) for word in words})
+
+    assert [release.count({word: 2}).value for word in words] == [1.0] * 5
+    assert release.count(self=2).value == 1.0
+    for word in ("bins", "region"):
+        with pytest.raises(InvalidParameter, match=rf"^{word} is a reserved word.*where={{'{word}': ...}}"):
+            release.count(**{word: 2})  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match=r"^self must be asked for once"):
+        release.count({"self": 2}, self=2)
+    with pytest.raises(InvalidParameter, match=r"^where must be a mapping"):
+        release.count([("self", 2)])  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match=r"^closed must be one of 'both'"):
+        release.count({"self": 1}, closed="open")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match=r"^closed must be one of 'both'"):
+        release.counts({"self": ([1], [2])}, closed=None)  # type: ignore[arg-type]
+
+
+def test_releases_have_columns_once() -> None:
+    """A release without views, or with two of one column, is refused."""
+    with pytest.raises(InvalidRelease, match="views"):
+        Release(views=(), guarantee=None, provenance=Provenance(version="0", day="2026-01-01"))
