@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.inference.band import widest_miss
-from partita.inference.tails import laplace_mix_reach, laplace_sum_reach
+from partita.inference.tails import laplace_mix_reach, laplace_sum_reach, laplace_variance
 
 REACH = 400
 
@@ -56,8 +57,6 @@ def test_signs_and_zeros_do_not_matter() -> None:
 
 def test_equal_terms_agree_with_the_two_sided_bound() -> None:
     """m equal terms: one side at beta/2 is what two sides are at beta, up to the grids."""
-    from fractions import Fraction
-
     one_side = laplace_mix_reach(np.ones(7), np.full(7, 0.5), 0.025)
 
     assert one_side == pytest.approx(laplace_sum_reach(Fraction(2), 7, 0.05), rel=0.02)
@@ -84,3 +83,10 @@ def test_no_interval_misses_by_more_than_the_band(
     ]
     gaps = np.concatenate([[0], np.cumsum(np.array(value_cells) - np.concatenate(truth_cells))])
     assert gaps.max() - gaps.min() <= most + 1e-9
+
+
+def test_many_equal_terms_come_near_the_normal_law() -> None:
+    """For 10,000 noises of scale 2 the reach at 2.5% is near 1.96 deviations, as Chernoff bounds go."""
+    reach = laplace_mix_reach(np.ones(10_000), np.full(10_000, 0.5), 0.025)
+
+    assert 1.96 < reach / math.sqrt(10_000 * laplace_variance(Fraction(2))) < 1.4 * 1.96

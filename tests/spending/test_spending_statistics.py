@@ -53,8 +53,8 @@ def _releases(counts: Ints, number: int) -> list[SpendingTreeRelease]:
 
 
 def _most_failures(rate: float, trials: int) -> float:
-    """Exceeded with probability below 1e-7 if each of `trials` fails with this probability, by Hoeffding."""
-    return trials * rate + math.sqrt(trials * math.log(1e7) / 2)
+    """Exceeded with probability below 1e-8 if each of `trials` fails with this probability, by Hoeffding."""
+    return trials * rate + math.sqrt(trials * math.log(1e8) / 2)
 
 
 @pytest.mark.parametrize("name", DATA)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from partita.inference.cubic import refined
 from partita.inference.curve import Curve
-from partita.inference.linear_ranges import Question
 from partita.inference.nonnegative import nonnegative, shared_out
+from partita.inference.question import Question
 from partita.inference.tails import laplace_mix_reach
 from partita.inference.tent_band import prefix_bounds
 from partita.inference.tent_counts import TentCounts

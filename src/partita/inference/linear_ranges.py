@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.inference.curve import Curve, Floats, UInts
+from partita.inference.question import Question, changes
+from partita.inference.signed_ranges import SignedRange
 from partita.inference.tails import laplace_mix_reach
 
-__all__ = ["NO_DOUBTS", "Combination", "Doubts", "Evidence", "LinearRanges", "Question", "SignedRange"]
-
-SignedRange = tuple[int, int, int]
-"""The first and the last cell of a range, and +1 or -1."""
+__all__ = ["NO_DOUBTS", "Combination", "Doubts", "LinearRanges", "Looks", "Model"]
 
 
 class Combination(NamedTuple):
@@ -33,8 +32,8 @@ class Combination(NamedTuple):
         return laplace_mix_reach(self.factors, self.rates, beta)
 
 
-class Evidence(Protocol):
-    """Independent noisy looks at pieces of the axis, put together linearly."""
+class Looks(Protocol):
+    """Independent noisy looks at pieces of the axis, put together linearly: what bounds are made of."""
 
     @property
     def ends(self) -> UInts:
@@ -43,43 +42,15 @@ class Evidence(Protocol):
     def combined(self, weights: Floats) -> Combination:
         """The estimate of the weighted sum of the pieces."""
 
+
+class Model(Protocol):
+    """How estimated counts of pieces vary: what standard errors are made of."""
+
     def variance(self, weights: Floats) -> float:
-        """The variance of that estimate."""
+        """The variance of the weighted sum of the pieces."""
 
     def replicates(self) -> Floats:
         """Vectors of pieces, one a row, whose second moments estimate the covariance."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Question:
-    """A signed sum of ranges: the coefficient of each cell, summed up for every piece.
-
-    Inside a piece the cells' coefficients have a `mean`, a `variance`, and lie between `least` and
-    `most`: counts are not negative, so the piece's part of the answer lies between these times its count.
-    """
-
-    mean: Floats
-    variance: Floats
-    least: Floats
-    most: Floats
-
-    @staticmethod
-    def about(pieces: Curve, terms: Sequence[SignedRange]) -> Question:
-        """The question about the given pieces."""
-        turns, after = _turns(terms, int(pieces.ends[-1]))
-        before = np.concatenate([np.zeros(1), after])
-        mean = before[np.searchsorted(turns, pieces.starts, side="right")]
-        square, least, most = mean**2, mean.copy(), mean.copy()
-        piece = np.searchsorted(pieces.ends, turns)
-        inner = turns > pieces.starts[piece]
-        piece, at, new, old = piece[inner], turns[inner], after[inner], before[:-1][inner]
-        rest = ((pieces.ends[piece] - at).astype(np.float64) + 1.0) / pieces.widths[piece]
-        np.add.at(mean, piece, rest * (new - old))
-        np.add.at(square, piece, rest * (new**2 - old**2))
-        np.minimum.at(least, piece, new)
-        np.maximum.at(most, piece, new)
-        return Question(mean, np.maximum(square - mean**2, 0.0), least, most)
 
 
 class Doubts(NamedTuple):
@@ -104,20 +75,20 @@ NO_DOUBTS: Final = Doubts(np.zeros(0, np.uint64), np.zeros(0))
 class LinearRanges:
     """Answers from a curve, with the errors of linear estimates.
 
-    `evidence` is about the pieces of `pieces`, the released counts before anything was bent inside of
+    `model` is about the pieces of `pieces`, the released counts before anything was bent inside of
     them. `certain` are sets of looks that bound an answer for certain, each with an equal share of the
     failure probability. The rest is a model for standard errors: `widening` and `least_variance`
-    calibrate it, `clustering` says how uneven pieces are inside, from 0 for evenly spread to 1 for one
-    heavy cell each, and `doubts` are cells that may hide many.
+    calibrate it, `unevenness` is the variance, for each piece, of the count of a part of it over p (1-p),
+    where the curve says that the part is p of the piece, and `doubts` are cells that may hide many.
     """
 
     curve: Curve
     pieces: Curve
-    evidence: Evidence
-    certain: tuple[Evidence, ...]
+    model: Model
+    certain: tuple[Looks, ...]
+    unevenness: Floats
     widening: float
     least_variance: float = 1.0
-    clustering: float = 0.0
     doubts: Doubts = NO_DOUBTS
 
     def answer(self, terms: Sequence[SignedRange]) -> Answer:
@@ -136,21 +107,20 @@ class LinearRanges:
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """About the standard error of each range: replicates in the place of a solve for each."""
-        first, last = _Position.of(self.pieces, lows, 0.0), _Position.of(self.pieces, highs, 1.0)
+        first, last = self._before(lows), self._upto(highs)
         noise = np.zeros(lows.shape)
         for replicate in self._replicates:
-            noise += (last.upto(replicate) - first.upto(replicate)) ** 2
-        inside = _scatter(first, last) * self._unevenness(last.piece)
-        inside += np.where(first.piece == last.piece, 0.0, _spread_of(first) * self._unevenness(first.piece))
+            noise += (last.cumulative(replicate) - first.cumulative(replicate)) ** 2
+        together = first.piece == last.piece
+        inside = self._scatter(last.piece, np.where(together, last.share - first.share, last.share))
+        inside += np.where(together, 0.0, self._scatter(first.piece, first.share))
         inside += self.doubts.at(lows) + self.doubts.at(highs + np.uint64(1))
-        return np.asarray(
-            self.widening * np.sqrt(noise / len(self._replicates) + inside + self.least_variance)
-        )
+        return self.widening * np.sqrt(noise / len(self._replicates) + inside + self.least_variance)
 
     @cached_property
     def _replicates(self) -> Floats:
         """Cumulative counts of each replicate: before every piece, and of all."""
-        cumulative = np.cumsum(self.evidence.replicates(), axis=1)
+        cumulative = np.cumsum(self.model.replicates(), axis=1)
         return np.concatenate([np.zeros((len(cumulative), 1)), cumulative], axis=1)
 
     def _value(self, terms: Sequence[SignedRange]) -> float:
@@ -158,64 +128,46 @@ class LinearRanges:
         return float(self.curve.between(lows, highs) @ np.array([sign for _, _, sign in terms], np.float64))
 
     def _spread(self, terms: Sequence[SignedRange]) -> float:
-        question = Question.about(self.pieces, terms)
-        every = np.arange(self.pieces.ends.size)
-        inside = float(question.variance @ self._unevenness(every))
-        inside += self._doubt(terms)
-        noise = self.evidence.variance(question.mean)
+        shares = Question.about(self.curve, terms).gathered(self.curve, self.pieces)
+        inside = float(shares.variance @ self.unevenness) + self._doubt(terms)
+        noise = self.model.variance(shares.mean)
         return self.widening * math.sqrt(noise + inside + self.least_variance)
 
-    def _unevenness(self, piece: NDArray[np.intp]) -> Floats:
-        """How far the count of a part of a piece varies, per variance of a cell's coefficient."""
-        count = self.pieces.counts[piece]
-        return np.asarray(count + self.clustering * count**2)
-
     def _doubt(self, terms: Sequence[SignedRange]) -> float:
-        turns, after = _turns(terms, int(self.pieces.ends[-1]))
-        return float(np.diff(after, prepend=0.0) ** 2 @ self.doubts.at(turns))
+        cells, after = changes(terms, int(self.pieces.ends[-1]))
+        return float(np.diff(after, prepend=0.0) ** 2 @ self.doubts.at(cells))
+
+    def _scatter(self, piece: NDArray[np.intp], share: Floats) -> Floats:
+        """The variance of the count of parts of pieces."""
+        return np.asarray(share * (1.0 - share) * self.unevenness[piece])
+
+    def _upto(self, cells: UInts) -> _Position:
+        """Where the cells 0, ..., cell end."""
+        pieces, piece = self.pieces, np.searchsorted(self.pieces.ends, cells)
+        even = ((cells - pieces.starts[piece]).astype(np.float64) + 1.0) / pieces.widths[piece]
+        inside, count = self.curve.upto(cells) - pieces.before[piece], pieces.counts[piece]
+        share = np.divide(inside, count, out=even, where=count > 0.0)
+        return _Position(np.asarray(piece), np.clip(share, 0.0, 1.0))
+
+    def _before(self, cells: UInts) -> _Position:
+        """Where the cells before each cell end."""
+        upto = self._upto(np.where(cells > 0, cells - np.uint64(1), cells))
+        return upto._replace(share=np.where(cells > 0, upto.share, 0.0))
 
 
 class _Position(NamedTuple):
-    """Where cells lie: the piece, and the share of it up to there."""
+    """Where on the axis: the piece, and the share of its count up to there."""
 
     piece: NDArray[np.intp]
     share: Floats
 
-    @staticmethod
-    def of(pieces: Curve, cells: UInts, own: float) -> _Position:
-        """The share counts the cell itself if `own` is one."""
-        piece = np.searchsorted(pieces.ends, cells)
-        offset = (cells - pieces.starts[piece]).astype(np.float64) + own
-        return _Position(np.asarray(piece), np.asarray(offset / pieces.widths[piece]))
-
-    def upto(self, cumulative: Floats) -> Floats:
+    def cumulative(self, before: Floats) -> Floats:
         """The count up to each position, for cumulative counts before the pieces."""
-        before = cumulative[self.piece]
-        return np.asarray(before + self.share * (cumulative[self.piece + 1] - before))
+        start = before[self.piece]
+        return np.asarray(start + self.share * (before[self.piece + 1] - start))
 
 
-def _spread_of(position: _Position) -> Floats:
-    return position.share * (1.0 - position.share)
-
-
-def _scatter(first: _Position, last: _Position) -> Floats:
-    """p (1-p) of the piece where a range ends, which may be the one where it begins."""
-    part = np.where(first.piece == last.piece, last.share - first.share, last.share)
-    return part * (1.0 - part)
-
-
-def _turns(terms: Sequence[SignedRange], last: int) -> tuple[UInts, Floats]:
-    """The cells at which the coefficient changes, in order, and its value from there on."""
-    steps: dict[int, int] = {}
-    for low, high, sign in terms:
-        steps[low] = steps.get(low, 0) + sign
-        if high < last:
-            steps[high + 1] = steps.get(high + 1, 0) - sign
-    cells = sorted(steps)
-    return np.array(cells, np.uint64), np.cumsum([float(steps[cell]) for cell in cells])
-
-
-def _bounds(looks: Evidence, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:
+def _bounds(looks: Looks, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:
     """One side for each half of beta."""
     question = Question.about(Curve(looks.ends, np.zeros(looks.ends.size)), terms)
     low = looks.combined(question.least)

@@ -21,6 +21,7 @@ __all__ = [
     "spread_ranges",
     "square_root_error",
     "tree_error",
+    "typical_error",
 ]
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
@@ -55,6 +56,17 @@ def square_root_error(scale: Fraction, questions: int, terms: int) -> float:
     the second term is terms ln(1 + 1/terms) <= 1.
     """
     return float(scale) * math.sqrt(terms + 1) * (math.log(2 * questions) + 1)
+
+
+def typical_error(size: int, rate: Fraction, rows: int) -> float:
+    """About the root-mean-square error of a random range of a good adaptive release; measured, not proved.
+
+    (1 + log2 k) / rate, where k is how many pieces can be told apart: all cells, or one for every ten
+    rows in units of the noise. On lognormal, beta and heaped columns of 2 to 2^62 cells and 10^3 to 10^7
+    rows it was within a factor of two.
+    """
+    pieces = min(Fraction(size), max(Fraction(2), rows * rate / 10))
+    return float((1 + math.log2(pieces)) / rate)
 
 
 def largest_reach(scale: Fraction, number: int, beta: float) -> float:

@@ -13,7 +13,7 @@ from partita.inference.curve import Floats
 __all__ = ["laplace_mix_reach", "laplace_sum_reach", "laplace_variance", "log_moments"]
 
 _STEPS: Final = 200
-_MIX_STEPS: Final = 60
+_MIX_STEPS: Final = 40
 _MANY: Final = 2_000
 _OCTAVE: Final = 64
 _STEPS_DOWN: Final = 20 * _OCTAVE
@@ -52,7 +52,9 @@ def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
         return 0.0
     sizes, rates, times = _grouped(np.abs(factors[used]), rates[used])
     limit = float((rates / sizes).min())
-    points = limit * (1.0 - np.geomspace(1.0, 1e-4, _MIX_STEPS)[1:])
+    points = limit * np.concatenate(
+        [np.geomspace(1e-5, 0.14, _MIX_STEPS), 1.0 - np.geomspace(0.86, 1e-4, _MIX_STEPS)]
+    )
     best = min((times @ log_moments(x * sizes, rates) + math.log(1 / beta)) / x for x in points.tolist())
     return float(best * (1 + _ROUNDING))
 

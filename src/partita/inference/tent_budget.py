@@ -21,6 +21,9 @@ _FEW_SEGMENTS: Final = 2_500
 _LEAST_LEVEL: Final = 3.0
 _MOST_EMPTY: Final = 13.5
 _SPLIT_REACH: Final = 2.5
+_USUAL_LEVEL: Final = 20.0
+_USUAL_FRACTION: Final = 0.2
+_LARGEST_FRACTION: Final = 0.6
 
 
 def informed(total: int, rate: Fraction) -> Fraction:
@@ -51,7 +54,11 @@ class TentBudget:
 
     @cached_property
     def partition(self) -> int:
-        """Units for the partition: f of what is left, f = min(.2, max(.28 / sqrt L, .2 (N/1000)^-1/4))."""
+        """Units for the partition: f of what is left, f = max(.28 / sqrt L, .2 max(1, c/20) (N/1000)^-1/4).
+
+        c is the `level`. At most .2, and up to .6 as c exceeds 20 in wide universes: segments hold about c/f
+        rows in units of the noise, and where there are few that must be less than all of them.
+        """
         return round(self._fraction * (BUDGET_UNITS - self.fullness))
 
     @cached_property
@@ -80,8 +87,10 @@ class TentBudget:
 
     @cached_property
     def _fraction(self) -> float:
-        few = 0.2 * math.exp((math.log(1_000) - self._log_informed) / 4)
-        return min(0.2, max(0.28 / math.sqrt(self._log_size), few))
+        wide = max(1.0, self.level / _USUAL_LEVEL)
+        few = _USUAL_FRACTION * wide * math.exp((math.log(1_000) - self._log_informed) / 4)
+        most = min(_LARGEST_FRACTION, _USUAL_FRACTION * wide**2)
+        return min(most, max(0.28 / math.sqrt(self._log_size), few))
 
     @cached_property
     def _log_size(self) -> float:

@@ -20,6 +20,7 @@ from partita.inference.tent_counts import TentEvidence, noisy_integers, public_r
 __all__ = ["PairEvidence", "Pairs", "with_last_cells_apart"]
 
 _REACH: Final = 2.5
+_TAKEN_OFF: Final = 1.5
 _SALT: Final = b"pairs"
 
 
@@ -55,6 +56,16 @@ class Pairs:
     def last_cells(self, totals: Floats) -> Floats:
         """The part of each total that lies in the last cell."""
         return np.clip((self.difference + totals) / 2, 0.0, totals)
+
+    def settled(self, totals: Floats) -> Floats:
+        """The same, where the last cell is known to be heavy: then the rest is most likely next to nothing.
+
+        So 1.5 noise scales are taken off the rest. Against a heavy cell alone nothing speaks but the
+        noise of the looks, which is large.
+        """
+        last, scale = self.last_cells(totals), float(1 / self.rate)
+        rest = np.maximum(totals - last - _TAKEN_OFF * scale, 0.0)
+        return np.where(last > _REACH * scale, totals - rest, last)
 
     def telling(self, units: Curve) -> NDArray[np.bool_]:
         """Which units have a last cell that is clearly not one like the others."""
@@ -105,7 +116,7 @@ class PairEvidence:
         pieces = np.zeros(self.ends.size)
         pieces[self._last] = units
         totals = units[self.split]
-        pieces[self._split_last] = self.pairs.last_cells(totals)
+        pieces[self._split_last] = self.pairs.settled(totals)
         pieces[self._split_last - 1] = totals - pieces[self._split_last]
         return pieces
 

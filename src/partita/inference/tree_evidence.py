@@ -9,33 +9,39 @@ from partita.inference.curve import Floats, UInts
 from partita.inference.linear_ranges import Combination
 from partita.inference.posterior import Posterior
 
-__all__ = ["LeafEvidence"]
+__all__ = ["LastLooks", "LeafModel"]
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class LeafEvidence:
-    """Leaves in the order of their cells: a model of all looks, and the last look at each.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LastLooks:
+    """The last look at each leaf, in the order of their cells: `values` with noise of the `rates`.
 
-    The model tells standard errors. For certain are only the last looks, `values` with noise of the
-    `rates`: a leaf spends all that it has left on its last look, so that look decided nothing, and
-    given all others the last looks are independent noisy counts of leaves that are fixed.
+    A leaf spends all that it has left on its last look, so that look decided nothing: given all
+    others, the last looks are independent noisy counts of leaves that are fixed.
     """
 
     ends: UInts
-    posterior: Posterior
     values: Floats
     rates: Floats
-    digest: bytes
 
     def combined(self, weights: Floats) -> Combination:
         """The weighted sum of the last looks."""
         return Combination(float(weights @ self.values), weights, self.rates)
 
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeafModel:
+    """How the solved leaves vary, by the least squares that put all looks together."""
+
+    posterior: Posterior
+    digest: bytes
+
     def variance(self, weights: Floats) -> float:
-        """The variance of the weighted sum of the solved leaves, by the model."""
+        """The variance of the weighted sum of the leaves."""
         return self.posterior.variance(weights)
 
     def replicates(self) -> Floats:
-        """Vectors of leaves, one a row, whose second moments estimate the model's covariance."""
+        """Vectors of leaves, one a row, whose second moments estimate the covariance."""
         return self.posterior.replicates(self.digest)

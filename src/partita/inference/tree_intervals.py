@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.inference.curve import Floats
-from partita.inference.linear_ranges import SignedRange
+from partita.inference.signed_ranges import SignedRange, laid_over
 from partita.inference.tree_looks import TreeLooks, half_width
 from partita.inference.tree_shape import Families, TreeShape
 
@@ -73,8 +71,8 @@ class TreeIntervals:
     def signed_sum(self, terms: Iterable[SignedRange]) -> tuple[float, float]:
         """Bounds on a signed sum of ranges; cells that are added and taken away alike are left out."""
         low = high = 0.0
-        for first, last, factor in _laid_over(terms):
-            ends = [factor * end for end in self.between(first, last)]
+        for first, behind, factor in laid_over((low, high + 1, sign) for low, high, sign in terms):
+            ends = [factor * end for end in self.between(first, behind - 1)]
             low, high = low + min(ends), high + max(ends)
         return low, high
 
@@ -144,16 +142,3 @@ def _running(family: Families, values: Floats) -> Floats:
     """The sum of the values before each child in its family."""
     before = np.cumsum(values) - values
     return before - family.spread(before[family.starts])
-
-
-def _laid_over(terms: Iterable[SignedRange]) -> Iterator[SignedRange]:
-    """Disjoint ranges and the sum of the signs on each, where that is not zero."""
-    steps = Counter[int]()
-    for low, high, sign in terms:
-        steps[low] += sign
-        steps[high + 1] -= sign
-    factor = 0
-    for low, behind in pairwise(sorted(steps)):
-        factor += steps[low]
-        if factor:
-            yield low, behind - 1, factor

@@ -85,13 +85,13 @@ def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, An
     if isinstance(domain, Category):
         return _EQUALITY, "The column has categories: each is asked for by itself, so each is counted."
     if domain.size > _FEW_CELLS:
-        return _RANGES, f"The column has {domain.size} cells in order, too many to count one by one."
+        return _RANGES, f"The column has {domain.size:,} cells in order, too many to count one by one."
     errors = {name: _typical(_made(known[name], name, domain, facts)) for name in (_RANGES, _EQUALITY)}
     if None in errors.values():
-        return _RANGES, f"The column has {domain.size} cells in order, so ranges are what is asked."
+        return _RANGES, f"The column has {domain.size:,} cells in order, so ranges are what is asked."
     best, other = sorted(errors, key=lambda name: cast(float, errors[name]))
     return best, (
-        f"For {domain.size} cells in order it has the smallest predicted error of a range, "
+        f"For {domain.size:,} cells in order it has the smallest predicted error of a range, "
         f"{errors[best]:.3g} against {errors[other]:.3g} of {other!r}."
     )
 

@@ -22,7 +22,7 @@ __all__ = ["Intervals"]
 Tool: TypeAlias = PartitionTents | SpendingTree
 
 _TOTAL_SHARE: Final = Fraction(1, 100)
-_LARGEST_TREE: Final = 2**16
+_LARGEST_TREE: Final = 2**14
 _FEW: Final = 400
 _MANY: Final = 30_000
 
@@ -93,6 +93,14 @@ class Intervals:
         if self.size > _LARGEST_TREE or informed < _FEW:
             return self._partition(total)
         return self._tree(total, branching=8 if informed < _MANY else 16)
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range if there are that many rows."""
+        return self.tool(total=rows).predicted_error(rows)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds."""
+        return self.tool(total=rows).predicted_numbers(rows)
 
     def release(
         self, data: Histogram, *, noise: Noise = SYSTEM

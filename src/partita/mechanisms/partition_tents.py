@@ -13,6 +13,7 @@ import numpy as np
 from partita.exact import freeze, integer
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
+from partita.inference.query_error import typical_error
 from partita.inference.tent_budget import BUDGET_UNITS, TentBudget, informed
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_pairs import Pairs, with_last_cells_apart
@@ -30,6 +31,7 @@ __all__ = ["PartitionTents"]
 _FULL_CELL: Final = 10
 _FULL_PART: Final = Fraction(35, 100)
 _SMALLEST_SHARE: Final = Fraction(1, 10)
+_FEW_EMPTY: Final = 20
 _LARGEST_TOTAL: Final = 2**127
 
 
@@ -112,6 +114,16 @@ class PartitionTents:
             contributions=self.contributions,
             unit=self.unit,
         )
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range if there are that many rows."""
+        return typical_error(self.size, self.rate, rows)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds: eight for each segment, of which a few are empty."""
+        budget = TentBudget(self.size, informed(rows, self.rate))
+        full = budget.informed * Fraction(budget.partition, BUDGET_UNITS) / Fraction(budget.level)
+        return 8 * min(self.size, math.ceil(full) + _FEW_EMPTY)
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> PartitionTentsRelease:
         """Ask if cells are full, cut if they are not, and count with all that is left."""

@@ -15,6 +15,7 @@ from partita.exact import freeze, integer, rational
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
 from partita.inference.curve import Floats, UInts
+from partita.inference.query_error import typical_error
 from partita.inference.spending_plan import UNITS, Boxes, Evidence, SpendingPlan, Step
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeLevel, TreeShape
@@ -31,6 +32,7 @@ _LARGEST_SIZE: Final = 2**63
 _LARGEST_BRANCHING: Final = 256
 _LARGEST_TOTAL: Final = 2**127
 _MOST_LOOKS: Final = 6
+_ROWS_PER_NODE: Final = 30
 _SMALLEST: Final = Fraction(1, 2**62)
 
 
@@ -120,6 +122,15 @@ class SpendingTree:
             worth=float(self.worth),
             depth_power=float(self.depth_power),
         )
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range if there are that many rows."""
+        return typical_error(self.size, UNITS / self.scale, rows)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds: six for each node, and so many nodes as are worth it."""
+        worth = int(rows * UNITS / self.scale / _ROWS_PER_NODE)
+        return 6 * max(self.branching, min(self.size, worth))
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> SpendingTreeRelease:
         """Grow the tree level by level, all nodes of a level at once."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from partita.exact import freeze, integer
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
+from partita.inference.query_error import typical_error
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_strategy import GRAIN_BITS, TentStrategy, planned
 from partita.mechanisms.checks import check_scale, fitting
@@ -22,6 +23,7 @@ from partita.releases.tents import TentRelease
 __all__ = ["Tents"]
 
 _LARGEST_SIZE: Final = 2**24
+_ANY_NUMBER: Final = 2**62
 
 
 @final
@@ -82,6 +84,14 @@ class Tents:
     def scales(self) -> list[Fraction]:
         """The noise scale of each level's integers."""
         return level_scales(planned(self.size)[1], self.rate)
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range; the number of rows does not matter."""
+        return typical_error(self.size, self.rate, _ANY_NUMBER)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """How many integers the release holds."""
+        return sum(planned(self.size)[0])
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TentRelease:
         """Count every cell and every tent, and add noise."""

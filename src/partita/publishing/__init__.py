@@ -6,7 +6,7 @@ simulate(plan, "public.parquet")         measured errors, on data that is public
 """
 
 from partita.publishing.pipeline import publish
-from partita.publishing.plan import Plan, plan
-from partita.publishing.simulate import Simulation, simulate
+from partita.publishing.planning import Plan, plan
+from partita.publishing.simulation import Simulation, simulate
 
 __all__ = ["Plan", "Simulation", "plan", "publish", "simulate"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +18,11 @@ from partita.arrays import integer_array
 from partita.errors import InvalidParameter
 from partita.exact import ordered
 from partita.inference.curve import Floats, UInts
+from partita.inference.signed_ranges import Run, laid_over
 from partita.inference.tails import laplace_variance, log_moments
 from partita.releases.ranges import Term
 
 __all__ = ["Line", "NoisySum", "Run", "checked", "checked_ranges", "least"]
-
-Run: TypeAlias = tuple[int, int, int]
-"""(first, the one behind the last, sign) of integers in a row."""
 
 _ROOM: Final = 2**62
 _GRID: Final = np.concatenate([np.geomspace(1e-5, 0.5, 80), 1.0 - np.geomspace(0.5, 1e-4, 40)[1:]])
@@ -81,7 +78,7 @@ class NoisySum:
         """The signed sum of runs. An integer that is taken as often as it is added is not in it."""
         value, noises = 0, Counter[tuple[int, Fraction]]()
         for line, runs in parts:
-            for first, stop, factor in _merged(runs):
+            for first, stop, factor in laid_over(runs):
                 value += factor * line.sum(first, stop)
                 noises[abs(factor), line.scale] += stop - first
         return NoisySum(value, noises)
@@ -146,16 +143,3 @@ def checked_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts,
 def least(terms: Iterable[Term]) -> float:
     """What a signed sum of counts cannot undercut: nothing is taken away from a plain count."""
     return 0.0 if all(term.sign > 0 for term in terms) else -math.inf
-
-
-def _merged(runs: Iterable[Run]) -> Iterator[Run]:
-    """Runs laid over each other: disjoint runs and the sum of the signs on each, where that is not zero."""
-    steps = Counter[int]()
-    for first, stop, sign in runs:
-        steps[first] += sign
-        steps[stop] -= sign
-    height = 0
-    for first, stop in pairwise(sorted(steps)):
-        height += steps[first]
-        if height:
-            yield first, stop, height

@@ -15,7 +15,8 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.cubic import refined
 from partita.inference.curve import Curve, UInts
-from partita.inference.linear_ranges import NO_DOUBTS, Doubts, Evidence, LinearRanges
+from partita.inference.leaning import leaning
+from partita.inference.linear_ranges import NO_DOUBTS, Doubts, LinearRanges, Looks, Model
 from partita.inference.tent_budget import informed
 from partita.inference.tent_clustering import clustering
 from partita.inference.tent_counts import TentCounts, TentEvidence, public_rate
@@ -102,6 +103,16 @@ class PartitionTentsRelease(TentRanges):
         pieces = Curve(telling.ends, telling.counts(self.units.counts))
         return self._ranges(pieces, telling, (looks, every), self.pairs.doubts(self.units))
 
+    @property
+    def story(self) -> str:
+        """What was chosen, and by which released numbers."""
+        if self.cut is None:
+            return "Most cells turned out to be well filled, so every cell was counted, by tents."
+        return (
+            f"For a total of about {self.total:,} rows it cut the axis into {len(self.cut):,} private "
+            "segments and counted them by tents."
+        )
+
     def parts(self) -> Parts:
         """Everything that was released, taken apart for a file."""
         facts: dict[str, Json] = {
@@ -158,22 +169,23 @@ class PartitionTentsRelease(TentRanges):
         return unit_counts_with_atoms(self.tents, shape.widths, atoms, self.total)
 
     def _ranges(
-        self, pieces: Curve, looks: Evidence, certain: tuple[Evidence, ...], doubts: Doubts
+        self, pieces: Curve, model: Model, certain: tuple[Looks, ...], doubts: Doubts
     ) -> LinearRanges:
         """Where little is known the curve is bent inside pieces; where much is, pieces are short.
 
         What a partition does not see is at least of the size of the noise.
         """
+        leant = leaning(pieces)
         return LinearRanges(
-            curve=refined(pieces) if informed(self.total, self.rate) < _FEW else pieces,
+            curve=refined(leant) if informed(self.total, self.rate) < _FEW else leant,
             pieces=pieces,
-            evidence=looks,
+            model=model,
             certain=certain,
             widening=_WIDENING,
             least_variance=1.0 + float(1 / self.rate) ** 2,
-            clustering=clustering(
-                pieces, noise=math.sqrt(self.tents.own_variance), roughness=self._estimate.roughness
-            ),
+            unevenness=pieces.counts
+            + clustering(pieces, noise=math.sqrt(self.tents.own_variance), roughness=self._estimate.roughness)
+            * pieces.counts**2,
             doubts=doubts,
         )
 

@@ -69,6 +69,11 @@ class Ranges(ABC):
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range at all misses the truth by more, whatever the data."""
 
+    @property
+    def story(self) -> str:
+        """A sentence about what was chosen on the way, from released numbers; empty where nothing was."""
+        return ""
+
     @abstractmethod
     def parts(self) -> Parts:
         """Everything that was released, taken apart for a file."""

@@ -68,6 +68,7 @@ def _released(view: View) -> str:
         f"Column {view.column}, declared as {shortened(repr(view.domain), _LONGEST_DOMAIN)}: {cells}.",
         f"Released by the mechanism {view.mechanism!r}{share}.",
         view.why,
+        view.axis.story,
         f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}.",
     ]
     return " ".join(sentence for sentence in sentences if sentence)

@@ -19,7 +19,7 @@ from partita.inference.band import widest_miss
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import LinearRanges
 from partita.inference.spending_plan import UNITS
-from partita.inference.tree_evidence import LeafEvidence
+from partita.inference.tree_evidence import LastLooks, LeafModel
 from partita.inference.tree_intervals import TreeIntervals
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeShape
@@ -30,7 +30,7 @@ from partita.releases.reading import PartsReader
 
 __all__ = ["SpendingTreeRelease"]
 
-_WIDENING: Final = 1.2
+_WIDENING: Final = 1.25
 _CLUSTERING: Final = 0.7
 """The model of standard errors: docs/proofs/spending_tree.md, Calibration."""
 
@@ -91,6 +91,14 @@ class SpendingTreeRelease(Ranges):
         """With probability 1 - beta no range at all misses the truth by more."""
         lower, upper = self._intervals(float(failure(beta))).prefixes()
         return widest_miss(self.curve.before, lower, upper, self.curve.widths > 1)
+
+    @property
+    def story(self) -> str:
+        """What was chosen, and by which released numbers."""
+        return (
+            f"For a total of about {self.total:,} rows it grew a tree with up to {self.branching} children "
+            f"a node; {self.shape.leaves.size:,} intervals are counted at its leaves."
+        )
 
     def parts(self) -> Parts:
         """All nodes, all looks, and the public facts."""
@@ -158,28 +166,24 @@ class SpendingTreeRelease(Ranges):
     @cached_property
     def _linear(self) -> LinearRanges:
         last = self.looks.last(self.shape.first.size)[self.shape.leaves]
-        evidence = LeafEvidence(
-            ends=self.curve.ends,
-            posterior=self._solution.posterior,
-            values=self.looks.values[last],
-            rates=self.looks.rates(self._unit)[last],
-            digest=_digest(self.parts()),
+        looks = LastLooks(
+            ends=self.curve.ends, values=self.looks.values[last], rates=self.looks.rates(self._unit)[last]
         )
         return LinearRanges(
             curve=self.curve,
-            pieces=self._pieces,
-            evidence=evidence,
-            certain=(evidence,),
+            pieces=self.curve,
+            model=LeafModel(posterior=self._solution.posterior, digest=_digest(self.parts())),
+            certain=(looks,),
+            unevenness=self._unevenness,
             widening=_WIDENING,
             least_variance=1.0 + (self._unit * UNITS) ** -2,
-            clustering=_CLUSTERING,
         )
 
-    @cached_property
-    def _pieces(self) -> Curve:
-        """Leaves at the root mean square of their counts: what a leaf may hold if it is cut."""
+    @property
+    def _unevenness(self) -> Floats:
+        """Of leaves at the root mean square of their counts: what a leaf may hold if it is cut."""
         square = self.curve.counts**2 + 1.0 / self._solution.posterior.precision
-        return Curve(self.curve.ends, np.sqrt(square))
+        return np.asarray(np.sqrt(square) + _CLUSTERING * square)
 
     def _intervals(self, beta: float) -> TreeIntervals:
         return TreeIntervals.of(self.shape, self.looks, self._unit, self.total, self.total_scale, beta)

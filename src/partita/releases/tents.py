@@ -105,7 +105,12 @@ class TentRelease(TentRanges):
             roughness=self._estimate.roughness,
         )
         return LinearRanges(
-            curve=self.units, pieces=self.units, evidence=looks, certain=(looks,), widening=_WIDENING
+            curve=self.units,
+            pieces=self.units,
+            model=looks,
+            certain=(looks,),
+            unevenness=np.zeros(self.size),
+            widening=_WIDENING,
         )
 
     def parts(self) -> Parts:

@@ -20,13 +20,19 @@ from partita.sources.scratch import scratch
 __all__ = ["group"]
 
 
-def group(rows: Batches, *, keys: int, threads: int | None, memory: int | None) -> Table:
-    """Counts of the distinct rows of the first `keys` columns, and sums of the other columns."""
+def group(
+    rows: Batches, *, keys: int, counted: bool = False, threads: int | None, memory: int | None
+) -> Table:
+    """Counts of the distinct rows of the first `keys` columns, and sums of the other columns.
+
+    If rows come `counted`, there are no sums: the column behind the keys says for how many each stands.
+    """
     failures: list[PartitaError] = []
     reader = pa.RecordBatchReader.from_batches(rows.schema, _watched(rows.batches, failures))
     try:
         with scratch() as directory:
-            table = _query(reader, _grouping(rows.schema.names, keys), _settings(directory, threads, memory))
+            query = (_adding if counted else _grouping)(rows.schema.names, keys)
+            table = _query(reader, query, _settings(directory, threads, memory))
     except SourceError as error:
         failures.append(error)
     if failures:
@@ -52,6 +58,12 @@ def _grouping(names: list[str], keys: int) -> str:
     grouped = ", ".join(f'"{name}"' for name in names[:keys])
     sums = "".join(f', coalesce(sum("{name}"), 0) AS "{name}"' for name in names[keys:])
     return f'SELECT {grouped}, count(*) AS "count"{sums} FROM rows GROUP BY {grouped}'
+
+
+def _adding(names: list[str], keys: int) -> str:
+    """The same of rows that are counted already."""
+    grouped = ", ".join(f'"{name}"' for name in names[:keys])
+    return f'SELECT {grouped}, sum("{names[keys]}")::BIGINT AS "count" FROM rows GROUP BY {grouped}'
 
 
 def _settings(directory: Path, threads: int | None, memory: int | None) -> dict[str, Any]:

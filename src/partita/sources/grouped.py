@@ -9,6 +9,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from partita.errors import InvalidParameter
+from partita.sources.condensed import condensable, condensed
 from partita.sources.engine import group
 from partita.sources.keys import check_sum, from_engine, sort, to_engine, wide, wide_type
 from partita.sources.names import checked
@@ -36,10 +37,18 @@ class Grouped:
         places = [*range(len(keys)), *(rows.schema.names.index(name) for name in sums)]
         for place, name in zip(places[len(keys) :], sums, strict=True):
             check_sum(kinds[place], name)
-        table = group(
-            _prepared(rows, kinds, places), keys=len(keys), threads=self.threads, memory=self.memory
-        )
+        table = self._grouped(_prepared(rows, kinds, places), len(keys))
         return _finished(table, kinds[: len(keys)], keys, sums)
+
+    def _grouped(self, rows: Batches, keys: int) -> Table:
+        counted = condensable(rows.schema)
+        return group(
+            condensed(rows) if counted else rows,
+            keys=keys,
+            counted=counted,
+            threads=self.threads,
+            memory=self.memory,
+        )
 
     def __repr__(self) -> str:
         return f"Source({type(self.rows).__name__}, secret)"

@@ -13,7 +13,7 @@ from partita.exact import integer
 from partita.histogram import Histogram
 from partita.inference.curve import UInts
 from partita.publishing.making import count
-from partita.publishing.plan import Plan
+from partita.publishing.planning import Plan
 from partita.publishing.request import ViewRequest
 from partita.publishing.table import aligned
 from partita.sources import Column, open_source
