@@ -49,6 +49,10 @@ class Bars:
         half = quantile(c) * self.errors
         return np.maximum(0.0, self.values - half), np.maximum(0.0, self.values + half)
 
+    def beyond(self, reach: float) -> bool:
+        """Whether any question misses by more than the reach."""
+        return self.largest > reach + _ROUNDING
+
     def covered(self, c: float) -> float:
         """The share of questions whose interval holds the truth."""
         low, high = self.interval(c)
@@ -61,23 +65,22 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Guaranteed:
-    """How often guaranteed bounds were asked for and failed."""
+class Alone:
+    """Questions that were asked one by one, and how often their guaranteed bounds failed."""
 
     bars: Bars
     failed: int
-    band_failed: bool
 
     @classmethod
-    def of(cls, release: Ranges, queries: Queries, histogram: Histogram, beta: float) -> Guaranteed:
-        """Questions one by one: `answer.worst(beta)` of each, and `release.error(beta)` for all at once."""
+    def of(cls, release: Ranges, queries: Queries, histogram: Histogram, beta: float) -> Alone:
+        """The answer to each question, and its `worst(beta)`."""
         pairs = zip(queries.lows.tolist(), queries.highs.tolist(), strict=True)
         answers = [release.count(low, high) for low, high in pairs]
         values, errors = (np.array([getattr(a, name) for a in answers]) for name in ("value", "error"))
         bars = Bars(values, errors, queries.truth(histogram))
         low, high = np.array([answer.worst(beta) for answer in answers]).T
         failed = (bars.truth < low - _ROUNDING) | (bars.truth > high + _ROUNDING)
-        return cls(bars, int(failed.sum()), bars.largest > release.error(beta) + _ROUNDING)
+        return cls(bars, int(failed.sum()))
 
 
 def quantile(c: float) -> float:

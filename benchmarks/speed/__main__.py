@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from benchmarks import machine
-from benchmarks.speed import end_to_end, noise, opendp_tree, partition, start
+from benchmarks.speed import answers, end_to_end, noise, opendp_tree, partition, start
 from benchmarks.speed.row import Row, table
 
 Benchmark = Callable[[bool], Row]
@@ -30,7 +30,11 @@ BENCHMARKS: dict[str, Benchmark] = {
     **{f"partition-{p}-heaped": partial(partition.partition_weighted, path=p) for p in PATHS},
     **{f"opendp-tree-{bits}": partial(opendp_tree.opendp_tree, bits=bits) for bits in (16, 20)},
     "publish": end_to_end.publish_file,
-    "counts": end_to_end.counts_of_ranges,
+    "counts": answers.counts_of_ranges,
+    **{
+        f"counts-{kind}": partial(answers.counts_of_kind, kind=kind, bits=bits)
+        for kind, bits in (("tents", 20), ("tree", 20), ("histogram", 22), ("paper", 32), ("spending", 16))
+    },
     "import": start.import_partita,
     "import-everything": start.import_everything,
     "first-compiled-draw": start.first_compiled_draw,

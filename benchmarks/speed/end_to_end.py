@@ -1,4 +1,4 @@
-"""From a file to a release, and from a release to a million answers."""
+"""From a file to a release."""
 
 from __future__ import annotations
 
@@ -11,46 +11,26 @@ from typing import Any
 import numpy as np
 
 import partita as pt
-from benchmarks.speed.clock import Work, rates, times
+from benchmarks.speed.clock import Work, times
 from benchmarks.speed.row import Row, Target
-from partita.inference.curve import UInts
-from partita.noise import SystemNoise
 from partita.releases.release import Release
 
 SIZE, EPSILON = 2**32, 1
-ROWS, DISTINCT, RANGES = 10**7, 300_000, 10**6
+ROWS, DISTINCT = 10**7, 300_000
 SCHEMA = {"v": pt.Integer(0, SIZE - 1)}
 
 
 def publish_file(quick: bool) -> Row:
     """`publish` of a Parquet column, against DuckDB's own sorted group-by of it, fully fetched.
 
-    The process is warm: a first draw by compiled code has loaded it, which pays only for longer data
-    (row `first-compiled-draw`).
+    The process is warm: the untimed call has loaded the compiled code, as a first column with so many
+    distinct values does (row `first-compiled-draw` tells what that costs).
     """
-    SystemNoise(path="compiled").geometric(20, 10)
     n = ROWS // 1000 if quick else ROWS
     file = parquet(n)
     ours = Work("publish, from the file to the release", partial(published, file), n)
     target = Target("ratio", "<=", 2)
     return times(quick, ours, group_by(file, n), target=target, size="2^32", epsilon=EPSILON)
-
-
-def counts_of_ranges(quick: bool) -> Row:
-    """A million ranges in one call of the release, against NumPy's interpolation on floats."""
-    n, (lows, highs) = len(ranges(quick)[0]), ranges(quick)
-    release = published(parquet(ROWS // 1000 if quick else ROWS))
-    curve = release.views[0].axis.curve
-    edges, before = np.append(0.0, curve.ends + 1.0), curve.before
-
-    def interpolated() -> object:
-        return np.interp(highs + 1.0, edges, before) - np.interp(lows.astype(float), edges, before)
-
-    ours = Work("Release.counts", lambda: release.counts(v=(lows, highs)), n)
-    target = Target("figure", ">=", 1e6)
-    return rates(
-        quick, ours, Work("numpy.interp twice", interpolated, n), target=target, pieces=curve.ends.size
-    )
 
 
 def published(file: Path) -> Release:
@@ -88,13 +68,3 @@ def folder() -> Path:
     made = TemporaryDirectory(prefix="partita-benchmark-")
     atexit.register(made.cleanup)
     return Path(made.name)
-
-
-@cache
-def ranges(quick: bool) -> tuple[UInts, UInts]:
-    """A million ranges with uniform ends."""
-    ends = np.random.default_rng(0).integers(
-        0, SIZE, (RANGES // 1000 if quick else RANGES, 2), dtype=np.uint64
-    )
-    ends.sort(axis=1)
-    return ends[:, 0].copy(), ends[:, 1].copy()

@@ -60,7 +60,10 @@ if TYPE_CHECKING:
         ThresholdRelease,
         TreeRelease,
     )
+    from partita.releases.bins import Bins
+    from partita.releases.cdf import Cdf
     from partita.releases.file import load
+    from partita.releases.quantiles import Quantile
     from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 __version__ = "0.1.0"
@@ -116,7 +119,10 @@ _HOMES = {
         "ThresholdRelease",
         "TreeRelease",
     ),
+    "releases.bins": ("Bins",),
+    "releases.cdf": ("Cdf",),
     "releases.file": ("load",),
+    "releases.quantiles": ("Quantile",),
     "releases.where": ("ABOVE", "BELOW", "INVALID", "NULL", "OTHER"),
 }
 _PACKAGES = ("noise", "sources")
@@ -132,9 +138,11 @@ __all__ = [
     "Answer",
     "Answers",
     "Balance",
+    "Bins",
     "BudgetExceeded",
     "BudgetLost",
     "Category",
+    "Cdf",
     "Cut",
     "Cutter",
     "Date",
@@ -167,6 +175,7 @@ __all__ = [
     "PartitionTentsRelease",
     "Plan",
     "PrivacyWarning",
+    "Quantile",
     "Real",
     "Release",
     "Simulation",

@@ -15,6 +15,8 @@ __all__ = ["failure", "freeze", "integer", "one_of", "ordered", "rational"]
 Choice = TypeVar("Choice")
 
 _LONGEST_TEXT = 400
+_LEAST_FAILURE = Fraction(1, 10**300)
+_NEAREST_TO_ONE = Fraction(1, 2**50)
 
 
 def rational(value: object, name: str) -> Fraction:
@@ -50,11 +52,16 @@ def integer(value: object, name: str, *, low: int | None = None, high: int | Non
 
 
 def failure(value: object, name: str = "beta") -> Fraction:
-    """A failure probability: an exact number strictly between 0 and 1."""
+    """A failure probability or a confidence: between 0 and 1, and nothing that floats take for one of them."""
     exact = rational(value, name)
-    if not 0 < exact < 1:
+    if not _LEAST_FAILURE <= exact <= 1 - _NEAREST_TO_ONE:
         usual = "0.95" if name == "confidence" else "0.05"
-        raise InvalidParameter(name, "must lie between 0 and 1", given=value, fix=f"pass for example {usual}")
+        raise InvalidParameter(
+            name,
+            "must lie between 0 and 1, and not next to them",
+            given=value,
+            fix=f"pass for example {usual}",
+        )
     return exact
 
 

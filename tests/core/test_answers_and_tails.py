@@ -33,8 +33,8 @@ def test_worst_bounds_are_asked_of_the_release() -> None:
     assert _answer().worst() == pytest.approx((0.0, 30.0))
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, math.nan, math.inf])
-def test_shares_lie_strictly_between_zero_and_one(share: float) -> None:
+@pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, math.nan, math.inf, "1e-301", 1 - 2**-52])
+def test_shares_lie_strictly_between_zero_and_one(share: Any) -> None:
     """A confidence or a failure probability of 0, 1 or NaN is refused by name."""
     with pytest.raises(InvalidParameter, match=r"^confidence must (lie between 0 and 1|be a finite number)"):
         _answer().interval(share)

@@ -69,7 +69,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "pipe": (lambda at: made(at / "t.csv", os.mkfifo), "that you may read"),
     "types": (lambda at: [table(at / "1.parquet"), table(at / "2.parquet", age=["x"])], "one type"),
     "parquet column": (lambda at: table(at / "t.parquet", agee=[1]), "did you mean 'agee'"),
-    "csv column": (lambda at: file(at / "t.csv", b"agee\n1\n"), "did you mean 'agee'"),
+    "csv column": (lambda at: file(at / "t.csv", b"agee\n1\n"), "check the spelling, or declare header="),
     "mapping column": (lambda at: {"agee": [1]}, "did you mean 'agee'"),
     "frame column": (lambda at: pa.table({"b": [1], "c": [2]}), "choose among 'b', 'c'"),
     "twice in csv": (lambda at: file(at / "t.csv", b"age,age\n1,2\n"), "more than once"),
@@ -267,10 +267,10 @@ def test_no_value_is_ever_shown(
 def test_a_first_row_taken_for_a_header_is_not_shown(tmp_path: Path) -> None:
     """Asking for a column of a CSV file without a header shows no field of its first line."""
     file = tmp_path / "people.csv"
-    file.write_text("CANARY,4711\nother,1\n")
+    file.write_text("CANARY,4711,agency\nother,1,2\n")
 
     with pytest.raises(SourceError) as caught:
         open_source(file).counts(["age"])
 
-    assert not any(field in str(caught.value) for field in ("CANARY", "4711", "other"))
+    assert not any(field in str(caught.value) for field in ("CANARY", "4711", "agency", "other"))
     assert "header=[...]" in str(caught.value)

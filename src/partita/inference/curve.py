@@ -54,12 +54,18 @@ class Curve:
         return float(self.before[-1])
 
     def upto(self, cells: UInts) -> Floats:
-        """The count of the cells 0, ..., cell, for each cell."""
-        piece = np.searchsorted(self.ends, cells)
-        share = ((cells - self.starts[piece]).astype(np.float64) + 1.0) / self.widths[piece]
-        return np.asarray(self.before[piece] + share * self.counts[piece])
+        """The count of the cells 0, ..., cell, for each cell; looked up in order, which is faster."""
+        order = np.argsort(cells, axis=None)
+        found = np.empty(order.size)
+        found[order] = self._upto(np.ravel(cells)[order])
+        return found.reshape(np.shape(cells))
 
     def between(self, lows: UInts, highs: UInts) -> Floats:
         """The count of the cells low, ..., high, for each pair."""
         below = np.where(lows > 0, self.upto(np.where(lows > 0, lows - _ONE, lows)), 0.0)
         return np.asarray(self.upto(highs) - below)
+
+    def _upto(self, cells: UInts) -> Floats:
+        piece = np.searchsorted(self.ends, cells)
+        share = ((cells - self.starts[piece]).astype(np.float64) + 1.0) / self.widths[piece]
+        return np.asarray(self.before[piece] + share * self.counts[piece])

@@ -72,20 +72,21 @@ def _shrunk(ratios: Floats) -> tuple[Floats, Floats]:
 
 def _mixture(likelihood: Floats, times: Floats) -> Floats:
     """The prior's weights on the grid: the fits from each start, weighed by their own evidence."""
-    fits = np.array([_fitted(likelihood, times, start) for start in _STARTS])
+    fits = _fitted(likelihood, times)
     evidence = np.log(fits @ likelihood.T) @ times
     evidence += _PSEUDO_OBSERVATIONS * (_STARTS * np.log(fits / _STARTS)).sum(1)
     weights = np.exp(evidence - evidence.max())
     return np.asarray(weights @ fits / weights.sum())
 
 
-def _fitted(likelihood: Floats, times: Floats, start: Floats) -> Floats:
-    """The most likely weights, by expectation maximisation, where the start counts as observations."""
-    prior = start
+def _fitted(likelihood: Floats, times: Floats) -> Floats:
+    """The most likely weights from each start, by expectation maximisation; it counts as observations."""
+    priors, by_value = _STARTS, likelihood.T.copy()
+    share = 1.0 / (times.sum() + _PSEUDO_OBSERVATIONS)
+    begun = _PSEUDO_OBSERVATIONS * share * _STARTS
     for _ in range(_ROUNDS):
-        seen = prior * ((times / (likelihood @ prior)) @ likelihood)
-        prior = (seen + _PSEUDO_OBSERVATIONS * start) / (times.sum() + _PSEUDO_OBSERVATIONS)
-    return prior
+        priors = begun + share * priors * ((times / (priors @ by_value)) @ likelihood)
+    return priors
 
 
 def _grid() -> Floats:

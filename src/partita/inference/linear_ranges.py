@@ -67,6 +67,9 @@ class Doubts(NamedTuple):
         return np.where(self.cells[place] == cells, self.variances[place], 0.0)
 
 
+_NOTHING: Final = 1e-6
+"""A count that says nothing about where in a piece it lies."""
+
 NO_DOUBTS: Final = Doubts(np.zeros(0, np.uint64), np.zeros(0))
 
 
@@ -78,15 +81,20 @@ class LinearRanges:
     `model` is about the pieces of `pieces`, the released counts before anything was bent inside of
     them. `certain` are sets of looks that bound an answer for certain, each with an equal share of the
     failure probability. The rest is a model for standard errors: `widening` and `least_variance`
-    calibrate it, `unevenness` is the variance, for each piece, of the count of a part of it over p (1-p),
-    where the curve says that the part is p of the piece, and `doubts` are cells that may hide many.
+    calibrate it, and `doubts` are cells that may hide many.
+
+    A question that cuts a piece is answered with the share p of its count that the curve tells. If a
+    piece that may hold r rows has them evenly spread, the variance of that is r p (1-p). From there to
+    one heavy cell, as `clustering` says, it is up to r^2 max(p (1-p), (1-p)^2): people ask for ranges
+    that end at values which there are, so a heavy cell is rather inside of the range than outside.
     """
 
     curve: Curve
     pieces: Curve
     model: Model
     certain: tuple[Looks, ...]
-    unevenness: Floats
+    held: Floats
+    clustering: Floats
     widening: float
     least_variance: float = 1.0
     doubts: Doubts = NO_DOUBTS
@@ -113,7 +121,7 @@ class LinearRanges:
             noise += (last.cumulative(replicate) - first.cumulative(replicate)) ** 2
         together = first.piece == last.piece
         inside = self._scatter(last.piece, np.where(together, last.share - first.share, last.share))
-        inside += np.where(together, 0.0, self._scatter(first.piece, first.share))
+        inside += np.where(together, 0.0, self._scatter(first.piece, 1.0 - first.share))
         inside += self.doubts.at(lows) + self.doubts.at(highs + np.uint64(1))
         return self.widening * np.sqrt(noise / len(self._replicates) + inside + self.least_variance)
 
@@ -129,30 +137,40 @@ class LinearRanges:
 
     def _spread(self, terms: Sequence[SignedRange]) -> float:
         shares = Question.about(self.curve, terms).gathered(self.curve, self.pieces)
-        inside = float(shares.variance @ self.unevenness) + self._doubt(terms)
         noise = self.model.variance(shares.mean)
-        return self.widening * math.sqrt(noise + inside + self.least_variance)
+        inside = self._uneven(slice(None), shares.variance, shares.named - shares.mean)
+        return self.widening * math.sqrt(noise + inside.sum() + self._doubt(terms) + self.least_variance)
 
     def _doubt(self, terms: Sequence[SignedRange]) -> float:
         cells, after = changes(terms, int(self.pieces.ends[-1]))
         return float(np.diff(after, prepend=0.0) ** 2 @ self.doubts.at(cells))
 
     def _scatter(self, piece: NDArray[np.intp], share: Floats) -> Floats:
-        """The variance of the count of parts of pieces."""
-        return np.asarray(share * (1.0 - share) * self.unevenness[piece])
+        """The variance of answers about pieces of which shares are asked for."""
+        return self._uneven(piece, share * (1.0 - share), 1.0 - share)
+
+    def _uneven(self, piece: NDArray[np.intp] | slice, variance: Floats, named: Floats) -> Floats:
+        """The variance of answers about pieces, by two things about the coefficients of their cells.
+
+        These are their variance, and how far from the mean are those cells which the question names.
+        """
+        held = self.held[piece]
+        heavy = self.clustering[piece] * held**2
+        return np.asarray(held * variance + heavy * np.maximum(variance, named**2))
 
     def _upto(self, cells: UInts) -> _Position:
         """Where the cells 0, ..., cell end."""
         pieces, piece = self.pieces, np.searchsorted(self.pieces.ends, cells)
         even = ((cells - pieces.starts[piece]).astype(np.float64) + 1.0) / pieces.widths[piece]
         inside, count = self.curve.upto(cells) - pieces.before[piece], pieces.counts[piece]
-        share = np.divide(inside, count, out=even, where=count > 0.0)
+        share = np.divide(inside, count, out=even, where=count > _NOTHING)
         return _Position(np.asarray(piece), np.clip(share, 0.0, 1.0))
 
     def _before(self, cells: UInts) -> _Position:
-        """Where the cells before each cell end."""
-        upto = self._upto(np.where(cells > 0, cells - np.uint64(1), cells))
-        return upto._replace(share=np.where(cells > 0, upto.share, 0.0))
+        """Where the cells before each cell end, in the piece of that cell."""
+        inner = cells > self.pieces.starts[np.searchsorted(self.pieces.ends, cells)]
+        upto = self._upto(cells - inner.astype(np.uint64))
+        return upto._replace(share=np.where(inner, upto.share, 0.0))
 
 
 class _Position(NamedTuple):

@@ -72,10 +72,10 @@ class Posterior:
         The estimate is computed from signs, taken from a hash, in the place of standardised noise: a
         deterministic function of a public digest.
         """
-        rights = (self._noise(Signs(digest, index)) for index in range(count))
-        if self.solver is None:
-            return np.array([self.solve(right) for right in rights])
-        return self.solver(np.array(list(rights)))
+        rights = np.empty((count, self.precision.size))
+        for index in range(count):
+            rights[index] = self._noise(Signs(digest, index))
+        return self.solver(rights) if self.solver else np.array([self.solve(right) for right in rights])
 
     def solve(self, right: Floats) -> Floats:
         """x with S x = right."""

@@ -15,10 +15,14 @@ __all__ = ["Question", "Shares", "changes"]
 
 
 class Shares(NamedTuple):
-    """The coefficients of a piece's rows: their mean and their variance, for each piece."""
+    """The coefficients of a piece's rows: their mean, their variance, and the largest, for each piece.
+
+    The largest is that of the cells which the question is after: it `named` them.
+    """
 
     mean: Floats
     variance: Floats
+    named: Floats
 
 
 @final
@@ -65,7 +69,8 @@ class Question:
         )
         mean = np.add.reduceat(weight * self.mean, first)
         square = np.add.reduceat(weight * (self.variance + self.mean**2), first)
-        return Shares(mean, np.maximum(square - mean**2, 0.0))
+        least, most = np.minimum.reduceat(self.least, first), np.maximum.reduceat(self.most, first)
+        return Shares(mean, np.maximum(square - mean**2, 0.0), np.where(-least > most, least, most))
 
 
 def changes(terms: Sequence[SignedRange], last: int) -> tuple[UInts, Floats]:

@@ -18,12 +18,13 @@ _MANY: Final = 2_000
 _OCTAVE: Final = 64
 _STEPS_DOWN: Final = 20 * _OCTAVE
 _ROUNDING: Final = 1e-9
+_LEAST_VARIANCE: Final = 2.0**-200
 
 
 def laplace_variance(scale: Fraction) -> float:
-    """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale)."""
+    """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale); never quite zero."""
     rate = float(1 / scale)
-    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+    return max(_LEAST_VARIANCE, 2 * math.exp(-rate) / math.expm1(-rate) ** 2)
 
 
 def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
@@ -38,7 +39,7 @@ def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
     rate = float(1 / scale)
     points = (rate * i / _STEPS for i in range(1, _STEPS))
     best = min((terms * _log_moment(x, rate) + math.log(2 / beta)) / x for x in points)
-    return best * (1 + _ROUNDING)
+    return float(best * (1 + _ROUNDING))
 
 
 def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
@@ -79,12 +80,14 @@ def _grouped(sizes: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def log_moments(x: Floats, rates: Floats) -> Floats:
-    """ln E[exp(x_i X_i)] for discrete Laplace noise X_i of scale 1 / rates[i], |x_i| < rates[i]."""
-    up, down, zero = -np.expm1(x - rates), -np.expm1(-x - rates), -np.expm1(-rates)
-    return np.asarray(2 * np.log(zero) - np.log(up) - np.log(down))
+    """ln E[exp(x_i X_i)] for discrete Laplace noise X_i of scale 1 / rates[i], |x_i| < rates[i].
+
+    (1 - a e^x)(1 - a e^-x) = (1-a)^2 - e^(x-rate) (1 - e^-x)^2 with a = e^-rate, so nothing cancels
+    when x is small.
+    """
+    return np.asarray(-np.log1p(-np.exp(x - rates) * np.square(np.expm1(-x) / np.expm1(-rates))))
 
 
 def _log_moment(x: float, rate: float) -> float:
-    """ln M(x), from differences that do not cancel."""
-    up, down = -math.expm1(x - rate), -math.expm1(-x - rate)
-    return 2 * math.log(-math.expm1(-rate)) - math.log(up) - math.log(down)
+    """The same for one noise."""
+    return -math.log1p(-math.exp(x - rate) * (math.expm1(-x) / math.expm1(-rate)) ** 2)

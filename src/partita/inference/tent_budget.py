@@ -8,9 +8,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
 
-__all__ = ["BUDGET_UNITS", "TentBudget", "informed"]
+__all__ = ["BUDGET_UNITS", "LEAST_COUNTING", "LEAST_LOOK", "TentBudget", "informed"]
 
 BUDGET_UNITS: Final = 2**20
+LEAST_COUNTING: Final = BUDGET_UNITS // 4
+"""Counts get at least so many units, whatever the size and the total."""
+LEAST_LOOK: Final = BUDGET_UNITS // 2_000
+"""And so do pairs, the partition, and the question whether cells are full."""
 
 _FEWEST: Final = 30
 _FULL_SHARE: Final = round(0.003 * BUDGET_UNITS)
@@ -23,7 +27,7 @@ _MOST_EMPTY: Final = 13.5
 _SPLIT_REACH: Final = 2.5
 _USUAL_LEVEL: Final = 20.0
 _USUAL_FRACTION: Final = 0.2
-_LARGEST_FRACTION: Final = 0.6
+_LARGEST_FRACTION: Final = 0.4
 
 
 def informed(total: int, rate: Fraction) -> Fraction:
@@ -54,10 +58,10 @@ class TentBudget:
 
     @cached_property
     def partition(self) -> int:
-        """Units for the partition: f of what is left, f = max(.28 / sqrt L, .2 max(1, c/20) (N/1000)^-1/4).
+        """Units for the partition: f of what is left, f = max(.28 / sqrt L, .2 sqrt r (N/1000)^-1/4).
 
-        c is the `level`. At most .2, and up to .6 as c exceeds 20 in wide universes: segments hold about c/f
-        rows in units of the noise, and where there are few that must be less than all of them.
+        r = max(1, c/20), c the `level`. At most .2, and up to .4 as c exceeds 20 in wide universes: segments
+        hold about c/f rows in units of the noise, and where there are few that must be less than all.
         """
         return round(self._fraction * (BUDGET_UNITS - self.fullness))
 
@@ -88,7 +92,7 @@ class TentBudget:
     @cached_property
     def _fraction(self) -> float:
         wide = max(1.0, self.level / _USUAL_LEVEL)
-        few = _USUAL_FRACTION * wide * math.exp((math.log(1_000) - self._log_informed) / 4)
+        few = _USUAL_FRACTION * math.sqrt(wide) * math.exp((math.log(1_000) - self._log_informed) / 4)
         most = min(_LARGEST_FRACTION, _USUAL_FRACTION * wide**2)
         return min(most, max(0.28 / math.sqrt(self._log_size), few))
 

@@ -109,7 +109,7 @@ class PairEvidence:
     @cached_property
     def ends(self) -> UInts:
         """The last cell of each piece."""
-        return np.union1d(self.units.ends, self.units.ends[self.split] - np.uint64(1))
+        return _cut_off(self.units.ends, self.split)
 
     def counts(self, units: Floats) -> Floats:
         """The counts of the pieces, from those of the units."""
@@ -157,7 +157,7 @@ class PairEvidence:
     @cached_property
     def _last(self) -> NDArray[np.intp]:
         """The piece that ends with each unit."""
-        return np.asarray(np.searchsorted(self.ends, self.units.ends))
+        return np.asarray(np.cumsum(1 + self.split) - 1)
 
     @cached_property
     def _split_last(self) -> NDArray[np.intp]:
@@ -173,4 +173,12 @@ def with_last_cells_apart(ends: UInts) -> UInts:
     >>> with_last_cells_apart(np.array([0, 4, 5], np.uint64)).tolist()
     [0, 3, 4, 5]
     """
-    return np.union1d(ends, ends[ends > 0] - np.uint64(1))
+    wide = np.concatenate([ends[:1] > 0, np.diff(ends) > 1])
+    return _cut_off(ends, wide)
+
+
+def _cut_off(ends: UInts, which: NDArray[np.bool_]) -> UInts:
+    """The same for some segments only, of several cells each."""
+    pieces = np.repeat(ends, 1 + which)
+    pieces[np.cumsum(1 + which)[which] - 2] -= np.uint64(1)
+    return pieces

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple, final
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from partita.inference.curve import Floats
 from partita.inference.signed_ranges import SignedRange, laid_over
-from partita.inference.tree_looks import TreeLooks, half_width
+from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import Families, TreeShape
 
 __all__ = ["TreeIntervals"]
@@ -53,18 +52,12 @@ class TreeIntervals:
     high: Floats
 
     @staticmethod
-    def of(
-        shape: TreeShape, looks: TreeLooks, unit: float, total: int, total_scale: Fraction | None, beta: float
-    ) -> TreeIntervals:
-        """The intervals of all looks and, where its noise is known, of the total."""
-        reach = looks.reach(unit, beta, more=total_scale is not None)
+    def of(shape: TreeShape, looks: TreeLooks, unit: float, beta: float) -> TreeIntervals:
+        """The intervals of all looks. The total is no look: it may have decided that there is a tree."""
+        reach = looks.reach(unit, beta)
         low, high = np.zeros(shape.first.size), np.full(shape.first.size, np.inf)
         np.maximum.at(low, looks.nodes, looks.values - reach)
         np.minimum.at(high, looks.nodes, looks.values + reach)
-        if total_scale is not None:
-            share = beta * 6 / np.pi**2 / (looks.steps[:1] + 1)
-            off = half_width(np.array([float(1 / total_scale)]), share).item()
-            low[0], high[0] = max(0.0, total - off), total + off
         _tighten(shape, _Range(low, high))
         return TreeIntervals(shape, low, np.maximum(low, high))
 

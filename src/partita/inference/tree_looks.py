@@ -79,15 +79,15 @@ class TreeLooks:
         last[self.nodes] = np.arange(self.nodes.size)
         return last
 
-    def reach(self, unit: float, beta: float, more: int) -> Floats:
+    def reach(self, unit: float, beta: float) -> Floats:
         """How far each look may lie from its count; all of them are right with probability 1 - beta.
 
         Step l with K looks gives each a share beta 6/(pi^2 l^2 K), known before the step is taken, and
         the shares add up to at most beta. A look of rate e = units * unit, a = exp(-e), misses by more
-        than h with probability 2 a^(h+1)/(1+a). The first step also has `more` looks beside those here.
+        than h with probability 2 a^(h+1)/(1+a).
         """
         at = np.repeat(np.arange(1, self.steps.size + 1), self.steps)
-        looks = np.repeat(self.steps + np.where(np.arange(self.steps.size) == 0, more, 0), self.steps)
+        looks = np.repeat(self.steps, self.steps)
         return half_width(self.rates(unit), beta * 6 / (math.pi * at) ** 2 / looks)
 
     def check(self, shape: TreeShape) -> None:

@@ -14,6 +14,7 @@ from partita.inference.empirical_bayes import shrink
 from partita.inference.posterior import Measured, Posterior
 from partita.inference.siblings import FlatGroups, apart, spread_over
 from partita.inference.tree_shape import Families, TreeShape
+from partita.inference.tree_solver import TreeSolver
 
 __all__ = ["TreeSolution"]
 
@@ -46,8 +47,12 @@ class TreeSolution:
     @cached_property
     def posterior(self) -> Posterior:
         """The least-squares problem over the leaves, in the order of their cells."""
-        leaves = 1.0 / self._smoothed.variances[self.shape.leaves]
-        return Posterior(leaves, [self._nodes] + ([self._flat.measured()] if self._flat else []))
+        precision = 1.0 / np.where(self.shape.expanded, self.variances, self._smoothed.variances)
+        return Posterior(
+            precision[self.shape.leaves],
+            [self._nodes] + ([self._flat.measured()] if self._flat else []),
+            TreeSolver(self.shape, precision, 1.0 / self._between),
+        )
 
     @cached_property
     def leaves(self) -> Floats:

@@ -14,7 +14,13 @@ from partita.exact import freeze, integer
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import Histogram
 from partita.inference.query_error import typical_error
-from partita.inference.tent_budget import BUDGET_UNITS, TentBudget, informed
+from partita.inference.tent_budget import (
+    BUDGET_UNITS,
+    LEAST_COUNTING,
+    LEAST_LOOK,
+    TentBudget,
+    informed,
+)
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_pairs import Pairs, with_last_cells_apart
 from partita.inference.tent_strategy import GRAIN_BITS, MOST_LEVELS
@@ -49,7 +55,7 @@ class PartitionTents:
     are counted apart.
 
     >>> PartitionTents(size=2**64, epsilon=1, total=100_000).partition.threshold
-    621
+    316
     """
 
     name: ClassVar[str] = "partition-tents"
@@ -198,11 +204,6 @@ class PartitionTents:
 
     @property
     def _largest_scales(self) -> tuple[Fraction, ...]:
-        """Bounds on the scales of all looks, whatever the data turn out to be."""
+        """Bounds on the scales of all looks, whatever the data and the total turn out to be."""
         highest_level = 2 ** (GRAIN_BITS * (MOST_LEVELS - 1)) / _SMALLEST_SHARE
-        counting = self._scale(self.budget.counting(full=False) - self.budget.pairs)
-        return (
-            highest_level * counting,
-            self._scale(self.budget.pairs),
-            self._scale(max(1, self.budget.fullness)),
-        )
+        return highest_level * self._scale(LEAST_COUNTING), self._scale(LEAST_LOOK)

@@ -15,7 +15,8 @@ from typing import Any, Final
 __all__ = ["available", "kernels", "worthwhile"]
 
 _MODULE: Final = "partita.noise.compiled"
-_LARGE: Final = 1 << 19
+_LARGE: Final = 1 << 18
+"""Sealing the segments of so many positions in Python takes about as long as loading the kernels."""
 _SMALL: Final = 1 << 12
 
 

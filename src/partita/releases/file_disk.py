@@ -11,7 +11,7 @@ from itertools import count
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias, final
+from typing import BinaryIO, Final, Self, TypeAlias, final
 
 from partita.errors import InvalidParameter, InvalidRelease
 
@@ -33,22 +33,32 @@ class Temporary:
     Made before anything is spent: if the folder cannot be written, or the path is taken, that is said
     now. `write` puts all bytes on the disk, `commit` moves them to the path in one step, and leaving a
     `with` block without a commit removes what was written. Whoever looks at the path sees nothing, or
-    what was there before, or the whole file.
+    what was there before, or the whole file. The file stays open from the beginning, so nobody who may
+    write to the folder can have another one written in its place.
     """
 
     path: Path
     overwrite: bool = False
     _beside: Path = field(init=False)
+    _file: BinaryIO = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.overwrite and os.path.lexists(self.path):
             raise _taken(self.path)
-        self._beside = _new_beside(self.path)
+        self._beside, self._file = _new_beside(self.path)
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the file that was begun here is what stands at the path, however that came about."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self.path))
+        except OSError:
+            return False
 
     def write(self, data: bytes) -> None:
         """Put `data` on the disk, not yet under its name."""
         try:
-            _write(os.open(self._beside, os.O_WRONLY | os.O_CLOEXEC), data)
+            _write(self._file, data)
         except OSError as error:
             raise _unwritable(self.path, error) from None
 
@@ -56,14 +66,19 @@ class Temporary:
         """Give the file its name, in one step and for good."""
         try:
             self._move()
-            _sync_folder(self.path.parent)
         except FileExistsError:
             raise _taken(self.path) from None
         except OSError as error:
             raise _unwritable(self.path, error) from None
+        try:
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise _unsynced(self.path, error) from None
 
     def discard(self) -> None:
         """Remove what was written and not committed."""
+        with suppress(OSError):
+            self._file.close()
         with suppress(OSError):
             os.unlink(self._beside)
 
@@ -88,7 +103,8 @@ def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
     """A file with these bytes that was not there before, for nobody but those in `mode`."""
     place = checked_path(path)
     try:
-        _write(os.open(place, _NEW, mode), data)
+        with open(os.open(place, _NEW, mode), "wb") as file:
+            _write(file, data)
         _sync_folder(place.parent)
     except FileExistsError:
         raise _taken(place, fix="choose another") from None
@@ -118,17 +134,16 @@ def checked_path(path: object) -> Path:
     return Path(path)
 
 
-def _new_beside(path: Path) -> Path:
-    """An empty file in the folder of `path`, under a name that nobody else uses."""
+def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
+    """An empty file in the folder of `path`, under a name that nobody else uses, and open."""
     for attempt in count():
         try:
             beside = path.with_name(f".partita-{os.getpid()}-{attempt}.part")
-            os.close(os.open(beside, _NEW, _READABLE))
+            return beside, open(os.open(beside, _NEW, _READABLE), "wb")
         except FileExistsError:
             continue
         except (OSError, ValueError) as error:
             raise _unwritable(path, error) from None
-        return beside
     raise AssertionError("unreachable")
 
 
@@ -153,11 +168,10 @@ def _read(handle: int, *, largest: int, name: str) -> bytes:
         return file.read(about.st_size)
 
 
-def _write(handle: int, data: bytes) -> None:
-    with open(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _write(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:
@@ -176,4 +190,13 @@ def _unwritable(path: Path, error: Exception) -> InvalidParameter:
     reason = getattr(error, "strerror", None) or "no such name"
     return InvalidParameter(
         "path", f"must be writable ({reason})", given=str(path), fix="check the folder and its permissions"
+    )
+
+
+def _unsynced(path: Path, error: OSError) -> InvalidParameter:
+    return InvalidParameter(
+        "path",
+        f"holds the whole file now, but a power cut may undo that ({error.strerror})",
+        given=str(path),
+        fix="check the disk, and keep a copy",
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from fractions import Fraction
-from typing import Final, cast, get_type_hints
+from typing import Final, cast
 
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, Neighbors, Unit
@@ -32,6 +31,7 @@ __all__ = [
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RATIONAL: Final = re.compile(r"-?[0-9]{1,200}(/[0-9]{1,200})?")
+_PROVENANCE: Final = ("dataset", "day", "part", "person", "recorded", "version")
 _GUARANTEE: Final = ("contributions", "delta", "epsilon", "intrusions", "neighbors", "unit")
 
 
@@ -65,17 +65,31 @@ def guarantee_from(value: Json) -> Guarantee | None:
 
 
 def provenance_entries(provenance: Provenance) -> Json:
-    """Every field by its name."""
-    return {field.name: getattr(provenance, field.name) for field in fields(provenance)}
+    """Every field by its name; the part as a column and a value."""
+    part = provenance.part
+    return {
+        "version": provenance.version,
+        "day": provenance.day,
+        "dataset": provenance.dataset,
+        "recorded": provenance.recorded,
+        "person": provenance.person,
+        "part": None if part is None else {"column": part[0], "value": part[1]},
+    }
 
 
 def provenance_from(value: Json) -> Provenance:
     """Exactly the fields of a provenance, each of its type."""
-    types = get_type_hints(Provenance)
-    given = entries(value, types)
-    if not all(isinstance(given[field], types[field]) for field in types):
-        raise refused("must have a provenance of texts and truth values")
-    return Provenance(**cast(dict[str, object], given))  # type: ignore[arg-type]
+    given = entries(value, _PROVENANCE)
+    if not isinstance(given["recorded"], bool):
+        raise refused("must say true or false in this place")
+    return Provenance(
+        version=text(given["version"]),
+        day=text(given["day"]),
+        dataset=_text_or_none(given["dataset"]),
+        recorded=given["recorded"],
+        person=_text_or_none(given["person"]),
+        part=_part_from(given["part"]),
+    )
 
 
 def specials_entries(specials: Specials) -> Json:
@@ -112,6 +126,17 @@ def text(value: Json) -> str:
     if not isinstance(value, str):
         raise refused("must have text in this place")
     return value
+
+
+def _text_or_none(value: Json) -> str | None:
+    return None if value is None else text(value)
+
+
+def _part_from(value: Json) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    given = entries(value, ("column", "value"))
+    return text(given["column"]), text(given["value"])
 
 
 def series_name(value: Json) -> str:

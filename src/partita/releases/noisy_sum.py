@@ -45,8 +45,11 @@ class Line:
     @cached_property
     def running(self) -> NDArray[Any]:
         """Sums of the first 0, 1, 2, ... integers: exact, of Python ints where int64 might not do."""
-        fits = float(np.abs(self.values.astype(np.float64)).sum()) < _ROOM
-        return np.cumsum(np.concatenate([[0], self.values.astype(np.int64 if fits else object)]))
+        largest = max(int(self.values.max(initial=0)), -int(self.values.min(initial=0)))
+        fits = largest * self.values.size < _ROOM
+        running = np.zeros(self.values.size + 1, np.int64 if fits else object)
+        np.cumsum(self.values.astype(running.dtype, copy=False), out=running[1:])
+        return running
 
     def reach(self, number: int, beta: float) -> float:
         """The sum of so many of these noises leaves [-t, t] with probability at most beta."""

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
+from partita.inference.clustering import clustering
 from partita.inference.cubic import refined
 from partita.inference.curve import Curve, UInts
 from partita.inference.leaning import leaning
 from partita.inference.linear_ranges import NO_DOUBTS, Doubts, LinearRanges, Looks, Model
 from partita.inference.tent_budget import informed
-from partita.inference.tent_clustering import clustering
 from partita.inference.tent_counts import TentCounts, TentEvidence, public_rate
 from partita.inference.tent_estimate import UnitCounts, unit_counts, unit_counts_with_atoms
 from partita.inference.tent_pairs import PairEvidence, Pairs, with_last_cells_apart
@@ -38,7 +38,7 @@ from partita.releases.tents import (
 
 __all__ = ["PartitionTentsRelease"]
 
-_WIDENING: Final = 1.2
+_WIDENING: Final = 1.25
 """The calibrated factor of standard errors; how it was found is in docs/proofs/partition_tents.md."""
 
 _FEW: Final = 400
@@ -183,9 +183,10 @@ class PartitionTentsRelease(TentRanges):
             certain=certain,
             widening=_WIDENING,
             least_variance=1.0 + float(1 / self.rate) ** 2,
-            unevenness=pieces.counts
-            + clustering(pieces, noise=math.sqrt(self.tents.own_variance), roughness=self._estimate.roughness)
-            * pieces.counts**2,
+            held=pieces.counts,
+            clustering=clustering(
+                pieces, noise=math.sqrt(self.tents.own_variance), roughness=self._estimate.roughness
+            ),
             doubts=doubts,
         )
 

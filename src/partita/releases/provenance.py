@@ -14,7 +14,8 @@ class Provenance:
     """What the steward said and which library heard it; nothing that the data decided.
 
     `day` is the calendar day, as text like 2026-11-15. `recorded` says whether a ledger was debited.
-    `person` is the name of the column of ids whose rows were bounded, if any.
+    `person` is the name of the column of ids whose rows were bounded, if any. `part` is the column and
+    the value that a row must have to be counted, if not all rows are.
     """
 
     version: str
@@ -22,3 +23,4 @@ class Provenance:
     dataset: str | None = None
     recorded: bool = False
     person: str | None = None
+    part: tuple[str, str] | None = None

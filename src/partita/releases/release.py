@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, cast, final, overload
+from functools import reduce
+from operator import add
+from typing import Any, Final, cast, final, overload
 
 from partita.answer import Answer, Answers
-from partita.errors import InvalidParameter, InvalidRelease
+from partita.errors import IncompatibleGuarantees, InvalidParameter, InvalidRelease
 from partita.exact import failure, integer
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, rows_changed
 from partita.releases.bins import Bins, bins_of
 from partita.releases.cdf import Cdf, cdf
 from partita.releases.citation import citation
@@ -28,13 +30,16 @@ from partita.releases.where_arrays import is_single, ranges
 
 __all__ = ["Release"]
 
+_FIX: Final = "get a fresh copy of the release"
+
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Release:
     """Views of a table, published once. Every question is free, and so is every copy.
 
-    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    `guarantee` is what all views promise together, to the last digit. It is None if one of them was made
+    with injected noise: then the release protects nobody.
 
     Questions name a column and say which of its values they ask for:
 
@@ -58,6 +63,10 @@ class Release:
     def __post_init__(self) -> None:
         if not self.views or len(set(self.columns)) < len(self.views):
             raise InvalidRelease("views", "must be of different columns", fix="release each column once")
+        if self.guarantee != _promised(self.views):
+            raise InvalidRelease("guarantee", "must be what its views promise together", fix=_FIX)
+        if not all(map(_keeps_its_promise, self.views)):
+            raise InvalidRelease("special cells", "must have the noise that is promised", fix=_FIX)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -189,3 +198,20 @@ class Release:
     @property
     def _listed(self) -> str:
         return ", ".join(map(repr, self.columns))
+
+
+def _promised(views: Iterable[View]) -> Guarantee | None:
+    """What views of the same people promise together; None if one of them promises nothing."""
+    guarantees = [view.axis.guarantee for view in views if view.axis.guarantee]
+    if any(view.axis.guarantee is None for view in views):
+        return None
+    try:
+        return reduce(add, guarantees)
+    except IncompatibleGuarantees:
+        raise InvalidRelease("views", "must promise about the same neighbors", fix=_FIX) from None
+
+
+def _keeps_its_promise(view: View) -> bool:
+    """Whether the special cells have the noise that the guarantee of the view asks for."""
+    promise, scale = view.axis.guarantee, view.specials.scale
+    return promise is None or scale == rows_changed(promise.neighbors, promise.contributions) / promise.epsilon

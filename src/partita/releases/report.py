@@ -83,6 +83,9 @@ def _accuracy(beta: float, error: float) -> str:
 
 
 def _rules(views: Sequence[View], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
+    if provenance.part is not None:
+        column, value = provenance.part
+        yield f"Rule: only rows where {column} is {value!r} are counted."
     if any(not isinstance(view.domain, Category) for view in views):
         yield (
             "Rule: a value beyond the declared bounds is counted in the special cell below or above, "

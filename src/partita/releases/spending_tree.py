@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -16,6 +17,7 @@ from partita.errors import InvalidParameter, InvalidRelease
 from partita.exact import failure, freeze, rational
 from partita.guarantee import Guarantee
 from partita.inference.band import widest_miss
+from partita.inference.clustering import clustering
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import LinearRanges
 from partita.inference.spending_plan import UNITS
@@ -30,9 +32,8 @@ from partita.releases.reading import PartsReader
 
 __all__ = ["SpendingTreeRelease"]
 
-_WIDENING: Final = 1.25
-_CLUSTERING: Final = 0.7
-"""The model of standard errors: docs/proofs/spending_tree.md, Calibration."""
+_WIDENING: Final = 1.4
+"""The calibrated factor of standard errors; how it was found is in docs/proofs/spending_tree.md."""
 
 _FACTS: Final = ("size", "scale", "total", "total_scale", "branching", "growth", "worth", "depth_power")
 _SERIES: Final = ("levels", "first", "last", "expanded", "steps", "nodes", "units", "noisy")
@@ -174,19 +175,24 @@ class SpendingTreeRelease(Ranges):
             pieces=self.curve,
             model=LeafModel(posterior=self._solution.posterior, digest=_digest(self.parts())),
             certain=(looks,),
-            unevenness=self._unevenness,
+            held=self._held,
+            clustering=clustering(self.curve, noise=math.sqrt(2.0) * self._noise),
             widening=_WIDENING,
-            least_variance=1.0 + (self._unit * UNITS) ** -2,
+            least_variance=1.0 + self._noise**2,
         )
 
     @property
-    def _unevenness(self) -> Floats:
-        """Of leaves at the root mean square of their counts: what a leaf may hold if it is cut."""
-        square = self.curve.counts**2 + 1.0 / self._solution.posterior.precision
-        return np.asarray(np.sqrt(square) + _CLUSTERING * square)
+    def _noise(self) -> float:
+        """The scale of a look that takes all of a path's budget."""
+        return 1.0 / (self._unit * UNITS)
+
+    @property
+    def _held(self) -> Floats:
+        """What a leaf may hold if it is cut: the root mean square of its count."""
+        return np.sqrt(self.curve.counts**2 + 1.0 / self._solution.posterior.precision)
 
     def _intervals(self, beta: float) -> TreeIntervals:
-        return TreeIntervals.of(self.shape, self.looks, self._unit, self.total, self.total_scale, beta)
+        return TreeIntervals.of(self.shape, self.looks, self._unit, beta)
 
     def _bounds(self, terms: list[Term], beta: float) -> tuple[float, float]:
         """What the intervals of nodes allow, and what the last looks at leaves do, with half of beta each."""

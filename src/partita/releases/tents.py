@@ -109,7 +109,8 @@ class TentRelease(TentRanges):
             pieces=self.units,
             model=looks,
             certain=(looks,),
-            unevenness=np.zeros(self.size),
+            held=self.units.counts,
+            clustering=np.zeros(self.size),
             widening=_WIDENING,
         )
 

@@ -6,7 +6,9 @@ little to group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,10 +28,26 @@ def condensable(schema: Any) -> bool:
     return len(schema) == 1 and bool(types.is_integer(schema.field(0).type))
 
 
-def condensed(rows: Batches) -> Batches:
-    """The distinct values of each block of rows, and how many rows have each."""
+def condensed(rows: Batches, *, threads: int | None) -> Batches:
+    """The distinct values of each block of rows, and how many rows have each.
+
+    Unless there is one thread only, a block is sorted while the next one is read.
+    """
     schema = rows.schema.append(pa.field("rows", pa.int64()))
-    return Batches(schema, (_counted(block, schema) for block in _blocks(rows.batches)))
+    count, blocks = partial(_counted, schema), _blocks(rows.batches)
+    return Batches(schema, map(count, blocks) if threads == 1 else _overlapped(count, blocks))
+
+
+def _overlapped(work: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+    """The work on each item, done while the next one comes."""
+    with ThreadPoolExecutor(1) as worker:
+        under_way: list[Future[Any]] = []
+        for item in items:
+            under_way.append(worker.submit(work, item))
+            if len(under_way) > 1:
+                yield under_way.pop(0).result()
+        for last in under_way:
+            yield last.result()
 
 
 def _blocks(batches: Iterator[Any]) -> Iterator[list[Any]]:
@@ -44,7 +62,7 @@ def _blocks(batches: Iterator[Any]) -> Iterator[list[Any]]:
         yield block
 
 
-def _counted(block: list[Any], schema: Any) -> Any:
+def _counted(schema: Any, block: list[Any]) -> Any:
     values = np.concatenate([column.drop_null().to_numpy() for column in block])
     values.sort()
     first = firsts([values])

@@ -19,6 +19,7 @@ __all__ = ["File", "find"]
 Identity: TypeAlias = tuple[int, int, int, int]
 
 _LONGEST_SHOWN: Final = 80
+_LONGEST_PATH: Final = 255
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,10 @@ def find(data: object) -> list[File]:
 
 def _path(item: object) -> str:
     path = os.fspath(item) if isinstance(item, (str, os.PathLike)) else None
-    if not isinstance(path, str) or not path or "\0" in path:
+    if not isinstance(path, str) or not path:
         raise InvalidParameter("data", "must be paths of files", given=item, fix='pass "people.parquet"')
+    if "\0" in path:
+        raise SourceError(_shown(path), "must be a path", fix='pass for example "people.parquet"')
     return path
 
 
@@ -116,5 +119,8 @@ def _unreadable(shown: str) -> SourceError:
 
 
 def _shown(path: str) -> str:
+    """The path as errors name it; one that looks like rows, handed in by mistake, is not shown at all."""
+    if len(path) > _LONGEST_PATH or not path.isprintable():
+        return "data"
     tail = path if len(path) <= _LONGEST_SHOWN else f"...{path[-_LONGEST_SHOWN:]}"
     return f"data {tail!r}"

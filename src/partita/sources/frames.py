@@ -41,7 +41,7 @@ class Frame:
 
 @dataclass(frozen=True, repr=False)
 class Mapped:
-    """A mapping of column names to NumPy arrays, lists or Arrow columns of the same length."""
+    """A mapping of column names to NumPy arrays, lists or Arrow columns, all of the same length."""
 
     data: Mapping[str, Any]
 
@@ -49,11 +49,29 @@ class Mapped:
         """The columns asked for."""
         names = list(self.data)
         positions(columns, names)
-        arrays = [column_of(self.data[name], name) for name in columns]
-        if len(set(map(len, arrays))) > 1:
-            raise SourceError("data", "must have columns of the same length", fix="check how they were made")
-        table = pa.table(arrays, names=list(columns))
+        arrays = {name: column_of(self.data[name], name) for name in columns}
+        _check_lengths({**self.data, **arrays})
+        table = pa.table(arrays)
         return Batches(table.schema, iter(table.to_batches()))
+
+
+def _check_lengths(columns: Mapping[str, Any]) -> None:
+    """Refuse columns that cannot be those of the same rows, be they read now or not."""
+    lengths = {name: length for name, column in columns.items() if (length := _length(column)) is not None}
+    first = next(iter(lengths))
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            raise SourceError(
+                f"columns {first!r} and {name!r}", "must have the same length", fix="check how they were made"
+            )
+
+
+def _length(column: Any) -> int | None:
+    """How many values there are; None for what cannot say so, which is refused once it is read."""
+    try:
+        return len(column)
+    except Exception:
+        return None
 
 
 def _no_table() -> SourceError:

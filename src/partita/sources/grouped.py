@@ -43,7 +43,7 @@ class Grouped:
     def _grouped(self, rows: Batches, keys: int) -> Table:
         counted = condensable(rows.schema)
         return group(
-            condensed(rows) if counted else rows,
+            condensed(rows, threads=self.threads) if counted else rows,
             keys=keys,
             counted=counted,
             threads=self.threads,

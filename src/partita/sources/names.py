@@ -1,7 +1,7 @@
 """Column names are public: an error may show them, and suggest the one that was meant.
 
-But for the first line of a CSV file, which may be a person's row where somebody forgot that there is no
-header: of its fields only one that is nearly the column asked for is shown.
+But for the first line of a CSV file, which is a person's row where somebody forgot that there is no
+header: nothing of it is shown.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _position(name: str, present: Sequence[str], listed: bool) -> int:
 
 
 def _nearest(name: str, present: Sequence[str], listed: bool) -> str:
-    if near := get_close_matches(name, present, n=1, cutoff=0.5):
-        return f"did you mean {near[0]!r}?"
     if not listed:
         return "check the spelling, or declare header=[...] if the file has no line of column names"
+    if near := get_close_matches(name, present, n=1, cutoff=0.5):
+        return f"did you mean {near[0]!r}?"
     more = " and so on" if len(present) > _SHOWN else ""
     return f"choose among {', '.join(map(repr, present[:_SHOWN]))}{more}" if present else "it has no columns"

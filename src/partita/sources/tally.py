@@ -8,16 +8,17 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from pyarrow import types
 
-from partita.domain import Domain, Encoded, Special
+from partita.domain import Category, Domain, Encoded, Special
 from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.histogram import Histogram
 from partita.sources.bounding import bound, people
 from partita.sources.keys import distinct
 from partita.sources.names import checked, positions
-from partita.sources.protocol import Source
+from partita.sources.protocol import Source, Table
 from partita.sources.regroup import regroup
 
 __all__ = ["Column", "Tally", "tally"]
@@ -69,11 +70,13 @@ def tally(
     person: str | None = None,
     contributions: int = 1,
     salt: str = "",
+    where: tuple[str, str] | None = None,
 ) -> Tally:
     """Count the cells of the columns `by`, or of all columns of the schema.
 
-    With `person`, the column that holds an id, at most `contributions` rows of each person
-    count, chosen by the rule in `bounding`. Without it every row counts.
+    With `where`, a column and a text, only rows count whose value in that column is the text, as a
+    `Category` matches a label. With `person`, the column that holds an id, at most `contributions` of
+    each person's rows count, chosen by the rule in `bounding`. Without it every row counts.
 
     >>> from partita.domain import Integer
     >>> from partita.sources import open_source
@@ -85,14 +88,26 @@ def tally(
     limit = _limit(contributions, person)
     if not isinstance(source, Source):
         raise InvalidParameter("source", "must be a source", given=source, fix="use open_source")
-    keys = names if person is None else [person, *(name for name in names if name != person)]
+    keys = list(dict.fromkeys([*_named(person), *_named(where and where[0]), *names]))
     table = source.counts(keys)
+    if where is not None:
+        table = _matching(table, keys.index(where[0]), where[1])
     cells = [_encoded(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names]
     counts = table.column(len(keys)).to_numpy()
     if person is not None:
         who, ids = people(table.column(0), person)
         cells, counts = bound(who, ids, cells, counts, limit=limit, salt=salt.encode())
     return _merged(schema, names, cells, counts, 1 if person is None else limit)
+
+
+def _named(column: str | None) -> list[str]:
+    return [] if column is None else [column]
+
+
+def _matching(table: Table, place: int, text: str) -> Table:
+    """The rows of a grouped count whose value in the column at this place is the text."""
+    encoded = _encoded(Category([text]), table.column(place), alone=False)
+    return table.filter(pa.array(encoded.special == Special.ORDINARY))
 
 
 def _limit(contributions: object, person: str | None) -> int:
