@@ -214,8 +214,41 @@ def test_plan_as_json(run: Run, folder: Path, spec: Path) -> None:
 
 def test_a_plan_can_be_tried_on_public_data(run: Run, people: Path, spec: Path) -> None:
     """The result says that this is for public data only."""
-    done = run("plan", "--spec", spec, "--simulate", people)
-    [record] = run("plan", "--spec", spec, "--simulate", people, "--json").records
+    done = run("plan", "--spec", spec, "--simulate", people, "--public")
+    [record] = run("plan", "--spec", spec, "--simulate", people, "--public", "--json").records
 
     assert "PUBLIC" in done.out
     assert {line["column"] for line in record["measured"]} == {"age", "wage", "hired", "region"}
+
+
+def test_a_plan_is_not_tried_on_data_that_nobody_called_public(
+    run: Run, people: Path, spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors against exact counts are not private: without a confirmation the file is not even opened."""
+    monkeypatch.setattr("partita.publishing.simulation.open_source", lambda *_, **__: pytest.fail("opened"))
+
+    done = run("plan", "--spec", spec, "--simulate", people)
+
+    assert (done.code, done.out) == (2, "")
+    assert "pass --public to confirm that the file is public" in done.err
+
+
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
+def test_a_part_is_counted_paid_and_named(run: Run, people: Path, spec: Path) -> None:
+    """Rows of the other region are left out, and the receipt and the release say which are counted."""
+    run("ledger", "open", "people", "--epsilon", 40_000)
+    asked = ("--spec", spec, "--epsilon", 40_000, "--ledger", "budget.db", "--dataset", "people")
+
+    done = run("publish", people, *asked, "--part", "region=north", "-o", "north.parquet")
+    [record] = run(
+        "publish", people, *asked, "--part", "region=south", "-o", "south.parquet", "--json"
+    ).records
+
+    assert "only where region is 'north'" in done.out
+    assert record["part"] == {"column": "region", "value": "south"}
+    assert (load("north.parquet").count().value, load("south.parquet").count().value) == (200, 199)
+    [told] = run("info", "north.parquet", "--json").records
+    assert told["provenance"]["part"] == {"column": "region", "value": "north"}
+    assert "Only rows where region is 'north' are counted." in " ".join(
+        run("info", "north.parquet").out.split()
+    )

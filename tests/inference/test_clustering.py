@@ -39,12 +39,12 @@ def test_densities_that_jump_are_clustered_where_they_jump() -> None:
     found = clustering(pieces([1_000] * 300, [*[100.0] * 200, *jumping]), noise=1.0)
 
     assert found[:190].max() < 0.02
-    assert found[210:].min() > 0.9
+    assert found[210:].min() > 0.8
 
 
-def test_one_piece_or_two_say_nothing_at_all() -> None:
-    """All their rows may sit in one cell, or in few."""
+def test_one_piece_says_nothing_and_two_say_little() -> None:
+    """All rows of one may sit in one cell; those of two rather not."""
     alone, two = (clustering(pieces([1_000] * k, [50.0] * k), noise=1.0, roughness=0.0) for k in (1, 2))
 
     assert alone.tolist() == [1.0]
-    assert two.tolist() == [0.5, 0.5]
+    assert two.tolist() == [0.375, 0.375]

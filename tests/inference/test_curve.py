@@ -74,3 +74,12 @@ def test_one_piece_may_hold_all_cells() -> None:
     curve = Curve(np.array([2**64 - 1], np.uint64), np.array([8.0]))
 
     assert curve.upto(np.array([2**63 - 1, 2**64 - 1], np.uint64)).tolist() == [4.0, 8.0]
+
+
+def test_cells_may_come_in_any_order_and_shape() -> None:
+    """Many cells at once give what each gives alone, bit by bit, in the shape in which they came."""
+    rng = np.random.default_rng(0)
+    curve = Curve(np.unique(rng.integers(0, 2**63, 500, dtype=np.uint64)), rng.random(500))
+    cells = rng.integers(0, curve.ends[-1], (30, 20), dtype=np.uint64)
+
+    assert curve.upto(cells).tolist() == [[curve.upto(cell).item() for cell in row] for row in cells]

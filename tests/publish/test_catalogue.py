@@ -61,7 +61,7 @@ def test_many_cells_in_order_become_intervals(domain: Domain) -> None:
     choice = choose(domain, epsilon=1)
 
     assert choice.name == "intervals"
-    assert str(domain.size) in choice.why
+    assert f"{domain.size:,}" in choice.why
 
 
 @pytest.mark.parametrize(("ranges", "chosen"), [(1.5, "intervals"), (2.0, "intervals"), (2.5, "histogram")])

@@ -205,6 +205,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"path": 5}, "path must be the path of a file"),
     ({"path": "missing/folder/release.parquet"}, "path must be writable"),
     ({"header": "age"}, "header must be a list"),
+    (
+        {"schema": {"\ud800": AGE["age"]}},
+        r"schema must have names of columns that UTF-8 can write, got .*ud800",
+    ),
+    ({"person": "\ud800"}, "person must have names of columns that UTF-8 can write"),
+    ({"part": "north", "ledger": "budget.db", "dataset": "people"}, "part must be a pair"),
 ]
 
 

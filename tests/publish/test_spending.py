@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from partita.errors import (
     InvalidRelease,
     KeyReused,
     LedgerError,
+    SourceError,
     UnknownDataset,
 )
 from partita.guarantee import Guarantee
@@ -340,20 +342,99 @@ def test_a_key_that_is_done_while_rows_are_read_is_not_drawn_again(
     assert names(tmp_path) == {"people.release.parquet"}
 
 
+def of_region(region: str, source: Any, ledger: Ledger, **other: Any) -> Release:
+    asked = {"epsilon": 2, "mechanism": "histogram", "dataset": "people", **other}
+    return publish(source, AGE, ledger=ledger, part=("region", region), **asked)
+
+
 def test_parts_of_a_dataset_are_paid_beside_each_other(ledger: Ledger) -> None:
     """Under add-remove, two regions cost the larger of the two."""
     for region in ("north", "south"):
-        publish(
-            people(),
-            AGE,
-            epsilon=2,
-            mechanism="tree",
-            ledger=ledger,
-            dataset="people",
-            part=("region", region),
-        )
+        of_region(region, people(), ledger)
 
     assert ledger.balance("people").spent.epsilon == 2
+
+
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
+def test_a_part_counts_its_own_rows_only(source: Any, tmp_path: Path) -> None:
+    """From every container: rows of the region are counted, all others are not, and the file says so."""
+    ledger = Ledger(tmp_path / "rich.db")
+    ledger.open("people", epsilon=10_000)
+    for region in ("north", "west", "nowhere"):
+        path = tmp_path / f"{region}.parquet"
+        of_region(region, source, ledger, epsilon=10_000, path=path)
+        release = load(path)
+        rows = [row for row in people().to_pylist() if row["region"] == region]
+
+        assert release.count().value == len(rows)
+        assert release.count(age=31).value == [row["age"] for row in rows].count(31)
+        assert release.provenance.part == ("region", region)
+        assert f"Only rows where region is '{region}' are counted." in release.report()
+    assert ledger.balance("people").spent.epsilon == 10_000
+
+
+def test_rows_that_are_all_in_another_part_cost_and_count_nothing_there(ledger: Ledger) -> None:
+    """To call the same rows by another name does not publish them again."""
+    rows = {"region": ["south"] * 1000, "age": [30] * 1000}
+    counts = {name: of_region(name, rows, ledger).count(age=30).value for name in ("north", "south", "east")}
+
+    assert counts["south"] > 900
+    assert max(counts["north"], counts["east"]) < 100
+
+
+def test_a_part_of_a_column_that_is_not_there_costs_nothing(ledger: Ledger) -> None:
+    """It is refused as any missing column is, before the debit."""
+    with pytest.raises(SourceError, match="column 'region' is not in the data"):
+        of_region("north", {"age": [30]}, ledger)
+    assert ledger.entries("people") == ()
+
+
+def crash_before_the_file(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A debit, and a maker that was never heard of again."""
+    with monkeypatch.context() as broken:
+        broken.setattr("partita.publishing.pipeline.draw", failing(RuntimeError("no")))
+        broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
+        with pytest.raises(RuntimeError, match="no"):
+            ask(ledger, folder)
+
+
+@pytest.mark.parametrize(
+    "change", [{"recorded": False}, {"day": "2020-02-29"}, {"part": ("region", "north")}], ids=str
+)
+def test_a_release_that_nobody_paid_is_not_taken_for_a_lost_one(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """The same columns at the same path do not bring a key back: not without a ledger, nor on another day."""
+    crash_before_the_file(ledger, tmp_path, monkeypatch)
+    [entry] = ledger.entries("people")
+    unpaid = publish(people(), AGE, epsilon=2, mechanism="tree", dataset="people")
+    paid = replace(unpaid.provenance, recorded=True, day=entry.day)
+    path = tmp_path / "people.release.parquet"
+    save(replace(unpaid, provenance=replace(paid, **change)), path)
+
+    with pytest.raises(InvalidRelease, match="must hold the release of this key"):
+        ask(ledger, tmp_path)
+    assert [entry.state for entry in ledger.entries("people")] == ["debited"]
+
+    save(replace(unpaid, provenance=paid), path, overwrite=True)
+    ask(ledger, tmp_path)
+    assert [entry.state for entry in ledger.entries("people")] == ["done"]
+
+
+def test_a_stored_release_is_never_called_lost(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that cannot be synced after the rename is an error, and the key finds the release."""
+    with monkeypatch.context() as broken:
+        broken.setattr("partita.releases.file_disk._sync_folder", failing(OSError(5, "Input/output error")))
+        with pytest.raises(InvalidParameter, match="path holds the whole file now"):
+            ask(ledger, tmp_path)
+    assert [entry.state for entry in ledger.entries("people")] == ["debited"]
+    stored = load(tmp_path / "people.release.parquet")
+    monkeypatch.setattr("partita.publishing.pipeline.draw", never)
+
+    assert numbers(ask(ledger, tmp_path)) == numbers(stored)
+    assert [entry.state for entry in ledger.entries("people")] == ["done"]
 
 
 def test_names_that_a_ledger_cannot_write_are_counted(ledger: Ledger) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from importlib import import_module
+from operator import add
 from typing import Any, Final, cast
 
 import numpy as np
@@ -45,14 +47,14 @@ DOMAINS: Final[dict[str, Domain]] = {
     "tree": Integer(0, 36),
 }
 
-GUARANTEE: Final = Guarantee(epsilon="1/3", delta="1/1000000", unit="person", contributions=3)
+CONTRIBUTIONS: Final = 3
 
 
 def mechanism(kind: str) -> Any:
     """The mechanism of a kind over its domain."""
     module, name = MECHANISMS[kind]
     made = getattr(import_module(f"partita.mechanisms.{module}"), name)
-    return made(size=DOMAINS[kind].size, epsilon=1)
+    return made(size=DOMAINS[kind].size, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS)
 
 
 def axis(kind: str, seed: object = 0) -> Ranges:
@@ -72,16 +74,24 @@ def view(kind: str, column: str = "age", seed: object = 0) -> View:
         column=column,
         domain=domain,
         axis=axis(kind, seed),
-        specials=Specials(counts=counts, scale=Fraction(1)),
+        specials=Specials(counts=counts, scale=CONTRIBUTIONS / Fraction(1, 3)),
         mechanism=kind,
         why="It was asked for by name.",
     )
 
 
-def release(*kinds: str, guarantee: Guarantee | None = GUARANTEE) -> Release:
+def promised(*views: View) -> Guarantee | None:
+    """What views promise together."""
+    return reduce(add, cast(list[Guarantee], [each.axis.guarantee for each in views]))
+
+
+def release(*kinds: str) -> Release:
     """A view for each kind, in columns of that name."""
+    views = tuple(view(kind, column=kind) for kind in kinds or KINDS)
     return Release(
-        views=tuple(view(kind, column=kind) for kind in kinds or KINDS),
-        guarantee=guarantee,
-        provenance=Provenance(version="0.1.0", day="2026-11-15", dataset="people", recorded=True),
+        views=views,
+        guarantee=promised(*views),
+        provenance=Provenance(
+            version="0.1.0", day="2026-11-15", dataset="people", recorded=True, part=("región", "north")
+        ),
     )

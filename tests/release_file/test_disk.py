@@ -138,3 +138,45 @@ def test_a_file_may_not_be_larger_than_allowed(tmp_path: Path) -> None:
     assert load(path, largest=size).columns == ("tree",)
     with pytest.raises(PartitaError, match=f"is longer than {size - 1} bytes"):
         load(path, largest=size - 1)
+
+
+def test_only_the_file_that_was_begun_is_written(tmp_path: Path) -> None:
+    """Whoever puts a link in the place of the file beside the path does not get another file written."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    with reserve(tmp_path / "a.parquet") as place:
+        [beside] = tmp_path.glob(".partita-*.part")
+        beside.unlink()
+        beside.symlink_to(victim)
+        place.write(encode(release("tree")))
+
+    assert victim.read_text() == "precious"
+
+
+def test_what_stands_at_the_path_is_known_by_more_than_its_name(tmp_path: Path) -> None:
+    """A file has arrived once it was moved, and not because another one is there."""
+    path, seen = tmp_path / "a.parquet", []
+    with reserve(path) as place:
+        place.write(encode(release("tree")))
+        seen.append(place.arrived)
+        path.write_text("mine")
+        seen.append(place.arrived)
+        path.unlink()
+        place.commit()
+        seen.append(place.arrived)
+
+    assert seen == [False, False, True]
+
+
+def test_a_folder_that_cannot_be_synced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is whole and in its place then, and the error says so."""
+
+    def fail(folder: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("partita.releases.file_disk._sync_folder", fail)
+    path = tmp_path / "a.parquet"
+    with pytest.raises(InvalidParameter, match=r"^path holds the whole file now.*Input/output error"):
+        save(release("tree"), path)
+
+    assert load(path).columns == ("tree",)

@@ -67,7 +67,7 @@ def test_kill_9_at_any_step_leaves_a_whole_file_or_none(tmp_path: Path, mode: st
     died = codes.count(-signal.SIGKILL)
     assert codes == [-signal.SIGKILL] * died + [0] * (STEPS - died)
     assert found == sorted(found, key=[old, "tree"].index)
-    assert found.count(old) >= 5
+    assert found.count(old) >= 3
     assert found[died - 1] == "tree"
 
 

@@ -84,7 +84,15 @@ VIEW = ("views", 0)
         (("guarantee", "epsilon"), "0", "epsilon must be positive"),
         (("guarantee", "epsilon"), "0.5", "rational number"),
         (("guarantee", "unit"), "dog", "unit must be one of"),
-        (("provenance", "version"), None, "provenance"),
+        (("guarantee", "epsilon"), "1/100", "what its views promise together"),
+        (("guarantee",), None, "what its views promise together"),
+        ((*VIEW, "guarantee"), None, "what its views promise together"),
+        ((*VIEW, "specials", "scale"), "1", "must have the noise that is promised"),
+        (("provenance", "version"), None, "text"),
+        (("provenance", "recorded"), 1, "true or false"),
+        (("provenance", "part"), ["region", "north"], "mapping"),
+        (("provenance", "part"), {"column": "region"}, "exactly the entries column, value"),
+        (("provenance", "part"), {"column": "region", "value": 1}, "text"),
         (("views",), [], "name its columns once"),
     ],
 )
@@ -236,3 +244,25 @@ def test_the_layout_of_a_release_is_as_documented() -> None:
     found = layout(DATA)
     assert list(found.metadata) == [SPEC]
     assert json.loads(found.metadata[SPEC])["version"] == 1
+
+
+def test_a_forged_guarantee_is_refused_even_where_it_adds_up() -> None:
+    """A smaller epsilon for view and release alike does not fit the noise of the special cells."""
+    spec: Any = copy.deepcopy(STORED.spec)
+    for place in (spec, spec["views"][0]):
+        place["guarantee"]["epsilon"] = "1/100"
+
+    with pytest.raises(InvalidRelease, match="must have the noise that is promised"):
+        decode(written(spec))
+
+
+def test_a_file_has_not_too_many_columns() -> None:
+    """The limit is public and exact."""
+    spec: Any = copy.deepcopy(STORED.spec)
+    series = [{"name": f"s{i}", "dtype": "int64", "length": 0} for i in range(2**12 + 1)]
+    spec["views"][0]["series"] = series[:-1]
+    assert len(columns_of(spec)) == 2**12
+
+    spec["views"][0]["series"] = series
+    with pytest.raises(InvalidRelease, match="must have at most 4096 columns of numbers"):
+        columns_of(spec)

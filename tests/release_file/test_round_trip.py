@@ -90,7 +90,7 @@ def test_several_views_are_one_file() -> None:
 def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
     """What was made with injected noise protects nobody, after a load as before."""
     foreign = replace(view(kind), axis=replace_guarantee(axis(kind)))
-    loaded = decode(encode(replace(release(kind, guarantee=None), views=(foreign,))))
+    loaded = decode(encode(replace(release(kind), views=(foreign,), guarantee=None)))
 
     assert loaded.guarantee is None
     assert loaded.views[0].axis.guarantee is None
@@ -133,7 +133,7 @@ def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def with_series(column: str = "age", **series: Any) -> Release:
     changed = replace(view("tree", column), axis=Numbers(**series), domain=Integer(0, 7))
-    return replace(release("tree", guarantee=None), views=(changed,))
+    return replace(release("tree"), views=(changed,), guarantee=None)
 
 
 @pytest.mark.usefixtures("numbers")

@@ -6,8 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import ClassVar, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
 import pytest
@@ -24,6 +23,9 @@ from partita.releases.view import View
 
 Publish = Callable[..., Release]
 
+PROMISE: Final = Guarantee(epsilon="1/2")
+"""What each column promises, unless told otherwise."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -38,11 +40,13 @@ class Shown(Ranges):
     kind: ClassVar[str] = "shown"
 
     @staticmethod
-    def of(size: int, cells: Mapping[int, float], reach: float = 0.0) -> Shown:
+    def of(
+        size: int, cells: Mapping[int, float], reach: float = 0.0, guarantee: Guarantee | None = None
+    ) -> Shown:
         """A piece for each cell given, and one for each gap."""
         ends = sorted({end for cell in cells for end in (cell - 1, cell) if end >= 0} | {size - 1})
         counts = [float(cells.get(end, 0.0)) for end in ends]
-        return Shown(size, Curve(np.array(ends, np.uint64), np.array(counts)), reach, _promise())
+        return Shown(size, Curve(np.array(ends, np.uint64), np.array(counts)), reach, guarantee or PROMISE)
 
     @property
     def curve(self) -> Curve:
@@ -78,19 +82,17 @@ def _pairs(bounds: list[UInts]) -> list[tuple[UInts, UInts]]:
     return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
-def _promise() -> Guarantee:
-    return Guarantee(epsilon=1)
-
-
-def _view(column: str, domain: Domain, rows: Sequence[object], reach: float) -> View:
+def _view(
+    column: str, domain: Domain, rows: Sequence[object], reach: float, promise: Guarantee = PROMISE
+) -> View:
     encoded = domain.encode(list(rows)).tolist()
     cells = Counter(cell for cell in encoded if isinstance(cell, int))
     beside = {name: encoded.count(name) for name in domain.specials}
     return View(
         column=column,
         domain=domain,
-        axis=Shown.of(domain.size, cells, reach),
-        specials=Specials(counts=beside, scale=Fraction(2)),
+        axis=Shown.of(domain.size, cells, reach, promise),
+        specials=Specials(counts=beside, scale=promise.contributions / promise.epsilon),
         mechanism="shown",
         why="It shows what it counts.",
     )
@@ -100,10 +102,14 @@ def _view(column: str, domain: Domain, rows: Sequence[object], reach: float) -> 
 def publish() -> Publish:
     """Release columns, each given by its domain and its rows, as they are; `reach` bounds all errors."""
 
-    def published(reach: float = 0.0, **columns: tuple[Domain, Sequence[object]]) -> Release:
-        views = tuple(_view(name, domain, rows, reach) for name, (domain, rows) in columns.items())
+    def published(
+        reach: float = 0.0, promise: Guarantee = PROMISE, **columns: tuple[Domain, Sequence[object]]
+    ) -> Release:
+        views = tuple(_view(name, domain, rows, reach, promise) for name, (domain, rows) in columns.items())
         return Release(
-            views=views, guarantee=_promise(), provenance=Provenance(version="1.2.3", day="2026-11-15")
+            views=views,
+            guarantee=replace(promise, epsilon=len(views) * promise.epsilon),
+            provenance=Provenance(version="1.2.3", day="2026-11-15"),
         )
 
     return published

@@ -24,7 +24,7 @@ from partita.releases.release import Release
 Publish = Callable[..., Release]
 
 REFERENCES = Path(__file__).parents[2] / "docs" / "references.md"
-PERSON = Guarantee(epsilon="1/3", unit="person", contributions=4, neighbors="add-remove")
+PERSON = Guarantee(epsilon="1/6", unit="person", contributions=4, neighbors="add-remove")
 
 
 @pytest.fixture
@@ -32,13 +32,14 @@ def people(publish: Publish) -> Release:
     """Two columns about people, bounded and recorded."""
     plain = publish(
         12.345678,
+        PERSON,
         age=(Integer(0, 120), [*range(-3, 130)]),
         region=(Category(["north", "south"]), ["north", "moon"]),
     )
     provenance = Provenance(
         version="1.2.3", day="2026-11-15", dataset="people", recorded=True, person="insurance no"
     )
-    return replace(plain, guarantee=PERSON, provenance=provenance)
+    return replace(plain, provenance=provenance)
 
 
 def test_the_report_says_it_all(people: Release) -> None:
@@ -53,7 +54,7 @@ def test_the_report_says_it_all(people: Release) -> None:
         "by a factor of at most 1.4",
         "Cost: epsilon 1/3, recorded in a ledger",
         "Column age, declared as Integer(0, 120): 121 cells",
-        "mechanism 'shown', with epsilon 1. It shows what it counts.",
+        "mechanism 'shown', with epsilon 1/6. It shows what it counts.",
         "below 3, above 9, invalid 0, null 0",
         "null 0, other 1",
         "at least 95% no count of a range",
@@ -86,7 +87,8 @@ def test_numbers_are_written_for_people(people: Release) -> None:
 
 def test_foreign_noise_is_named(people: Release) -> None:
     """A release without a guarantee says that it protects nobody."""
-    bare = replace(people, guarantee=None)
+    views = tuple(replace(view, axis=replace(view.axis, guarantee=None)) for view in people.views)  # type: ignore[type-var]
+    bare = replace(people, views=views, guarantee=None)
 
     assert "Guarantee: none" in bare.report()
     assert "protects nobody" in bare.report()
@@ -184,3 +186,11 @@ def test_pictures_are_drawn(people: Release, tmp_path: Path) -> None:
         axes.figure.savefig(tmp_path / f"{column}.png")
         assert axes.get_xlabel() == column
         assert np.isclose(axes.get_ylim()[0], 0)
+
+
+def test_the_report_names_the_part(people: Release) -> None:
+    """Of a part, the report says which rows are counted; of everybody, it says nothing of the kind."""
+    north = replace(people, provenance=replace(people.provenance, part=("region", "north")))
+
+    assert "Only rows where region is 'north' are counted." in north.report()
+    assert "Only rows" not in people.report()

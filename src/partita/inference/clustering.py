@@ -10,11 +10,11 @@ from partita.inference.curve import Curve, Floats
 
 __all__ = ["clustering"]
 
-_PRIOR_PIECES: Final = 20.0
-_GUESS: Final = 0.08
+_PRIOR_PIECES: Final = 40.0
+_GUESS: Final = 0.06
 _LARGEST_BEND: Final = 9.0
 _STEEPNESS: Final = 0.5
-_ALONE: Final = 2.0
+_ALONE: Final = 1.5
 
 
 def clustering(pieces: Curve, *, noise: float, roughness: float = 1.0) -> Floats:
@@ -22,7 +22,7 @@ def clustering(pieces: Curve, *, noise: float, roughness: float = 1.0) -> Floats
 
     Where the densities of pieces beside each other lie on a smooth line, pieces are smooth inside; where
     they jump, as between heavy cells and gaps, pieces are like that inside. A few pieces say little:
-    then it is nearer to a guess, which is low if they look evenly filled; one or two say nothing at all.
+    then it is nearer to a guess, which is low if they look evenly filled; one alone says nothing at all.
     `noise` is the standard deviation of a count. Pieces of one cell have no inside.
     """
     wide = pieces.widths > 1.0

@@ -55,7 +55,7 @@ class PartitionTents:
     are counted apart.
 
     >>> PartitionTents(size=2**64, epsilon=1, total=100_000).partition.threshold
-    316
+    443
     """
 
     name: ClassVar[str] = "partition-tents"

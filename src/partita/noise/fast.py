@@ -12,11 +12,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-__all__ = ["available", "kernels", "worthwhile"]
+__all__ = ["DRAWS", "POSITIONS", "available", "kernels", "worthwhile"]
 
 _MODULE: Final = "partita.noise.compiled"
-_LARGE: Final = 1 << 18
+POSITIONS: Final = 1 << 18
 """Sealing the segments of so many positions in Python takes about as long as loading the kernels."""
+DRAWS: Final = 1 << 24
+"""So do as many draws with NumPy."""
 _SMALL: Final = 1 << 12
 
 
@@ -32,6 +34,6 @@ def kernels() -> Any:
     return import_module(_MODULE)
 
 
-def worthwhile(count: int) -> bool:
-    """Whether `count` draws are enough to pay for compiled code, and for loading it if need be."""
-    return available() and count >= (_SMALL if _MODULE in sys.modules else _LARGE)
+def worthwhile(count: int, *, large: int) -> bool:
+    """Whether compiled code pays for so many draws or positions; if it has to be loaded, for `large` of them."""
+    return available() and count >= (_SMALL if _MODULE in sys.modules else large)

@@ -127,7 +127,7 @@ class SystemNoise:
             weights=weights,
             last=last,
             source=source,
-            compiled=self._compiled(positions.size) and threshold < 1 << 61,
+            compiled=self._compiled(positions.size, fast.POSITIONS) and threshold < 1 << 61,
             margin=self._margin,
         )
 
@@ -156,13 +156,13 @@ class SystemNoise:
         candidates = softmax.candidates(softmax.level(Uniform(source)))
         return int(candidates[Uniform(source).integer_below(candidates.size)])
 
-    def _compiled(self, count: int) -> bool:
-        return self._path == "compiled" or (self._path == "auto" and fast.worthwhile(count))
+    def _compiled(self, count: int, large: int) -> bool:
+        return self._path == "compiled" or (self._path == "auto" and fast.worthwhile(count, large=large))
 
     def _integers(self, scale: Fraction, count: int, *, signed: bool) -> IntegerArray:
         source = self._words()
         drawn = tables(scale, source.bits)
-        compiled = source.bits == 64 and self._compiled(count)
+        compiled = source.bits == 64 and self._compiled(count, fast.DRAWS)
         out: IntegerArray = np.empty(count, dtype=object if scale > _LARGEST_INT64_SCALE else np.int64)
         start = 0
         for top, low in drawn.blocks(count, source, compiled=compiled):

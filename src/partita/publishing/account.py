@@ -16,7 +16,7 @@ from typing import Any, Final, final
 from partita.errors import InvalidRelease, PartitaError
 from partita.ledger import Debit, Ledger
 from partita.ledger.names import Part, digest
-from partita.publishing.place import Place
+from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
 from partita.releases.release import Release
 
@@ -55,21 +55,20 @@ class Account:
             return None
         alike = [entry for entry in entries if entry.request == digest(self._asked)]
         if earlier.state == "debited" and alike == [earlier] and place.taken:
-            release = self._loaded(place)
+            release = self._loaded(place, earlier)
             self.ledger.mark_done(earlier)
             return release
-        self._debit()
-        return self._loaded(place)
+        return self._loaded(place, self._debit())
 
-    def pay(self, place: Place, make: Callable[[], Release]) -> Release:
+    def pay(self, store: Store, make: Callable[[], Release]) -> Release:
         """Debit, make, mark done; `make` draws and stores, and is called once the debit is on disk."""
         debit = self._debit()
         if debit.state == "done":
-            return self._loaded(place)
+            return self._loaded(store.place, debit)
         try:
             release = make()
-        except BaseException as error:
-            if isinstance(error, PartitaError) or not place.taken:
+        except BaseException:
+            if not store.kept:
                 self._give_up(debit)
             raise
         self.ledger.mark_done(debit)
@@ -100,9 +99,12 @@ class Account:
         with suppress(PartitaError):
             self.ledger.mark_lost(debit)
 
-    def _loaded(self, place: Place) -> Release:
+    def _loaded(self, place: Place, debit: Debit) -> Release:
+        """What stands at the place, if it is the release that this debit has paid for."""
         release = place.load()
-        if not self.request.describes(release) or release.provenance.dataset != self.dataset:
+        said = release.provenance
+        paid = said.recorded and (said.dataset, said.part, said.day) == (self.dataset, self.part, debit.day)
+        if not paid or not self.request.describes(release):
             raise InvalidRelease(
                 "path", "must hold the release of this key", fix="pass the path of the first call"
             )

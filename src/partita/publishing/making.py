@@ -14,11 +14,13 @@ from partita.sources import Column, Source, tally
 __all__ = ["count", "draw", "salt"]
 
 
-def count(source: Source, request: Request, dataset: str | None) -> Mapping[str, Column]:
+def count(
+    source: Source, request: Request, dataset: str | None, part: tuple[str, str] | None = None
+) -> Mapping[str, Column]:
     """The exact counts of every column asked for, each with the rows of a person bounded for itself.
 
     A person has at most k rows in each view, which is what the guarantee of each view needs; their
-    sum is what the release costs.
+    sum is what the release costs. Of a `part`, a column and a value, no other rows are counted.
     """
     counted = {}
     for view in request.views:
@@ -29,6 +31,7 @@ def count(source: Source, request: Request, dataset: str | None) -> Mapping[str,
                 person=request.person,
                 contributions=request.guarantee.contributions,
                 salt=salt(dataset, view.column),
+                where=part,
             )
             counted[view.column] = rows.column(view.column)
     return counted

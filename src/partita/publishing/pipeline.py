@@ -18,6 +18,7 @@ from partita.publishing.account import Account
 from partita.publishing.making import count, draw
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
+from partita.publishing.room import check_room
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
 from partita.sources import Column, open_source
@@ -62,10 +63,11 @@ def publish(
     With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
     the guarantee is about persons. Without it the guarantee is about rows: one row per person.
 
-    `ledger` and `dataset` name the budget that pays, `part` the column and value that all rows of the
-    source have. `path` stores the release in a new file. With a `key` the call can be repeated: what it
-    has stored comes back and nothing is drawn; a key needs a ledger and a path. Bad input and rows
-    that cannot be read cost nothing. What fails after the debit has cost it.
+    `ledger` and `dataset` name the budget that pays. With `part`, a column and one of its values as
+    text, only rows with that value are counted, and the budget pays for that part alone. `path`
+    stores the release in a new file. With a `key` the call can be repeated: what it has stored
+    comes back and nothing is drawn; a key needs a ledger and a path. Bad input and rows that cannot be
+    read cost nothing. What fails after the debit has cost it.
 
     >>> from partita.domain import Integer
     >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
@@ -92,16 +94,18 @@ def publish(
         dataset=None if dataset is None else checked_text(dataset, "dataset"),
         recorded=ledger is not None,
         person=person,
+        part=checked_part(part),
     )
-    account = _account(request, provenance, ledger, key, part, _reading(delimiter, header))
+    check_room(request, provenance)
+    account = _account(request, provenance, ledger, key, _reading(delimiter, header))
     stored = None if account is None else account.stored(place)
     if stored is not None:
         return stored
     with place.reserved() as store:
         rows = open_source(source, delimiter=delimiter, header=header)
-        columns = count(rows, request, provenance.dataset)
+        columns = count(rows, request, provenance.dataset, provenance.part)
         make = partial(_make, store, request, columns, provenance)
-        return make() if account is None else account.pay(place, make)
+        return make() if account is None else account.pay(store, make)
 
 
 def _make(store: Store, request: Request, columns: Mapping[str, Column], provenance: Provenance) -> Release:
@@ -118,7 +122,6 @@ def _account(
     provenance: Provenance,
     ledger: Ledger | str | os.PathLike[str] | None,
     key: str | None,
-    part: Part | None,
     reading: Mapping[str, object],
 ) -> Account | None:
     if ledger is None or provenance.dataset is None:
@@ -129,7 +132,7 @@ def _account(
         request=request,
         reading=reading,
         key=None if key is None else checked_text(key, "key"),
-        part=checked_part(part),
+        part=provenance.part,
         day=provenance.day,
     )
 

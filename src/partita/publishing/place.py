@@ -42,10 +42,10 @@ class Place:
         Whatever ends the block, nothing half-written is left behind.
         """
         if self.path is None:
-            yield Store(None)
+            yield Store(self, None)
             return
         with reserve(self.path) as temporary:
-            yield Store(temporary)
+            yield Store(self, temporary)
 
     def load(self) -> Release:
         """The release that stands at the path."""
@@ -62,9 +62,15 @@ class Place:
 @final
 @dataclass(frozen=True)
 class Store:
-    """A file beside the path, which is about to move there; None where nothing is stored."""
+    """A place, and the file beside it that is about to move there; None where nothing is stored."""
 
+    place: Place
     temporary: Temporary | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the file stands at its place, whatever was said while it moved there."""
+        return self.temporary is not None and self.temporary.arrived
 
     def keep(self, release: Release) -> Release:
         """Write, sync, rename; the same release."""

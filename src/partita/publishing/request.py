@@ -82,10 +82,11 @@ class Request:
         return tuple(view.column for view in self.views)
 
     def describes(self, release: Release) -> bool:
-        """Whether a release is of these columns, with these domains and mechanisms and this guarantee."""
+        """Whether a release is of these columns and ids, domains and mechanisms, with this guarantee."""
         asked = [(view.column, view.domain.to_spec(), view.choice.name) for view in self.views]
         given = [(view.column, view.domain.to_spec(), view.mechanism) for view in release.views]
-        return asked == given and release.guarantee == self.guarantee
+        person = release.provenance.person
+        return asked == given and (release.guarantee, person) == (self.guarantee, self.person)
 
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
@@ -122,9 +123,25 @@ def _schema(schema: object) -> Mapping[str, Domain]:
     if isinstance(schema, Mapping) and schema:
         named = all(isinstance(name, str) and name for name in schema)
         if named and all(isinstance(domain, Domain) for domain in schema.values()):
-            return schema
+            return {_writable(name, "schema"): domain for name, domain in schema.items()}
     raise InvalidParameter(
         "schema", "must map columns to domains", given=schema, fix='pass for example {"age": Integer(0, 120)}'
+    )
+
+
+def _writable(name: str, parameter: str) -> str:
+    """The name of a column, if a file can hold it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        pass
+    else:
+        return name
+    raise InvalidParameter(
+        parameter,
+        "must have names of columns that UTF-8 can write",
+        given=ascii(name),
+        fix="remove unpaired surrogates",
     )
 
 
@@ -208,6 +225,7 @@ def _unit(person: object) -> Unit:
     if person is None:
         return "row"
     if isinstance(person, str) and person:
+        _writable(person, "person")
         return "person"
     raise InvalidParameter("person", "must name the column of ids", given=person, fix='pass for example "id"')
 

@@ -52,7 +52,7 @@ class Temporary:
         """Whether the file that was begun here is what stands at the path, however that came about."""
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self.path))
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     def write(self, data: bytes) -> None:

@@ -38,7 +38,7 @@ from partita.releases.tents import (
 
 __all__ = ["PartitionTentsRelease"]
 
-_WIDENING: Final = 1.25
+_WIDENING: Final = 1.35
 """The calibrated factor of standard errors; how it was found is in docs/proofs/partition_tents.md."""
 
 _FEW: Final = 400

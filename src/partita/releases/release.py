@@ -200,10 +200,10 @@ class Release:
         return ", ".join(map(repr, self.columns))
 
 
-def _promised(views: Iterable[View]) -> Guarantee | None:
+def _promised(views: Sequence[View]) -> Guarantee | None:
     """What views of the same people promise together; None if one of them promises nothing."""
-    guarantees = [view.axis.guarantee for view in views if view.axis.guarantee]
-    if any(view.axis.guarantee is None for view in views):
+    guarantees = [view.axis.guarantee for view in views if view.axis.guarantee is not None]
+    if len(guarantees) < len(views):
         return None
     try:
         return reduce(add, guarantees)
@@ -214,4 +214,6 @@ def _promised(views: Iterable[View]) -> Guarantee | None:
 def _keeps_its_promise(view: View) -> bool:
     """Whether the special cells have the noise that the guarantee of the view asks for."""
     promise, scale = view.axis.guarantee, view.specials.scale
-    return promise is None or scale == rows_changed(promise.neighbors, promise.contributions) / promise.epsilon
+    return (
+        promise is None or scale == rows_changed(promise.neighbors, promise.contributions) / promise.epsilon
+    )

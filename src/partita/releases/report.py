@@ -38,8 +38,15 @@ def _origin(views: Sequence[View], provenance: Provenance) -> str:
     dataset = f" of the dataset {provenance.dataset!r}" if provenance.dataset else ""
     return (
         f"A release{dataset} with noisy counts along {columns}, "
-        f"made on {provenance.day} with Partita {provenance.version}."
+        f"made on {provenance.day} with Partita {provenance.version}.{_part(provenance)}"
     )
+
+
+def _part(provenance: Provenance) -> str:
+    if provenance.part is None:
+        return ""
+    column, value = provenance.part
+    return f" Only rows where {column} is {value!r} are counted."
 
 
 def _promise(guarantee: Guarantee | None) -> str:
@@ -83,9 +90,6 @@ def _accuracy(beta: float, error: float) -> str:
 
 
 def _rules(views: Sequence[View], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
-    if provenance.part is not None:
-        column, value = provenance.part
-        yield f"Rule: only rows where {column} is {value!r} are counted."
     if any(not isinstance(view.domain, Category) for view in views):
         yield (
             "Rule: a value beyond the declared bounds is counted in the special cell below or above, "

@@ -59,9 +59,11 @@ def _chart(view: View, width: int) -> str:
 
 
 def _record(release: Release, beta: float) -> Record:
+    from partita.releases.file_entries import provenance_entries
+
     return {
         "guarantee": guarantee_record(release.guarantee),
-        "provenance": dict(vars(release.provenance)),
+        "provenance": provenance_entries(release.provenance),
         "error": {"beta": beta, "bound": release.error(beta)},
         "columns": [_column(view) for view in release.views],
     }

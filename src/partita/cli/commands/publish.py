@@ -39,7 +39,7 @@ def declare(commands: Commands) -> None:
         "--key", metavar="KEY", help="makes the command repeatable: the same key charges once"
     )
     declared.add_argument(
-        "--part", type=_part, metavar="COLUMN=VALUE", help="what all rows of the data have in common"
+        "--part", type=_part, metavar="COLUMN=VALUE", help="count these rows only, and pay for that part"
     )
 
 
@@ -77,6 +77,7 @@ def _receipt(options: Options, release: Release, dataset: str | None) -> Outcome
     lines = [
         ("release", options.output),
         ("guarantee", guarantee_said(release.guarantee)),
+        *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
         *(("column", f"{view.column}, {view.domain}, by {view.mechanism}") for view in release.views),
         ("paid", debit),
     ]
@@ -84,11 +85,18 @@ def _receipt(options: Options, release: Release, dataset: str | None) -> Outcome
         table(lines, left=2),
         path=options.output,
         guarantee=guarantee_record(release.guarantee),
+        part=next(iter(_parts(release)), None),
         columns=[_column(view.column, view.mechanism, view.domain.to_spec()) for view in release.views],
         ledger=options.ledger,
         dataset=dataset,
         left=left,
     )
+
+
+def _parts(release: Release) -> list[Record]:
+    """The part that was counted, or none for everybody."""
+    part = release.provenance.part
+    return [] if part is None else [{"column": part[0], "value": part[1]}]
 
 
 def _paid(ledger: str | None, dataset: str | None, release: Release) -> tuple[str, Record | None]:

@@ -1,0 +1,116 @@
+"""Whether a release will find room in its file: said before a row is read, by writing an empty one.
+
+What limits a file is public: names, labels, reasons, how many series there are. So a file of the same
+shape, in which every text is as long and every series as wide as it can become, is written
+and read in memory by the code that will write and read the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, get_args, get_type_hints
+
+import numpy as np
+
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.guarantee import Guarantee
+from partita.inference.tent_strategy import MOST_LEVELS
+from partita.publishing.request import Request, ViewRequest
+from partita.releases.checksum import checksum
+from partita.releases.file import LARGEST, packed, unpacked
+from partita.releases.file_entries import guarantee_entries, provenance_entries
+from partita.releases.provenance import Provenance
+from partita.releases.ranges import Json
+from partita.releases.spec import FORMAT, VERSION, Stored, columns_of
+
+__all__ = ["MOST_SERIES", "check_room"]
+
+MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
+    "histogram": lambda size: 1,
+    "intervals-paper": lambda size: 2 + size.bit_length(),
+    "laplace": lambda size: 1,
+    "partition-tents": lambda size: 3 + MOST_LEVELS,
+    "spending-tree": lambda size: 8,
+    "tents": lambda size: MOST_LEVELS,
+    "thresholds": lambda size: 1,
+    "tree": lambda size: 1 + size.bit_length(),
+}
+"""How many series a release of each kind has at most, over so many cells."""
+
+_MOST_DIGITS: Final = 100
+_LONGEST_NUMBER: Final = "9" * 400
+_FACTS_BESIDE_SERIES: Final = 12
+_SIGNATURE: Final = bytes(1024)
+
+
+def check_room(request: Request, provenance: Provenance) -> None:
+    """Refuse a request whose release might not fit into a file; a function of public facts."""
+    _check_digits(request)
+    try:
+        unpacked(packed(_empty(request, provenance), signature=_SIGNATURE), largest=LARGEST)
+    except InvalidRelease as error:
+        limit = f"{error.parameter} {error.rule}"
+    else:
+        return
+    raise InvalidParameter(
+        "views",
+        f"must fit into one file, whose {limit}",
+        given=len(request.views),
+        fix="publish fewer columns at a time, or with fewer labels and shorter names",
+    )
+
+
+def _check_digits(request: Request) -> None:
+    for view in request.views:
+        exact = view.share * request.guarantee.epsilon
+        if max(exact.numerator, exact.denominator) >= 10**_MOST_DIGITS:
+            raise InvalidParameter(
+                "epsilon",
+                f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits",
+                given=request.guarantee.epsilon,
+                fix="round it down",
+            )
+
+
+def _empty(request: Request, provenance: Provenance) -> Stored:
+    """A file of the same shape, with no number in it."""
+    spec: dict[str, Json] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "guarantee": guarantee_entries(request.guarantee),
+        "provenance": provenance_entries(provenance),
+        "views": [_view(view) for view in request.views],
+        "checksum": "",
+    }
+    values = [np.zeros(0, column.dtype) for column in columns_of(spec)]
+    spec["checksum"] = checksum(spec, values)
+    return Stored(spec, values)
+
+
+def _view(view: ViewRequest) -> dict[str, Json]:
+    guarantee: Guarantee = view.mechanism.guarantee
+    series = max(MOST_SERIES[kind](view.domain.size) for kind in _kinds(view.choice.mechanism))
+    return {
+        "column": view.column,
+        "domain": {key: _plain(value) for key, value in view.domain.to_spec().items()},
+        "mechanism": view.choice.name,
+        "why": view.choice.why,
+        "kind": "",
+        "facts": {"all": [_LONGEST_NUMBER] * (series + _FACTS_BESIDE_SERIES)},
+        "guarantee": guarantee_entries(guarantee),
+        "specials": {
+            "counts": dict.fromkeys(view.domain.specials, _LONGEST_NUMBER),
+            "scale": _LONGEST_NUMBER,
+        },
+        "series": [{"name": f"series{number}", "dtype": "int128", "length": 0} for number in range(series)],
+    }
+
+
+def _plain(value: str | list[str]) -> Json:
+    return list[Json](value) if isinstance(value, list) else value
+
+
+def _kinds(mechanism: object) -> list[str]:
+    """The kinds of releases that a mechanism may make, as its signature says."""
+    released = get_type_hints(type(mechanism).release)["return"]  # type: ignore[attr-defined]
+    return [kind.kind for kind in get_args(released) or (released,)]

@@ -1,0 +1,127 @@
+"""What a file cannot hold is refused before a row is read, and what is granted fits."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partita.domain import Category, Integer
+from partita.errors import InvalidParameter
+from partita.ledger import Ledger
+from partita.mechanisms.catalogue import axis_mechanisms
+from partita.publishing import publish
+from partita.publishing.request import Request
+from partita.publishing.room import MOST_SERIES, check_room
+from partita.releases.file import decode, encode
+from partita.releases.kinds import KINDS
+from partita.releases.provenance import Provenance
+from tests.publish.people import AGE
+from tests.release_file.specimens import DOMAINS, axis
+
+MINIMAL = Provenance(version="0", day="2026-11-15")
+
+
+def fits(schema: Any, **other: Any) -> bool:
+    request = Request.checked(schema, **{"epsilon": 1, "views": list(schema), **other})
+    try:
+        check_room(request, MINIMAL)
+    except InvalidParameter:
+        return False
+    return True
+
+
+def never(*_: object, **__: object) -> Any:
+    raise AssertionError("rows were read")
+
+
+def test_every_kind_has_a_bound() -> None:
+    """A new kind of release must say how many series it has at most."""
+    assert set(MOST_SERIES) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_release_has_more_series_than_it_may(kind: str) -> None:
+    """Counted in releases of the shipped mechanisms."""
+    assert len(axis(kind).parts().series) <= MOST_SERIES[kind](DOMAINS[kind].size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 127, 128, 129, 4096])
+@pytest.mark.parametrize("root", [True, False])
+def test_no_tree_has_more_levels_than_it_may(size: int, root: bool) -> None:
+    """Binary trees are the tallest, and the bound is theirs."""
+    from partita.inference.tree_cover import Hierarchy
+
+    levels = Hierarchy.of(size=size, branching=2, root=root).levels
+
+    assert levels <= MOST_SERIES["tree"](size) < MOST_SERIES["intervals-paper"](size)
+
+
+@pytest.mark.parametrize("name", sorted(axis_mechanisms()))
+def test_every_mechanism_has_room(name: str) -> None:
+    """A few columns fit, whatever releases them."""
+    assert fits({f"c{number}": Integer(0, 99) for number in range(5)}, mechanism=name)
+
+
+@pytest.mark.parametrize(
+    ("schema", "other"),
+    [
+        ({f"c{number}": Integer(0, 127) for number in range(300)}, {"mechanism": "tree"}),
+        ({"c": Category([f"{number:>9000}" for number in range(2000)])}, {}),
+        ({"c" * 2**24: Integer(0, 9)}, {"mechanism": "histogram"}),
+        ({"c" * 10**6: Integer(0, 2**20)}, {"mechanism": "tree"}),
+    ],
+    ids=["columns", "labels", "a name", "a name in many columns"],
+)
+def test_what_does_not_fit_costs_nothing(
+    schema: Any, other: dict[str, Any], ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many columns, too many labels, too long a name: refused before rows are read, with a fix."""
+    monkeypatch.setattr("partita.publishing.pipeline.count", never)
+
+    with pytest.raises(
+        InvalidParameter, match=r"^views must fit into one file.*; publish fewer columns at a time"
+    ):
+        publish(
+            {},
+            schema,
+            epsilon=1,
+            views=list(schema),
+            ledger=ledger,
+            dataset="people",
+            path=tmp_path / "r",
+            **other,
+        )
+    assert ledger.entries("people") == ()
+
+
+def test_as_many_columns_as_fit_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the largest number of views that is granted the file is written and read."""
+    monkeypatch.setattr("partita.releases.spec._MOST_COLUMNS", 60)
+    schema = {f"c{number}": Integer(0, 127) for number in range(60)}
+    grown = [dict(islice(schema.items(), count)) for count in range(1, 61)]
+    granted = [each for each in grown if fits(each, mechanism="tree")]
+    assert granted == grown[: len(granted)] != grown
+
+    release = publish(
+        {name: [1] for name in schema}, granted[-1], epsilon=1, views=list(granted[-1]), mechanism="tree"
+    )
+
+    assert decode(encode(release)).columns == tuple(granted[-1])
+
+
+@pytest.mark.parametrize("name", sorted(axis_mechanisms()))
+def test_an_epsilon_of_many_digits_is_refused_or_fits(name: str) -> None:
+    """With 99 digits the release survives its file; with more than 100 it is refused before rows are read."""
+    long, longer = (Fraction(10**digits - 1, 10 ** (digits - 1)) / 4 for digits in (99, 101))
+
+    release = publish({"age": [30, 31]}, AGE, epsilon=long, mechanism=name)
+
+    assert decode(encode(release)).guarantee == release.guarantee
+    with pytest.raises(
+        InvalidParameter, match="epsilon must be, for each view, a ratio of integers of at most 100"
+    ):
+        publish({"age": [30, 31]}, AGE, epsilon=longer, mechanism=name)
