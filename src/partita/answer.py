@@ -32,6 +32,9 @@ class Answer:
     data. `interval` is calibrated by a normal model instead: narrower, and not a guarantee. Neither
     goes below `least`. The standard error is computed when it is first asked for.
 
+    Answers of independent noise can be added. They cannot be subtracted: two answers of one release
+    share their noise, so ask `release.difference`, which knows how much of it cancels.
+
     >>> answer = Answer(10.0, lambda: 2.0, bounds=lambda beta: (0.0, 22.0))
     >>> answer, answer.worst(0.05)
     (Answer(10 ± 2), (0.0, 22.0))
@@ -59,6 +62,8 @@ class Answer:
 
     def __add__(self, other: Answer) -> Answer:
         """Both together, where their noises are independent: variances add, and beta is halved."""
+        if not isinstance(other, Answer):
+            return NotImplemented
 
         def bounds(beta: float) -> tuple[float, float]:
             mine, theirs = self.bounds(beta / 2), other.bounds(beta / 2)

@@ -52,7 +52,7 @@ def integer(value: object, name: str, *, low: int | None = None, high: int | Non
 
 
 def failure(value: object, name: str = "beta") -> Fraction:
-    """A failure probability or a confidence: between 0 and 1, and nothing that floats take for one of them."""
+    """A failure probability or a confidence: between 0 and 1, and nothing that floats take for these."""
     exact = rational(value, name)
     if not _LEAST_FAILURE <= exact <= 1 - _NEAREST_TO_ONE:
         usual = "0.95" if name == "confidence" else "0.05"

@@ -94,6 +94,12 @@ class Histogram:
         """The sum of all counts."""
         return int(self.counts.sum())
 
+    def spread(self) -> Ints:
+        """The count of every cell in order, empty ones too: what `dense` takes."""
+        counts = np.zeros(self.size, dtype=np.int64)
+        counts[self.cells.astype(np.int64)] = self.counts
+        return counts
+
     def weigh(self, cut: Cut) -> Ints:
         """The exact weight of each segment of a cut."""
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])

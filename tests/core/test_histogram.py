@@ -45,6 +45,12 @@ def test_dense_counts_drop_empty_cells(counts: list[int]) -> None:
     assert (histogram.total, histogram.size) == (sum(counts), len(counts))
 
 
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=30))
+def test_spread_counts_are_those_that_a_dense_histogram_was_made_of(counts: list[int]) -> None:
+    """`spread` undoes `dense`: a count for every cell in order, zeros too."""
+    assert Histogram.dense(counts).spread().tolist() == counts
+
+
 @given(st.data(), st.lists(st.integers(0, 9), min_size=1, max_size=20))
 def test_weights_are_sums_of_cells(data: st.DataObject, counts: list[int]) -> None:
     """`weigh` and `within` count the cells of each segment and of a range, and nothing outside."""

@@ -213,7 +213,7 @@ def test_edges_that_are_no_cut_are_refused(edges: list[int]) -> None:
     parts = released("intervals-paper").parts()
     hostile = Parts(parts.facts, {**parts.series, "edges": np.array(edges, dtype=np.uint64)})
     with pytest.raises(InvalidRelease):
-        pt.IntervalRelease.from_parts(hostile, None)
+        pt.PaperIntervalsRelease.from_parts(hostile, None)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 import pytest
 
-from partita import Cut, Histogram, IntervalRelease, InvalidParameter, PaperIntervals, Partition
+from partita import Cut, Histogram, InvalidParameter, PaperIntervals, PaperIntervalsRelease, Partition
 from partita.mechanisms.tree import Tree
 from partita.noise import Noise
 from partita.testing import (
@@ -29,7 +29,7 @@ def atoms(multiplicity: int) -> Histogram:
     return Histogram.from_counts(ATOMS, [multiplicity] * len(ATOMS), size=SIZE)
 
 
-def released(seed: object, histogram: Histogram, epsilon: object = 1) -> IntervalRelease:
+def released(seed: object, histogram: Histogram, epsilon: object = 1) -> PaperIntervalsRelease:
     mechanism = PaperIntervals(size=histogram.size, epsilon=epsilon)
     return mechanism.release(histogram, noise=tape_noise(EndlessTape(seed)))
 
@@ -133,7 +133,7 @@ def test_empty_data_gives_one_segment_and_small_counts() -> None:
     assert most < 100
 
 
-def outcome(release: IntervalRelease) -> tuple[object, ...]:
+def outcome(release: PaperIntervalsRelease) -> tuple[object, ...]:
     """All that is published, in a form that can be compared."""
     return tuple(release.cut.edges.tolist()), tuple(tuple(level.tolist()) for level in release.tree.levels)
 

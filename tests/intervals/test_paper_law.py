@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita import Cut, Histogram, IntervalRelease, PaperIntervals, Partition, Tree
+from partita import Cut, Histogram, PaperIntervals, PaperIntervalsRelease, Partition, Tree
 from partita.noise import Noise
 from partita.testing import (
     EndlessTape,
@@ -30,7 +30,7 @@ PAIRS: list[tuple[Counts, Counts]] = [((0, 0), (1, 0)), ((0, 0), (0, 1))]
 MECHANISM = PaperIntervals(size=2, epsilon=EPSILON, beta="0.999")
 
 
-def _outcome(release: IntervalRelease) -> tuple[object, ...]:
+def _outcome(release: PaperIntervalsRelease) -> tuple[object, ...]:
     return tuple(release.cut.edges.tolist()), tuple(tuple(level.tolist()) for level in release.tree.levels)
 
 

@@ -50,10 +50,12 @@ def test_the_predicted_size_is_about_right(size: int, rows: int) -> None:
     assert mechanism.predicted_numbers(rows) / 3 < held < 3 * mechanism.predicted_numbers(rows)
 
 
-def test_more_people_and_more_epsilon_change_the_prediction_the_right_way() -> None:
+def test_more_people_cells_and_epsilon_change_the_prediction_the_right_way() -> None:
     """More epsilon is less error; more rows are never less of it, in rows; more cells neither."""
     errors = [Intervals(size=4_096, epsilon=epsilon).predicted_error(10**5) for epsilon in ("0.1", "1")]
     rows = [Intervals(size=4_096, epsilon=1).predicted_error(n) for n in (0, 10**3, 10**5, 10**7)]
+    cells = [Intervals(size=size, epsilon=1).predicted_error(10**5) for size in (1, 2, 100, 2**14, 2**64)]
 
     assert errors[0] > errors[1]
     assert rows == sorted(rows)
+    assert cells == sorted(cells)

@@ -15,6 +15,7 @@ from partita.histogram import Histogram
 from partita.inference.spending_plan import UNITS, Evidence, SpendingPlan, Step
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeShape
+from partita.mechanisms import base
 from partita.mechanisms import spending_tree as module
 from partita.mechanisms.spending_tree import SpendingTree
 from partita.noise import Noise
@@ -216,11 +217,11 @@ def _half_scale(patch: pytest.MonkeyPatch) -> None:
 
 
 def _neighbours_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(module, "rows_changed", lambda neighbors, contributions: contributions)
+    patch.setattr(base, "rows_changed", lambda neighbors, contributions: contributions)
 
 
 def _contributions_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(module, "rows_changed", lambda neighbors, contributions: 1)
+    patch.setattr(base, "rows_changed", lambda neighbors, contributions: 1)
 
 
 def _second_looks_unpaid(patch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import FrozenInstanceError, dataclass, replace
 from fractions import Fraction
 from itertools import count
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from partita import Guarantee, Histogram, Partition, Tree, TreeRelease
+from partita import Guarantee, Histogram, LinearQueries, Partition, Tree, TreeRelease
+from partita.guarantee import Neighbors
+from partita.mechanisms.base import Mechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.testing import check_mechanism, mechanisms
@@ -24,6 +27,30 @@ def test_discovery_finds_the_mechanisms() -> None:
 def test_every_mechanism_passes(mechanism: type[Any]) -> None:
     """Every mechanism keeps every rule of the suite."""
     check_mechanism(mechanism)
+
+
+@pytest.mark.parametrize("mechanism", [*mechanisms(), LinearQueries], ids=lambda each: each.__name__)
+def test_every_mechanism_spells_out_its_parameters(mechanism: type[Any]) -> None:
+    """Each parameter of a mechanism has a name of its own and is given by it, those that all have too."""
+    parameters = inspect.signature(mechanism).parameters
+
+    assert {each.kind for each in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {"epsilon", "neighbors", "contributions", "unit"} <= set(parameters)
+    assert issubclass(mechanism, Mechanism)
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "contributions", "rows"),
+    [("add-remove", 1, 1), ("add-remove", 3, 3), ("change-one", 1, 2), ("change-one", 3, 6)],
+)
+def test_the_rate_is_epsilon_for_each_row_that_may_change(
+    neighbors: Neighbors, contributions: int, rows: int
+) -> None:
+    """Neighbours differ by up to `rows_changed` rows, each of which may cost the rate."""
+    tree = Tree(size=4, epsilon="0.6", neighbors=neighbors, contributions=contributions)
+
+    assert (tree.rows_changed, tree.rate) == (rows, Fraction(6, 10 * rows))
+    assert tree.guarantee == Guarantee(epsilon="0.6", **tree.protected)
 
 
 @dataclass(frozen=True, init=False)

@@ -10,10 +10,19 @@ import numpy as np
 
 from partita.inference.curve import Floats
 
-__all__ = ["laplace_mix_reach", "laplace_sum_reach", "laplace_variance", "log_moments"]
+__all__ = [
+    "chernoff",
+    "half_width",
+    "laplace_mix_reach",
+    "laplace_sum_reach",
+    "laplace_variance",
+    "laplace_variances",
+    "log_moments",
+    "repeated_reach",
+]
 
-_STEPS: Final = 200
-_MIX_STEPS: Final = 40
+_GRID: Final = np.concatenate([np.geomspace(1e-5, 0.5, 24), 1.0 - np.geomspace(0.5, 1e-4, 17)[1:]])
+_NEARBY: Final = 32
 _MANY: Final = 2_000
 _OCTAVE: Final = 64
 _STEPS_DOWN: Final = 20 * _OCTAVE
@@ -23,41 +32,60 @@ _LEAST_VARIANCE: Final = 2.0**-200
 
 def laplace_variance(scale: Fraction) -> float:
     """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale); never quite zero."""
-    rate = float(1 / scale)
-    return max(_LEAST_VARIANCE, 2 * math.exp(-rate) / math.expm1(-rate) ** 2)
+    return float(laplace_variances(np.array(float(1 / scale))))
+
+
+def laplace_variances(rates: Floats) -> Floats:
+    """The same for each noise of scale 1 / rate."""
+    return np.maximum(_LEAST_VARIANCE, 2.0 * np.exp(-rates) / np.square(np.expm1(-rates)))
+
+
+def half_width(rates: Floats, log_beta: Floats) -> Floats:
+    """The least integer h with P[|X| > h] <= beta for discrete Laplace noise X of scale 1 / rate.
+
+    That probability is 2 a^(h+1) / (1+a), a = exp(-rate); h is rounded up.
+    """
+    needed = -(np.log1p(np.expm1(-rates) / 2.0) + log_beta) / rates
+    return np.maximum(np.ceil(needed * (1.0 + _ROUNDING)) - 1.0, 0.0)
+
+
+def chernoff(x: Floats, log_moment: Floats, beta: float) -> Floats:
+    """t with P[S > t] <= beta, given ln E[exp(x S)] for some x > 0: each x gives a valid t, rounded up."""
+    return np.asarray((log_moment - math.log(beta)) / x * (1.0 + _ROUNDING))
+
+
+def repeated_reach(sizes: Floats, rates: Floats, times: Floats, beta: float) -> float:
+    """t with P[S > t] <= beta for a sum S of independent discrete Laplace noises; one side only.
+
+    In it is `times[i]` times a noise of scale 1 / rates[i], multiplied by sizes[i] > 0. The law is
+    symmetric, so -t is as rarely undercut. The moments exist for x sizes[i] < rates[i]. The bound first
+    falls and then rises with x: the best x of a grid is looked for, then the best between its neighbours.
+    """
+    limit = float((rates / sizes).min())
+
+    def reaches(shares: Floats) -> Floats:
+        points = limit * shares
+        moments = log_moments(points[:, np.newaxis] * sizes, rates) @ times
+        return chernoff(points, moments, beta)
+
+    best = int(reaches(_GRID).argmin())
+    nearby = np.linspace(_GRID[max(best - 1, 0)], _GRID[min(best + 1, _GRID.size - 1)], _NEARBY)
+    return float(reaches(nearby).min())
 
 
 def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
-    """t with P[|X1 + ... + Xm| > t] <= beta for independent discrete Laplace noises of one scale.
-
-    Chernoff: P[|S| >= t] <= 2 M(x)^m exp(-x t) for every 0 < x < 1/scale, where the moment
-    generating function is M(x) = (1-a)^2 / ((1 - a e^x)(1 - a e^-x)), so each x gives a valid t;
-    the best of a grid is taken and rounded up.
-    """
+    """t with P[|X1 + ... + Xm| > t] <= beta for independent discrete Laplace noises of one scale."""
     if terms == 0:
         return 0.0
-    rate = float(1 / scale)
-    points = (rate * i / _STEPS for i in range(1, _STEPS))
-    best = min((terms * _log_moment(x, rate) + math.log(2 / beta)) / x for x in points)
-    return float(best * (1 + _ROUNDING))
+    return repeated_reach(np.ones(1), np.array([float(1 / scale)]), np.array([float(terms)]), beta / 2)
 
 
 def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
-    """t with P[f1 X1 + f2 X2 + ... > t] <= beta for independent discrete Laplace noises; one side only.
-
-    X_i has scale 1 / rates[i]. Chernoff as above: sum ln M_i(x f_i) - x t, for every x with
-    x |f_i| < rates[i]. The law is symmetric, so -t is as rarely undercut.
-    """
+    """t with P[f1 X1 + f2 X2 + ... > t] <= beta for independent noises X_i of scale 1 / rates[i]."""
     used = factors != 0.0
     if not bool(used.any()):
         return 0.0
-    sizes, rates, times = _grouped(np.abs(factors[used]), rates[used])
-    limit = float((rates / sizes).min())
-    points = limit * np.concatenate(
-        [np.geomspace(1e-5, 0.14, _MIX_STEPS), 1.0 - np.geomspace(0.86, 1e-4, _MIX_STEPS)]
-    )
-    best = min((times @ log_moments(x * sizes, rates) + math.log(1 / beta)) / x for x in points.tolist())
-    return float(best * (1 + _ROUNDING))
+    return repeated_reach(*_grouped(np.abs(factors[used]), rates[used]), beta)
 
 
 def _grouped(sizes: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
@@ -86,8 +114,3 @@ def log_moments(x: Floats, rates: Floats) -> Floats:
     when x is small.
     """
     return np.asarray(-np.log1p(-np.exp(x - rates) * np.square(np.expm1(-x) / np.expm1(-rates))))
-
-
-def _log_moment(x: float, rate: float) -> float:
-    """The same for one noise."""
-    return -math.log1p(-math.exp(x - rate) * (math.expm1(-x) / math.expm1(-rate)) ** 2)

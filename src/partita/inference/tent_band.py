@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from partita.inference.curve import Floats
-from partita.inference.tails import log_moments
+from partita.inference.tails import chernoff, log_moments
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_strategy import GRAIN, GRAIN_BITS, TentLevel, TentStrategy
 
 __all__ = ["prefix_bounds"]
 
 _POINTS: Final = 24
-_ROUNDING: Final = 1e-9
 
 
 def prefix_bounds(counts: TentCounts, beta: float) -> tuple[Floats, Floats]:
@@ -27,15 +25,14 @@ def prefix_bounds(counts: TentCounts, beta: float) -> tuple[Floats, Floats]:
     prefix of units is a sum of noisy numbers with known weights, about as good as least squares and free
     of solves. Their noise is bounded as in `tails`, one side of one prefix at beta / 2k.
     """
-    chance = math.log(2 * counts.units / beta)
     limit = float(min(counts.shares) * counts.rate)
     points = limit * (1.0 - np.geomspace(1.0, 1e-3, _POINTS)[1:])
     reach = np.full(counts.units + 1, np.inf)
-    for x in points.tolist():
-        np.minimum(reach, (_log_moments(counts, x) + chance) / x, out=reach)
+    for x in points:
+        np.minimum(reach, chernoff(x, _log_moments(counts, x), beta / (2 * counts.units)), out=reach)
     reach[0] = 0.0
     values = _values(counts)
-    return values - reach * (1 + _ROUNDING), values + reach * (1 + _ROUNDING)
+    return values - reach, values + reach
 
 
 class _Parts(NamedTuple):

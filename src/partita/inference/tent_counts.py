@@ -7,24 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.arrays import integer_array
-from partita.errors import InvalidData, InvalidRelease
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import Combination
 from partita.inference.posterior import Measured, Posterior
+from partita.inference.released import damaged, noise_rate, noisy_integers
 from partita.inference.tails import laplace_variance
 from partita.inference.tent_solver import TentSolver
 from partita.inference.tent_strategy import GRAIN_BITS, MOST_LEVELS, TentStrategy
 
-__all__ = ["TentCounts", "TentEvidence", "noisy_integers", "public_rate"]
-
-_LARGEST: Final = 2**127
-_RATES: Final = (Fraction(1, 2**62), Fraction(2**20))
+__all__ = ["TentCounts", "TentEvidence"]
 
 
 @final
@@ -42,14 +38,14 @@ class TentCounts:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.levels) == len(self.shares) <= MOST_LEVELS:
-            raise _invalid("shares", f"must be one for each of at most {MOST_LEVELS} levels")
+            raise damaged("shares", f"must be one for each of at most {MOST_LEVELS} levels")
         if min(self.shares) <= 0 or sum(self.shares) != 1:
-            raise _invalid("shares", "must be positive and add up to one")
+            raise damaged("shares", "must be positive and add up to one")
         levels = tuple(noisy_integers(values, f"level{i}") for i, values in enumerate(self.levels))
         sizes = [values.size for values in levels]
         if sizes[0] < 1 or any(not 2 <= above < below for below, above in pairwise(sizes)):
-            raise _invalid("levels", "must get shorter from level to level, from two tents on")
-        public_rate(self.rate * min(self.shares), "rate")
+            raise damaged("levels", "must get shorter from level to level, from two tents on")
+        noise_rate(self.rate * min(self.shares), "rate")
         object.__setattr__(self, "levels", levels)
 
     @property
@@ -168,28 +164,3 @@ class TentEvidence:
         """The share of each unit if all were spread evenly."""
         widths = Curve(self.ends, np.zeros(self.ends.size)).widths
         return np.asarray(widths / widths.sum())
-
-
-def noisy_integers(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Released integers: int64, or Python ints where those do not fit; read-only."""
-    try:
-        array = integer_array(values, name)
-    except InvalidData:
-        raise _invalid(name, "must hold integers") from None
-    if array.ndim != 1 or (array.dtype == object and any(abs(value) > _LARGEST for value in array.tolist())):
-        raise _invalid(name, "must be a flat array of integers of at most 127 bits")
-    fits = array.dtype.kind == "i" or bool(((array >= -(2**63)) & (array < 2**63)).all())
-    array = array.astype(np.int64 if fits else object)
-    array.flags.writeable = False
-    return array
-
-
-def public_rate(rate: Fraction, name: str) -> Fraction:
-    """A rate of noise, if it is one that can be drawn."""
-    if not _RATES[0] <= rate <= _RATES[1]:
-        raise _invalid(name, "must give noise of a scale between 2^-20 and 2^62")
-    return rate
-
-
-def _invalid(name: str, rule: str) -> InvalidRelease:
-    return InvalidRelease(name, rule, fix="ask for the release as it was published")

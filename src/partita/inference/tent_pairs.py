@@ -10,12 +10,12 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidRelease
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import Combination, Doubts
 from partita.inference.posterior import Signs
+from partita.inference.released import damaged, noise_rate, noisy_integers
 from partita.inference.tails import laplace_variance
-from partita.inference.tent_counts import TentEvidence, noisy_integers, public_rate
+from partita.inference.tent_counts import TentEvidence
 
 __all__ = ["PairEvidence", "Pairs", "with_last_cells_apart"]
 
@@ -39,9 +39,9 @@ class Pairs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "last", noisy_integers(self.last, "last"))
         object.__setattr__(self, "rest", noisy_integers(self.rest, "rest"))
-        public_rate(self.rate, "pair_rate")
+        noise_rate(self.rate, "pair_rate")
         if self.last.size != self.rest.size:
-            raise InvalidRelease("rest", "must be as long as last", fix="ask for the release as published")
+            raise damaged("rest", "must be as long as last")
 
     @cached_property
     def difference(self) -> Floats:

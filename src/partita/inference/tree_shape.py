@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidRelease
 from partita.inference.curve import Floats, UInts
+from partita.inference.released import damaged
 
 __all__ = ["Families", "TreeLevel", "TreeShape"]
 
@@ -70,13 +70,13 @@ class TreeShape:
     def __post_init__(self) -> None:
         count = self.first.size
         if not self.last.size == self.expanded.size == count or not 2 <= self.levels.size <= _MOST_LEVELS:
-            raise _broken("must be as many of each kind")
+            raise damaged("nodes", "must be as many of each kind")
         if bool((self.levels < 1).any()) or bool((self.levels > count).any()) or self.levels.sum() != count:
-            raise _broken("must be on the levels given")
+            raise damaged("nodes", "must be on the levels given")
         if self.levels[0] != 1 or self.first[0] != 0 or int(self.last[0]) >= _LARGEST_SIZE:
-            raise _broken("must begin with a root over cells 0, ..., size-1, size at most 2^63")
+            raise damaged("nodes", "must begin with a root over cells 0, ..., size-1, size at most 2^63")
         if bool((self.first > self.last).any()) or bool((self.last > self.last[0]).any()):
-            raise _broken("must hold at least one cell each, and cells of the root only")
+            raise damaged("nodes", "must hold at least one cell each, and cells of the root only")
         self._check_levels()
 
     @staticmethod
@@ -138,10 +138,6 @@ class TreeShape:
                 np.array_equal(first[opens], self.first[outer])
                 and np.array_equal(last[closes], self.last[outer])
             ):
-                raise _broken("must make up the expanded nodes of the level above")
+                raise damaged("nodes", "must make up the expanded nodes of the level above")
         if not self.expanded[0] or bool(self.expanded[self.slices[-1]].any()):
-            raise _broken("must end with leaves")
-
-
-def _broken(rule: str) -> InvalidRelease:
-    return InvalidRelease("nodes", rule, fix="ask the publisher for the file again")
+            raise damaged("nodes", "must end with leaves")

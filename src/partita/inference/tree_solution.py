@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from partita.inference.curve import Floats
 from partita.inference.empirical_bayes import shrink
+from partita.inference.nonnegative import shared_out
 from partita.inference.posterior import Measured, Posterior
 from partita.inference.siblings import FlatGroups, apart, spread_over
 from partita.inference.tree_shape import Families, TreeShape
@@ -147,22 +148,7 @@ class TreeSolution:
         for family in self.shape.families:
             own, weight = counts[family.nodes], doubt[family.nodes]
             lacking = (counts[family.parents] - family.sum(own)) / family.sum(weight)
-            counts[family.nodes] = _projected(
-                family, own + weight * family.spread(lacking), counts[family.parents]
-            )
+            places, there = family.table()
+            wanted = np.where(there, (own + weight * family.spread(lacking))[places], -np.inf)
+            counts[family.nodes] = shared_out(wanted, counts[family.parents])[there]
         return np.asarray(counts)
-
-
-def _projected(family: Families, values: Floats, totals: Floats) -> Floats:
-    """The nearest counts >= 0 with the given total in each family.
-
-    They are max(value - t, 0), with t from the largest values: the k largest stay positive for the
-    last k at which the k-th still exceeds (their sum - total) / k.
-    """
-    places, there = family.table()
-    rows = np.where(there, values[places], -np.inf)
-    descending = -np.sort(-rows, axis=1)
-    kept = np.arange(1, rows.shape[1] + 1)
-    excess = (np.cumsum(descending, axis=1) - totals[:, None]) / kept
-    last = np.maximum((descending > excess).sum(1) - 1, 0)
-    return np.asarray(np.maximum(rows - excess[np.arange(last.size), last][:, None], 0.0)[there])

@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias, final
 
 from partita.exact import freeze, integer
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.mechanisms.partition_tents import PartitionTents
 from partita.mechanisms.spending_tree import SpendingTree
@@ -29,8 +30,8 @@ _MANY: Final = 30_000
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class Intervals:
-    """Publish once; answer every interval over 0, ..., size-1, size up to 2^64.
+class Intervals(Mechanism):
+    """The default for many cells in order: every interval, size up to 2^64, by the tool that suits it.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
     Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
@@ -48,10 +49,6 @@ class Intervals:
     name: ClassVar[str] = "intervals"
 
     size: int
-    epsilon: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -62,34 +59,20 @@ class Intervals:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
-        freeze(
-            self,
-            size=integer(size, "size", low=1, high=2**64),
-            epsilon=positive_epsilon(epsilon),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
-        )
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        freeze(self, size=integer(size, "size", low=1, high=2**64))
         check_scale(self.total_scale, self.epsilon)
         for total in (0, _FEW * 2**62, _MANY * 2**62):
             self.tool(total=total)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom: the total's share and the tool's together."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
-
-    @property
     def total_scale(self) -> Fraction:
         """The noise scale of the total."""
-        return self._rows_changed / (_TOTAL_SHARE * self.epsilon)
+        return 1 / (_TOTAL_SHARE * self.rate)
 
     def tool(self, *, total: int) -> Tool:
         """The mechanism for everything but the total: a function of public facts and the released total."""
-        informed = total * self.epsilon / self._rows_changed
+        informed = total * self.rate
         if self.size > _LARGEST_TREE or informed < _FEW:
             return self._partition(total)
         return self._tree(total, branching=8 if informed < _MANY else 16)
@@ -113,22 +96,11 @@ class Intervals:
         return replace(release, guarantee=self.guarantee if session.secure else None)
 
     @property
-    def _rows_changed(self) -> int:
-        return rows_changed(self.neighbors, self.contributions)
-
-    @property
     def _rest(self) -> Fraction:
         return self.epsilon * (1 - _TOTAL_SHARE)
 
     def _partition(self, total: int) -> PartitionTents:
-        return PartitionTents(
-            size=self.size,
-            epsilon=self._rest,
-            total=total,
-            neighbors=self.neighbors,
-            contributions=self.contributions,
-            unit=self.unit,
-        )
+        return PartitionTents(size=self.size, epsilon=self._rest, total=total, **self.protected)
 
     def _tree(self, total: int, *, branching: int) -> SpendingTree:
         growth, worth = (Fraction(3, 4), 20) if branching == 8 else (Fraction(4, 5), 8)
@@ -140,7 +112,5 @@ class Intervals:
             branching=branching,
             growth=growth,
             worth=worth,
-            neighbors=self.neighbors,
-            contributions=self.contributions,
-            unit=self.unit,
+            **self.protected,
         )

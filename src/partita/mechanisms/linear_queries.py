@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, rational
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
 from partita.inference.query_error import independent_error
-from partita.mechanisms.additive import dense
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -33,7 +33,7 @@ _FINEST: Final = 2**62
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class LinearQueries:
+class LinearQueries(Mechanism):
     """Publish once; answer a given list of linear queries, each a weight for every cell.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DMNS06]
@@ -50,10 +50,6 @@ class LinearQueries:
     """
 
     queries: Rows = field(repr=False)
-    epsilon: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -64,23 +60,9 @@ class LinearQueries:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
-        freeze(
-            self,
-            queries=_rows(queries),
-            epsilon=positive_epsilon(epsilon),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
-        )
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        freeze(self, queries=_rows(queries))
         check_scale(self.scale, self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
 
     @property
     def size(self) -> int:
@@ -100,8 +82,7 @@ class LinearQueries:
     @property
     def scale(self) -> Fraction:
         """The noise scale, in units of one over the granularity."""
-        rows = rows_changed(self.neighbors, self.contributions)
-        return self.granularity * self.sensitivity * rows / self.epsilon
+        return self.granularity * self.sensitivity / self.rate
 
     @property
     def largest_error(self) -> float:
@@ -113,7 +94,7 @@ class LinearQueries:
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
         return LinearQueriesRelease(
-            noisy=session.add(self._weights @ dense(histogram).astype(object), self.scale),
+            noisy=session.add(self._weights @ histogram.spread().astype(object), self.scale),
             queries=self.queries,
             granularity=self.granularity,
             scale=self.scale,

@@ -9,14 +9,15 @@ from functools import cached_property
 from typing import ClassVar, Final, final
 
 from partita.exact import failure, freeze, integer
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.histogram import Histogram
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.mechanisms.partition import Partition
 from partita.mechanisms.tree import Tree
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.releases.intervals import IntervalRelease
+from partita.releases.paper_intervals import PaperIntervalsRelease
 
 __all__ = ["PaperIntervals"]
 
@@ -27,8 +28,8 @@ _MOST_SEGMENTS: Final = 2**30
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class PaperIntervals:
-    """Publish once; answer every interval over 0, ..., size-1, size up to 2^64.
+class PaperIntervals(Mechanism):
+    """A private partition, counted by a binary tree as in the paper: every interval, size up to 2^64.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DNRR15, Thm 3.2]
     Error:     O((log size + log^2 n log 1/beta) / epsilon), all intervals at once, for sets.
@@ -44,11 +45,7 @@ class PaperIntervals:
     name: ClassVar[str] = "intervals-paper"
 
     size: int
-    epsilon: Fraction
     beta: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -60,18 +57,10 @@ class PaperIntervals:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
-        freeze(
-            self,
-            size=integer(size, "size", low=1, high=2**64),
-            epsilon=positive_epsilon(epsilon),
-            beta=failure(beta),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
-        )
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        freeze(self, size=integer(size, "size", low=1, high=2**64), beta=failure(beta))
         for levels in (1, _MOST_LEVELS):
-            check_scale(2 * levels * rows_changed(neighbors, contributions) / self.epsilon, self.epsilon)
+            check_scale(2 * levels / self.rate, self.epsilon)
 
     @cached_property
     def partition(self) -> Partition:
@@ -82,20 +71,12 @@ class PaperIntervals:
             beta=self.beta / 2,
             law="laplace",
             threshold="paper",
-            neighbors=self.neighbors,
-            contributions=self.contributions,
-            unit=self.unit,
+            **self.protected,
         )
 
     def tree(self, *, segments: int) -> Tree:
         """The tree over that many released segments, with the other half of epsilon."""
-        return Tree(
-            size=segments,
-            epsilon=self.epsilon / 2,
-            neighbors=self.neighbors,
-            contributions=self.contributions,
-            unit=self.unit,
-        )
+        return Tree(size=segments, epsilon=self.epsilon / 2, **self.protected)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -129,11 +110,11 @@ class PaperIntervals:
         weight = max(1.0, self.partition.threshold - early)
         return min(1 + int(rows / weight), self.size, _MOST_SEGMENTS)
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> IntervalRelease:
+    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> PaperIntervalsRelease:
         """Cut, then count the segments in a tree."""
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
         cut = self.partition.cut(histogram, noise=session)
         segments = Histogram.dense(histogram.weigh(cut), contributions=histogram.contributions)
         tree = self.tree(segments=len(cut)).release(segments, noise=session)
-        return IntervalRelease(cut=cut, tree=tree, guarantee=self.guarantee if session.secure else None)
+        return PaperIntervalsRelease(cut=cut, tree=tree, guarantee=self.guarantee if session.secure else None)

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import EntropyError, InvalidData, InvalidParameter
 from partita.exact import failure, freeze, integer, one_of
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise import tails
 from partita.noise.hazard import Law
@@ -32,7 +33,7 @@ _MOST_EMPTY_SEGMENTS: Final = 10**6
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class Partition:
+class Partition(Mechanism):
     """Cut the cells 0, ..., size-1 into segments of small weight; at most n+1 of them, nearly always.
 
     Guarantee: epsilon-DP, pure, for any public threshold; ADD_REMOVE or CHANGE_ONE.   [DNRR15, Thm 2.1]
@@ -49,13 +50,9 @@ class Partition:
     """
 
     size: int
-    epsilon: Fraction
     beta: Fraction
     law: Law
     threshold: int
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -69,32 +66,21 @@ class Partition:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
         freeze(
             self,
             size=integer(size, "size", low=1, high=2**64),
-            epsilon=positive_epsilon(epsilon),
             beta=failure(beta),
             law=one_of(law, "law", get_args(Law)),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
         )
         check_scale(self.scale, self.epsilon)
         freeze(self, threshold=self._threshold(threshold))
         self._refuse_many_empty_segments()
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
-
-    @property
     def scale(self) -> Fraction:
         """The noise scale: how far neighbours' weights are apart, over epsilon."""
-        return rows_changed(self.neighbors, self.contributions) / self.epsilon
+        return 1 / self.rate
 
     @property
     def empty_segments(self) -> tails.Bound:

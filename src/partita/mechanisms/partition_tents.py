@@ -11,7 +11,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 
 from partita.exact import freeze, integer
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
 from partita.inference.query_error import typical_error
 from partita.inference.tent_budget import (
@@ -24,9 +24,10 @@ from partita.inference.tent_budget import (
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_pairs import Pairs, with_last_cells_apart
 from partita.inference.tent_strategy import GRAIN_BITS, MOST_LEVELS
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.mechanisms.partition import Partition
-from partita.mechanisms.tents import dense, measured
+from partita.mechanisms.tents import measured
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.releases.cut import Cut
@@ -43,8 +44,8 @@ _LARGEST_TOTAL: Final = 2**127
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class PartitionTents:
-    """Publish once; answer every interval over 0, ..., size-1, size up to 2^64.
+class PartitionTents(Mechanism):
+    """A private partition, counted by tents: every interval over 0, ..., size-1, size up to 2^64.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
     Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
@@ -61,11 +62,7 @@ class PartitionTents:
     name: ClassVar[str] = "partition-tents"
 
     size: int
-    epsilon: Fraction
     total: int
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -77,31 +74,15 @@ class PartitionTents:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
         freeze(
             self,
             size=integer(size, "size", low=1, high=2**64),
-            epsilon=positive_epsilon(epsilon),
             total=integer(total, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
         )
         for scale in (1 / self.rate, *self._largest_scales):
             check_scale(scale, self.epsilon)
         check_scale(self.partition.scale, self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
-
-    @property
-    def rate(self) -> Fraction:
-        """Epsilon for each row by which neighbours may differ."""
-        return self.epsilon / rows_changed(self.neighbors, self.contributions)
 
     @cached_property
     def budget(self) -> TentBudget:
@@ -116,9 +97,7 @@ class PartitionTents:
             size=self.size,
             epsilon=epsilon,
             threshold=math.floor(Fraction(self.budget.level) / self._rate(self.budget.partition)),
-            neighbors=self.neighbors,
-            contributions=self.contributions,
-            unit=self.unit,
+            **self.protected,
         )
 
     def predicted_error(self, rows: int) -> float:
@@ -172,7 +151,7 @@ class PartitionTents:
 
     def _count_cells(self, histogram: Histogram, noise: Noise) -> tuple[TentCounts, None]:
         """Every cell is a unit."""
-        return measured(dense(histogram), self._rate(self.budget.counting(full=True)), noise), None
+        return measured(histogram.spread(), self._rate(self.budget.counting(full=True)), noise), None
 
     def _count_segments(
         self, histogram: Histogram, cut: Cut, noise: Noise

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
 from partita.inference.curve import Floats, UInts
 from partita.inference.query_error import typical_error
 from partita.inference.spending_plan import UNITS, Boxes, Evidence, SpendingPlan, Step
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeLevel, TreeShape
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -38,11 +39,11 @@ _SMALLEST: Final = Fraction(1, 2**62)
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class SpendingTree:
-    """Publish once; answer every interval over 0, ..., size-1, size up to 2^63.
+class SpendingTree(Mechanism):
+    """A tree that spends epsilon where it is worth it: every interval over 0, ..., size-1, size up to 2^63.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
-    Error:     noise of the leaves that a query cuts; smallest where counts are few or zero.
+    Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
     Proof:     docs/proofs/spending_tree.md (budgets along a path, integer noise)
 
     `total` is a public number: a guess of the number of rows, or a noisy count that was released
@@ -55,16 +56,12 @@ class SpendingTree:
     name: ClassVar[str] = "spending-tree"
 
     size: int
-    epsilon: Fraction
     total: int
     total_scale: Fraction | None
     branching: int
     growth: Fraction
     worth: Fraction
     depth_power: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -81,35 +78,24 @@ class SpendingTree:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
         freeze(
             self,
             size=integer(size, "size", low=1, high=_LARGEST_SIZE),
-            epsilon=positive_epsilon(epsilon),
             total=integer(total, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
             total_scale=None if total_scale is None else _positive(total_scale, "total_scale"),
             branching=_power_of_two(branching),
             growth=_positive(growth, "growth"),
             worth=_positive(worth, "worth"),
             depth_power=_share(depth_power, "depth_power"),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
         )
         check_scale(self.scale, self.epsilon)
         check_scale(self.scale / UNITS, self.epsilon)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
-
-    @property
     def scale(self) -> Fraction:
         """The noise of a look that costs one unit; one of k units has a k-th of it."""
-        return UNITS * rows_changed(self.neighbors, self.contributions) / self.epsilon
+        return UNITS / self.rate
 
     @cached_property
     def plan(self) -> SpendingPlan:
@@ -125,11 +111,11 @@ class SpendingTree:
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range if there are that many rows."""
-        return typical_error(self.size, UNITS / self.scale, rows)
+        return typical_error(self.size, self.rate, rows)
 
     def predicted_numbers(self, rows: int) -> int:
         """About how many integers the release holds: six for each node, and so many nodes as are worth it."""
-        worth = int(rows * UNITS / self.scale / _ROWS_PER_NODE)
+        worth = int(rows * self.rate / _ROWS_PER_NODE)
         return 6 * max(self.branching, min(self.size, worth))
 
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> SpendingTreeRelease:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.exact import freeze, integer
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
 from partita.inference.query_error import typical_error
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_strategy import GRAIN_BITS, TentStrategy, planned
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -23,16 +24,16 @@ from partita.releases.tents import TentRelease
 __all__ = ["Tents"]
 
 _LARGEST_SIZE: Final = 2**24
-_ANY_NUMBER: Final = 2**62
 
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class Tents:
+class Tents(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from overlapping sums, level upon level.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
-    Error:     least squares; standard error 8.3 / epsilon for a range of 256 cells, 11.4 / epsilon for 1024.
+    Error:     least squares; standard error 8.3 / epsilon for a random range of a universe of 256 cells,
+               11.4 / epsilon for one of 1024.
     Proof:     docs/proofs/tents.md (every level counts everybody once; integer weights and noise)
 
     >>> Tents(size=256, epsilon=1).scales
@@ -42,10 +43,6 @@ class Tents:
     name: ClassVar[str] = "tents"
 
     size: int
-    epsilon: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -56,29 +53,10 @@ class Tents:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
-        freeze(
-            self,
-            size=integer(size, "size", low=1, high=_LARGEST_SIZE),
-            epsilon=positive_epsilon(epsilon),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
-        )
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        freeze(self, size=integer(size, "size", low=1, high=_LARGEST_SIZE))
         for scale in self.scales:
             check_scale(scale, self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
-
-    @property
-    def rate(self) -> Fraction:
-        """Epsilon for each row by which neighbours may differ."""
-        return self.epsilon / rows_changed(self.neighbors, self.contributions)
 
     @property
     def scales(self) -> list[Fraction]:
@@ -87,7 +65,7 @@ class Tents:
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range; the number of rows does not matter."""
-        return typical_error(self.size, self.rate, _ANY_NUMBER)
+        return typical_error(self.size, self.rate)
 
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds."""
@@ -97,7 +75,7 @@ class Tents:
         """Count every cell and every tent, and add noise."""
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
-        counts = measured(dense(histogram), self.rate, session)
+        counts = measured(histogram.spread(), self.rate, session)
         return TentRelease(size=self.size, tents=counts, guarantee=self.guarantee if session.secure else None)
 
 
@@ -117,10 +95,3 @@ def measured(units: NDArray[np.int64], rate: Fraction, noise: Noise) -> TentCoun
 def level_scales(shares: tuple[Fraction, ...], rate: Fraction) -> list[Fraction]:
     """The noise scale of each level: level l is in units of 2^-8l."""
     return [2 ** (GRAIN_BITS * level) / (share * rate) for level, share in enumerate(shares)]
-
-
-def dense(histogram: Histogram) -> NDArray[np.int64]:
-    """The count of every cell."""
-    counts = np.zeros(histogram.size, dtype=np.int64)
-    counts[histogram.cells.astype(np.int64)] = histogram.counts
-    return counts

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
 from partita.inference.query_error import (
     independent_error,
@@ -23,6 +23,7 @@ from partita.inference.query_error import (
 )
 from partita.inference.tails import laplace_variance
 from partita.inference.tree_cover import Hierarchy
+from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -35,7 +36,7 @@ _LARGEST_SIZE: Final = 2**30
 
 @final
 @dataclass(frozen=True, init=False, kw_only=True)
-class Tree:
+class Tree(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from a tree of noisy counts.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [SU, Thm 2.5]
@@ -54,13 +55,9 @@ class Tree:
     name: ClassVar[str] = "tree"
 
     size: int
-    epsilon: Fraction
     branching: int
     root: bool
     weights: tuple[Fraction, ...]
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
 
     def __init__(
         self,
@@ -74,27 +71,16 @@ class Tree:
         contributions: int = 1,
         unit: Unit | None = None,
     ) -> None:
-        rows_changed(neighbors, contributions)
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
         freeze(
             self,
             size=_size(size),
-            epsilon=positive_epsilon(epsilon),
             branching=integer(branching, "branching", low=2, high=_LARGEST_SIZE),
             root=_yes_or_no(root),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
         )
         freeze(self, weights=_weights(weights, self.shape.levels))
         for scale in self.scales:
             check_scale(scale, self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises, and for whom."""
-        return Guarantee(
-            epsilon=self.epsilon, neighbors=self.neighbors, unit=self.unit, contributions=self.contributions
-        )
 
     @cached_property
     def shape(self) -> Hierarchy:
@@ -109,8 +95,8 @@ class Tree:
     @cached_property
     def scales(self) -> tuple[Fraction, ...]:
         """Every row lies in one node of each level, and the levels share epsilon by their weights."""
-        rows, total = rows_changed(self.neighbors, self.contributions), sum(self.weights)
-        return tuple(rows * total / (weight * self.epsilon) for weight in self.weights)
+        total = sum(self.weights)
+        return tuple(total / (weight * self.rate) for weight in self.weights)
 
     @property
     def scale(self) -> Fraction:

@@ -35,5 +35,5 @@ def kernels() -> Any:
 
 
 def worthwhile(count: int, *, large: int) -> bool:
-    """Whether compiled code pays for so many draws or positions; if it has to be loaded, for `large` of them."""
+    """Whether compiled code pays for so many; if it has to be loaded first, for at least `large`."""
     return available() and count >= (_SMALL if _MODULE in sys.modules else large)

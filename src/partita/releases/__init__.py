@@ -5,9 +5,9 @@ Nothing here can reach noise, histograms or sources; an import contract holds it
 
 from partita.releases.cut import Cut
 from partita.releases.histogram_counts import HistogramRelease
-from partita.releases.intervals import IntervalRelease
 from partita.releases.laplace import LaplaceRelease
 from partita.releases.linear_queries import LinearQueriesRelease
+from partita.releases.paper_intervals import PaperIntervalsRelease
 from partita.releases.partition_tents import PartitionTentsRelease
 from partita.releases.release import Release
 from partita.releases.spending_tree import SpendingTreeRelease
@@ -18,9 +18,9 @@ from partita.releases.tree import TreeRelease
 __all__ = [
     "Cut",
     "HistogramRelease",
-    "IntervalRelease",
     "LaplaceRelease",
     "LinearQueriesRelease",
+    "PaperIntervalsRelease",
     "PartitionTentsRelease",
     "Release",
     "SpendingTreeRelease",

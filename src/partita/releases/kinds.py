@@ -13,7 +13,7 @@ __all__ = ["KINDS", "class_of"]
 
 KINDS: Final[Mapping[str, str]] = {
     "histogram": "histogram_counts",
-    "intervals-paper": "intervals",
+    "intervals-paper": "paper_intervals",
     "laplace": "laplace",
     "partition-tents": "partition_tents",
     "spending-tree": "spending_tree",

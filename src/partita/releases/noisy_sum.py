@@ -19,14 +19,12 @@ from partita.errors import InvalidParameter
 from partita.exact import ordered
 from partita.inference.curve import Floats, UInts
 from partita.inference.signed_ranges import Run, laid_over
-from partita.inference.tails import laplace_variance, log_moments
+from partita.inference.tails import laplace_variance, repeated_reach
 from partita.releases.ranges import Term
 
 __all__ = ["Line", "NoisySum", "Run", "checked", "checked_ranges", "least"]
 
 _ROOM: Final = 2**62
-_GRID: Final = np.concatenate([np.geomspace(1e-5, 0.5, 80), 1.0 - np.geomspace(0.5, 1e-4, 40)[1:]])
-_ROUNDING: Final = 1e-6
 
 
 @final
@@ -95,19 +93,13 @@ class NoisySum:
         return math.sqrt(sum(variances))
 
     def reach(self, beta: float) -> float:
-        """t such that the noise exceeds t with probability at most beta/2, and so undercuts -t.
-
-        Chernoff: P[S > t] <= exp(sum ln M_i(x f_i) - x t) for every x with x f_i < 1 / scale_i, and so
-        each x gives a valid t; the best of a grid is taken and rounded up.
-        """
+        """t such that the noise exceeds t with probability at most beta/2, and so undercuts -t."""
         if not self.noises:
             return 0.0
         factors = np.array([float(factor) for factor, _ in self.noises])
         rates = np.array([float(1 / scale) for _, scale in self.noises])
         numbers = np.array([float(number) for number in self.noises.values()])
-        points = _GRID * float((rates / factors).min())
-        moments = log_moments(points[:, None] * factors, rates) @ numbers
-        return float(((moments + math.log(2 / beta)) / points).min() * (1 + _ROUNDING))
+        return repeated_reach(factors, rates, numbers, beta / 2)
 
     def bounds(self, beta: float) -> tuple[float, float]:
         """The value without its noise lies between these, except with probability beta."""

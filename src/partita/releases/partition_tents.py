@@ -5,36 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.clustering import clustering
 from partita.inference.cubic import refined
 from partita.inference.curve import Curve, UInts
 from partita.inference.leaning import leaning
 from partita.inference.linear_ranges import NO_DOUBTS, Doubts, LinearRanges, Looks, Model
+from partita.inference.released import LARGEST_NUMBER, damaged, noise_rate
 from partita.inference.tent_budget import informed
-from partita.inference.tent_counts import TentCounts, TentEvidence, public_rate
+from partita.inference.tent_counts import TentCounts, TentEvidence
 from partita.inference.tent_estimate import UnitCounts, unit_counts, unit_counts_with_atoms
 from partita.inference.tent_pairs import PairEvidence, Pairs, with_last_cells_apart
 from partita.releases.cut import Cut
 from partita.releases.ranges import Json, Parts
-from partita.releases.tents import (
-    TentRanges,
-    damaged,
-    digest,
-    exact_number,
-    known_facts,
-    tent_facts,
-    tent_series,
-    tents_of,
-    whole_fact,
-)
+from partita.releases.reading import PartsReader
+from partita.releases.tents import TentRanges, tent_facts, tent_series, tents_of
 
 __all__ = ["PartitionTentsRelease"]
 
@@ -44,8 +35,7 @@ _WIDENING: Final = 1.35
 _FEW: Final = 400
 _LARGEST_SIZE: Final = 2**64
 _LARGEST_FULL: Final = 2**24
-_LARGEST_TOTAL: Final = 2**127
-_FACTS: Final = ("size", "total", "epsilon_per_row", "filled", "full", "pair_rate", "rate", "shares")
+_FACTS: Final = ("size", "total", "epsilon_per_row", "filled", "full", "pair_rate")
 
 
 @final
@@ -72,7 +62,7 @@ class PartitionTentsRelease(TentRanges):
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
-        public_rate(self.rate, "epsilon_per_row")
+        noise_rate(self.rate, "epsilon_per_row")
         if self.cut is None and (self.pairs is not None or self.size > _LARGEST_FULL):
             raise damaged("full", "must not be set for pairs or a huge universe")
         if self.cut is not None and (self.cut.start, self.cut.last) != (0, self.size - 1):
@@ -93,7 +83,7 @@ class PartitionTentsRelease(TentRanges):
         looks = TentEvidence(
             counts=self.tents,
             ends=self.units.ends,
-            digest=digest(self.parts()),
+            digest=self.parts().digest,
             roughness=self._estimate.roughness,
         )
         if self.pairs is None:
@@ -131,20 +121,20 @@ class PartitionTentsRelease(TentRanges):
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
-        facts = known_facts(parts, _FACTS)
-        full, paired = facts["full"], facts["pair_rate"] is not None
-        if not isinstance(full, bool):
-            raise damaged("full", "must be true or false")
-        more = [*([] if full else ["ends"]), *(["last", "rest"] if paired else [])]
-        tents = tents_of(parts, more=more)
+        reader = PartsReader(parts)
+        full, pair_rate = reader.flag("full"), reader.optional("pair_rate", reader.rational)
+        series = ([] if full else ["ends"]) + ([] if pair_rate is None else ["last", "rest"])
+        tents = tents_of(reader, facts=_FACTS, series=series)
+        count = partial(reader.integer, low=-LARGEST_NUMBER, high=LARGEST_NUMBER)
+        size = reader.integer("size", low=1, high=_LARGEST_SIZE)
         return cls(
-            size=whole_fact(facts, "size", low=1, high=_LARGEST_SIZE),
-            total=whole_fact(facts, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
-            rate=exact_number(facts["epsilon_per_row"], "epsilon_per_row"),
-            filled=_filled(facts["filled"]),
-            cut=None if full else _cut(parts.series["ends"]),
+            size=size,
+            total=count("total"),
+            rate=reader.rational("epsilon_per_row"),
+            filled=reader.optional("filled", count),
+            cut=None if full else Cut(edges=reader.edges("ends", size=size)),
             tents=tents,
-            pairs=_pairs(parts) if paired else None,
+            pairs=None if pair_rate is None else _pairs(reader, pair_rate),
             guarantee=guarantee,
         )
 
@@ -191,19 +181,5 @@ class PartitionTentsRelease(TentRanges):
         )
 
 
-def _filled(value: Json) -> int | None:
-    if value is None:
-        return None
-    return whole_fact({"filled": value}, "filled", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL)
-
-
-def _cut(ends: NDArray[Any]) -> Cut:
-    try:
-        return Cut(edges=ends)
-    except (InvalidData, InvalidParameter):
-        raise damaged("ends", "must be increasing cells") from None
-
-
-def _pairs(parts: Parts) -> Pairs:
-    rate = exact_number(parts.facts["pair_rate"], "pair_rate")
-    return Pairs(last=parts.series["last"], rest=parts.series["rest"], rate=rate)
+def _pairs(reader: PartsReader, rate: Fraction) -> Pairs:
+    return Pairs(last=reader.noisy("last"), rest=reader.noisy("rest"), rate=rate)

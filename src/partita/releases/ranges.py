@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
@@ -34,6 +35,15 @@ class Parts(NamedTuple):
 
     facts: Mapping[str, Json]
     series: Mapping[str, NDArray[Any]]
+
+    @property
+    def digest(self) -> bytes:
+        """A name for exactly what was released."""
+        seen = hashlib.sha256(repr(sorted(self.facts.items())).encode())
+        for name, values in sorted(self.series.items()):
+            seen.update(f"{name} {values.size} ".encode())
+            seen.update(repr(values.tolist()).encode() if values.dtype == object else values.tobytes())
+        return seen.digest()
 
 
 class Ranges(ABC):

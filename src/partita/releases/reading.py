@@ -1,26 +1,24 @@
-"""Reads the parts of a release that may come from anybody: every fact is checked, nothing is guessed."""
+"""Reads the parts of a release that may come from anybody: every part is checked, nothing is guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, final
+from typing import Any, TypeVar, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from partita.errors import InvalidParameter, InvalidRelease
+from partita.errors import InvalidParameter
 from partita.exact import rational
 from partita.inference.curve import UInts
+from partita.inference.released import damaged, noise_scale, noisy_integers
 from partita.releases.ranges import Json, Parts
 
 __all__ = ["PartsReader"]
 
-_SMALLEST_SCALE: Final = Fraction(1, 2**20)
-_LARGEST_SCALE: Final = Fraction(2**62)
-_LARGEST_VALUE: Final = 2**127
-_FIX: Final = "get the file again from where it was published"
+Value = TypeVar("Value")
 
 
 @final
@@ -33,59 +31,69 @@ class PartsReader:
     def expect(self, *, facts: Iterable[str], series: Iterable[str]) -> None:
         """Refuse a release that lacks a part or has one too many."""
         if set(self.parts.facts) != set(facts) or set(self.parts.series) != set(series):
-            raise InvalidRelease("parts", "must be those of its kind, no more and no less", fix=_FIX)
+            raise damaged("parts", "must be those of its kind, no more and no less")
+
+    def optional(self, name: str, read: Callable[[str], Value]) -> Value | None:
+        """None if the fact is null, else what `read` makes of it."""
+        return None if self.parts.facts.get(name) is None else read(name)
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        value = self.parts.facts.get(name)
+        if not isinstance(value, bool):
+            raise damaged(name, "must be true or false")
+        return value
 
     def integer(self, name: str, *, low: int, high: int) -> int:
         """A whole number between low and high, both included."""
         value = self.parts.facts.get(name)
         if type(value) is not int or not low <= value <= high:
-            raise InvalidRelease(name, f"must be a whole number from {low} to {high}", fix=_FIX)
+            raise damaged(name, f"must be a whole number from {low} to {high}")
         return value
+
+    def rational(self, name: str) -> Fraction:
+        """An exact number."""
+        return _rational(self.parts.facts.get(name), name)
+
+    def rationals(self, name: str, *, most: int) -> tuple[Fraction, ...]:
+        """A list of exact numbers, at least one and at most so many."""
+        values = self.parts.facts.get(name)
+        if not isinstance(values, list) or not 1 <= len(values) <= most:
+            raise damaged(name, f"must be a list of 1 to {most} numbers")
+        return tuple(_rational(value, name) for value in values)
 
     def scale(self, name: str) -> Fraction:
         """A noise scale."""
-        return _scale(self.parts.facts.get(name), name)
+        return noise_scale(self.rational(name), name)
 
     def scales(self, name: str, *, most: int) -> tuple[Fraction, ...]:
         """A list of noise scales, at least one and at most so many."""
-        values = self.parts.facts.get(name)
-        if not isinstance(values, list) or not 1 <= len(values) <= most:
-            raise InvalidRelease(name, f"must be a list of 1 to {most} noise scales", fix=_FIX)
-        return tuple(_scale(value, name) for value in values)
+        return tuple(noise_scale(scale, name) for scale in self.rationals(name, most=most))
 
-    def noisy(self, name: str, *, count: int) -> NDArray[Any]:
-        """`count` noisy integers."""
+    def row(self, name: str, *dtypes: DTypeLike) -> NDArray[Any]:
+        """A flat array of one of these types."""
         values = self.parts.series.get(name)
-        if not isinstance(values, np.ndarray) or values.shape != (count,) or not _whole(values):
-            raise InvalidRelease(name, f"must hold {count} integers", fix=_FIX)
+        if type(values) is not np.ndarray or values.ndim != 1 or values.dtype not in dtypes:
+            raise damaged(name, "must be a row of integers of its type")
+        return values
+
+    def noisy(self, name: str, *, count: int | None = None) -> NDArray[Any]:
+        """Noisy integers; `count` of them, if that is known."""
+        values = noisy_integers(self.row(name, np.int64, object), name)
+        if count not in (None, values.size):
+            raise damaged(name, f"must hold {count} integers")
         return values
 
     def edges(self, name: str, *, size: int) -> UInts:
         """Cells in increasing order, the last of which is size-1."""
-        cells = self.parts.series.get(name)
-        if (
-            not isinstance(cells, np.ndarray)
-            or cells.dtype != np.uint64
-            or cells.ndim != 1
-            or not cells.size
-            or bool((cells[1:] <= cells[:-1]).any())
-            or int(cells[-1]) != size - 1
-        ):
-            raise InvalidRelease(name, "must be increasing cells up to the last one", fix=_FIX)
+        cells = self.row(name, np.uint64)
+        if not cells.size or bool((cells[1:] <= cells[:-1]).any()) or int(cells[-1]) != size - 1:
+            raise damaged(name, "must be increasing cells up to the last one")
         return cells
 
 
-def _scale(value: Json, name: str) -> Fraction:
+def _rational(value: Json, name: str) -> Fraction:
     try:
-        exact = rational(value, name) if isinstance(value, str) else Fraction(0)
+        return rational(value if isinstance(value, str) else None, name)
     except InvalidParameter:
-        exact = Fraction(0)
-    if not _SMALLEST_SCALE <= exact <= _LARGEST_SCALE:
-        raise InvalidRelease(name, "must be a noise scale between 2^-20 and 2^62, as text", fix=_FIX)
-    return exact
-
-
-def _whole(values: NDArray[Any]) -> bool:
-    if values.dtype == object:
-        return all(type(value) is int and abs(value) < _LARGEST_VALUE for value in values)
-    return bool(values.dtype == np.int64)
+        raise damaged(name, 'must be a number as text like "1/3"') from None

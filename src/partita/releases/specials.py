@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from partita.answer import Answer
-from partita.errors import InvalidRelease
+from partita.inference.released import damaged
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
 __all__ = ["Specials"]
@@ -28,9 +28,9 @@ class Specials:
 
     def __post_init__(self) -> None:
         if not all(_plausible(count) for count in self.counts.values()):
-            raise InvalidRelease("special cells", "must hold integer counts", fix="get the file again")
+            raise damaged("special cells", "must hold integer counts")
         if not 1 <= self.scale * _LARGEST_SCALE <= _LARGEST_SCALE**2:
-            raise InvalidRelease("special cells", "must have a usual noise scale", fix="get the file again")
+            raise damaged("special cells", "must have a usual noise scale")
 
     def answer(self, *names: str) -> Answer:
         """How many rows are in these special cells together."""

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Final, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.errors import InvalidParameter, InvalidRelease
-from partita.exact import failure, freeze, rational
+from partita.exact import failure, freeze
 from partita.guarantee import Guarantee
 from partita.inference.band import widest_miss
 from partita.inference.clustering import clustering
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import LinearRanges
+from partita.inference.released import LARGEST_NUMBER, damaged
 from partita.inference.spending_plan import UNITS
+from partita.inference.tails import laplace_variance
 from partita.inference.tree_evidence import LastLooks, LeafModel
 from partita.inference.tree_intervals import TreeIntervals
 from partita.inference.tree_looks import TreeLooks
@@ -37,8 +36,6 @@ _WIDENING: Final = 1.4
 
 _FACTS: Final = ("size", "scale", "total", "total_scale", "branching", "growth", "worth", "depth_power")
 _SERIES: Final = ("levels", "first", "last", "expanded", "steps", "nodes", "units", "noisy")
-_LARGEST_TOTAL: Final = 2**127
-_FIX: Final = "get the file again from where it was published"
 
 
 @final
@@ -133,21 +130,20 @@ class SpendingTreeRelease(Ranges):
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
         reader.expect(facts=_FACTS, series=_SERIES)
-        known = parts.facts["total_scale"] is not None
         release = cls(
-            shape=_shape(parts),
-            looks=_looks(parts, reader),
+            shape=_shape(reader),
+            looks=_looks(reader),
             scale=reader.scale("scale"),
-            total=reader.integer("total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
-            total_scale=reader.scale("total_scale") if known else None,
+            total=reader.integer("total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
+            total_scale=reader.optional("total_scale", reader.scale),
             branching=reader.integer("branching", low=2, high=2**8),
-            growth=_rational(parts, "growth"),
-            worth=_rational(parts, "worth"),
-            depth_power=_rational(parts, "depth_power"),
+            growth=reader.rational("growth"),
+            worth=reader.rational("worth"),
+            depth_power=reader.rational("depth_power"),
             guarantee=guarantee,
         )
         if parts.facts["size"] != release.size:
-            raise InvalidRelease("size", "must be that of the root", fix=_FIX)
+            raise damaged("size", "must be that of the root")
         return release
 
     @cached_property
@@ -157,11 +153,9 @@ class SpendingTreeRelease(Ranges):
 
     @cached_property
     def _solution(self) -> TreeSolution:
-        noisy, squares = self.looks.means(self.shape.first.size)
+        noisy, variances = self.looks.means(self.shape.first.size, self._unit)
         noisy[0] = self.total
-        with np.errstate(divide="ignore"):
-            variances = 2.0 / (squares * self._unit**2)
-        variances[0] = np.inf if self.total_scale is None else 2.0 * float(self.total_scale) ** 2
+        variances[0] = np.inf if self.total_scale is None else laplace_variance(self.total_scale)
         return TreeSolution(self.shape, noisy, variances)
 
     @cached_property
@@ -173,7 +167,7 @@ class SpendingTreeRelease(Ranges):
         return LinearRanges(
             curve=self.curve,
             pieces=self.curve,
-            model=LeafModel(posterior=self._solution.posterior, digest=_digest(self.parts())),
+            model=LeafModel(posterior=self._solution.posterior, digest=self.parts().digest),
             certain=(looks,),
             held=self._held,
             clustering=clustering(self.curve, noise=math.sqrt(2.0) * self._noise),
@@ -201,39 +195,14 @@ class SpendingTreeRelease(Ranges):
         return max(nodes[0], leaves[0]), min(nodes[1], leaves[1])
 
 
-def _digest(parts: Parts) -> bytes:
-    """A public digest of everything that was released."""
-    digest = hashlib.sha256(repr(sorted(parts.facts.items())).encode())
-    for name in _SERIES:
-        values = parts.series[name]
-        digest.update(repr(values.tolist()).encode() if values.dtype == object else values.tobytes())
-    return digest.digest()
-
-
-def _shape(parts: Parts) -> TreeShape:
-    expanded = _array(parts, "expanded", np.int64)
+def _shape(reader: PartsReader) -> TreeShape:
+    expanded = reader.row("expanded", np.int64)
     if bool((expanded & ~1).any()):
-        raise InvalidRelease("expanded", "must be 0 or 1", fix=_FIX)
-    first, last = _array(parts, "first", np.uint64), _array(parts, "last", np.uint64)
-    return TreeShape(_array(parts, "levels", np.int64), first, last, expanded.astype(bool))
+        raise damaged("expanded", "must be 0 or 1")
+    first, last = reader.row("first", np.uint64), reader.row("last", np.uint64)
+    return TreeShape(reader.row("levels", np.int64), first, last, expanded.astype(bool))
 
 
-def _looks(parts: Parts, reader: PartsReader) -> TreeLooks:
-    nodes = _array(parts, "nodes", np.int64)
-    noisy = reader.noisy("noisy", count=nodes.size)
-    return TreeLooks(_array(parts, "steps", np.int64), nodes, _array(parts, "units", np.int64), noisy)
-
-
-def _array(parts: Parts, name: str, dtype: type[np.generic]) -> NDArray[Any]:
-    values: object = parts.series[name]
-    if not isinstance(values, np.ndarray) or values.dtype != dtype or values.ndim != 1 or not values.size:
-        raise InvalidRelease(name, f"must be a row of {dtype.__name__}", fix=_FIX)
-    return values
-
-
-def _rational(parts: Parts, name: str) -> Fraction:
-    try:
-        value = parts.facts[name]
-        return rational(value if isinstance(value, str) else None, name)
-    except InvalidParameter:
-        raise InvalidRelease(name, "must be a number as text", fix=_FIX) from None
+def _looks(reader: PartsReader) -> TreeLooks:
+    steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))
+    return TreeLooks(steps, nodes, units, reader.noisy("noisy", count=nodes.size))

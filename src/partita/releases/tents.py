@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
@@ -14,16 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.errors import InvalidParameter, InvalidRelease
-from partita.exact import failure, integer, ordered, rational
+from partita.exact import failure
 from partita.guarantee import Guarantee
 from partita.inference.band import widest_miss
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import LinearRanges
+from partita.inference.released import damaged
 from partita.inference.tent_band import prefix_bounds
 from partita.inference.tent_counts import TentCounts, TentEvidence
 from partita.inference.tent_estimate import UnitCounts, unit_counts
+from partita.inference.tent_strategy import MOST_LEVELS
+from partita.releases.noisy_sum import checked, checked_ranges
 from partita.releases.ranges import Json, Parts, Ranges, Term
+from partita.releases.reading import PartsReader
 
 __all__ = ["TentRanges", "TentRelease"]
 
@@ -55,15 +56,15 @@ class TentRanges(Ranges):
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the terms as one linear question, with the standard error of exactly that."""
-        return self.linear.answer([_checked(term, self.size - 1) for term in terms])
+        return self.linear.answer(checked(terms, self.size))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The values that `answer` gives for many ranges."""
-        return self.linear.counts(np.asarray(lows, np.uint64), np.asarray(highs, np.uint64))
+        return self.linear.counts(*checked_ranges(lows, highs, self.size))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """About the standard errors that `answer` gives for many ranges."""
-        return self.linear.errors(np.asarray(lows, np.uint64), np.asarray(highs, np.uint64))
+        return self.linear.errors(*checked_ranges(lows, highs, self.size))
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range at all misses the truth by more, whatever the data."""
@@ -101,7 +102,7 @@ class TentRelease(TentRanges):
         looks = TentEvidence(
             counts=self.tents,
             ends=self.units.ends,
-            digest=digest(self.parts()),
+            digest=self.parts().digest,
             roughness=self._estimate.roughness,
         )
         return LinearRanges(
@@ -121,23 +122,13 @@ class TentRelease(TentRanges):
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
-        facts = known_facts(parts, ("size", "rate", "shares"))
-        size = whole_fact(facts, "size", low=1, high=_LARGEST_SIZE)
-        return cls(size=size, tents=tents_of(parts, more=()), guarantee=guarantee)
+        reader = PartsReader(parts)
+        size = reader.integer("size", low=1, high=_LARGEST_SIZE)
+        return cls(size=size, tents=tents_of(reader, facts=["size"], series=[]), guarantee=guarantee)
 
     @cached_property
     def _estimate(self) -> UnitCounts:
         return unit_counts(self.tents, np.ones(self.size))
-
-
-def digest(parts: Parts) -> bytes:
-    """A name for the released integers."""
-    seen = hashlib.sha256()
-    for name in sorted(parts.series):
-        values = parts.series[name]
-        seen.update(name.encode() + b"\0" + str(values.size).encode() + b"\0")
-        seen.update(repr(values.tolist()).encode() if values.dtype == object else values.tobytes())
-    return seen.digest()
 
 
 def tent_facts(tents: TentCounts) -> dict[str, Json]:
@@ -150,51 +141,10 @@ def tent_series(tents: TentCounts) -> dict[str, NDArray[Any]]:
     return {f"level{level}": values for level, values in enumerate(tents.levels)}
 
 
-def tents_of(parts: Parts, *, more: Sequence[str]) -> TentCounts:
-    """The tents that a file holds, if it holds nothing else but the series named in `more`."""
-    shares = parts.facts["shares"]
-    if not isinstance(shares, list):
-        raise damaged("shares", "must be a list")
+def tents_of(reader: PartsReader, *, facts: Iterable[str], series: Iterable[str]) -> TentCounts:
+    """The tents that a file holds, if it holds nothing else but these facts and series."""
+    shares = reader.rationals("shares", most=MOST_LEVELS)
     names = [f"level{level}" for level in range(len(shares))]
-    if sorted(parts.series) != sorted([*names, *more]):
-        raise damaged("series", "must be the levels of tents and what belongs to them")
-    return TentCounts(
-        levels=tuple(parts.series[name] for name in names),
-        shares=tuple(exact_number(share, "shares") for share in shares),
-        rate=exact_number(parts.facts["rate"], "rate"),
-    )
-
-
-def known_facts(parts: Parts, names: Sequence[str]) -> Mapping[str, Json]:
-    """The facts, if they are exactly those."""
-    if sorted(parts.facts) != sorted(names):
-        raise damaged("facts", f"must be {', '.join(names)}")
-    return parts.facts
-
-
-def whole_fact(facts: Mapping[str, Json], name: str, *, low: int, high: int) -> int:
-    """An integer fact."""
-    try:
-        return integer(facts[name], name, low=low, high=high)
-    except InvalidParameter:
-        raise damaged(name, f"must be an integer from {low} to {high}") from None
-
-
-def exact_number(text: Json, name: str) -> Fraction:
-    """A rational written as text."""
-    try:
-        return rational(text if isinstance(text, str) else None, name)
-    except InvalidParameter:
-        raise damaged(name, 'must be text like "1/3"') from None
-
-
-def damaged(name: str, rule: str) -> InvalidRelease:
-    """The error for a part that is not what it should be."""
-    return InvalidRelease(name, rule, fix="ask for the release as it was published")
-
-
-def _checked(term: Term, last: int) -> tuple[int, int, int]:
-    """The term, if it lies on the axis."""
-    if term.sign not in (1, -1):
-        raise InvalidParameter("sign", "must be 1 or -1", given=term.sign, fix="add or take away")
-    return *ordered(term.low, term.high, first=0, last=last), int(term.sign)
+    reader.expect(facts=["rate", "shares", *facts], series=[*names, *series])
+    levels = tuple(reader.noisy(name) for name in names)
+    return TentCounts(levels=levels, shares=shares, rate=reader.rational("rate"))

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.errors import InvalidRelease
 from partita.exact import failure, ordered
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.isotonic import curve_through
+from partita.inference.released import damaged
 from partita.inference.tree_cover import Hierarchy, Ints
 from partita.releases.noisy_sum import Line, NoisySum, checked, checked_ranges, least
 from partita.releases.ranges import Json, Parts, Ranges, Term
@@ -120,7 +120,7 @@ class TreeRelease(Ranges):
         scales = reader.scales("scales", most=_MOST_LEVELS)
         shape = Hierarchy(size=size, branching=branching, levels=len(scales))
         if shape not in (Hierarchy.of(size=size, branching=branching, root=root) for root in (True, False)):
-            raise InvalidRelease("scales", "must be one for each level", fix="get the file again")
+            raise damaged("scales", "must be one for each level")
         names = [f"level{i}" for i in range(len(scales))]
         reader.expect(facts=("size", "branching", "scales"), series=names)
         levels = (reader.noisy(name, count=nodes) for name, nodes in zip(names, shape.nodes, strict=True))

@@ -22,12 +22,12 @@ from partita.releases.ranges import Parts, Ranges, Term
 from partita.releases.reading import PartsReader
 from partita.releases.tree import TreeRelease
 
-__all__ = ["IntervalRelease"]
+__all__ = ["PaperIntervalsRelease"]
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class IntervalRelease(Ranges):
+class PaperIntervalsRelease(Ranges):
     """Segments of a universe and a tree of noisy counts whose leaves are the segments.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
