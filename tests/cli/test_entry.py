@@ -10,7 +10,7 @@ import pytest
 from partita.cli import main
 from partita.cli.arguments import Options
 from partita.cli.commands import mechanisms
-from partita.cli.output import Outcome, plain, printable, table
+from partita.cli.output import Outcome, plain, printable
 from partita.errors import (
     BudgetExceeded,
     BudgetLost,
@@ -183,9 +183,3 @@ def test_a_narrow_encoding_is_enough() -> None:
 def test_plain_values_stay() -> None:
     """Text, whole numbers, truth and nothing are JSON already."""
     assert plain(["a", 1, True, None, 0.5]) == ["a", 1, True, None, 0.5]
-
-
-def test_a_table_is_aligned() -> None:
-    """Words to the left, numbers to the right, and no space at the end of a line."""
-    assert table([("a", "1"), ("bcd", "23")]) == "a     1\nbcd  23"
-    assert table([("a", "1"), ("bcd", "23")], left=2) == "a    1\nbcd  23"

@@ -194,7 +194,11 @@ def test_an_old_spec_is_kept_unless_forced(run: Run, folder: Path) -> None:
     """What a steward filled in is not lost by accident."""
     Path("release.toml").write_text("precious")
 
-    assert run("init", "age:integer").code == 1
+    refused = run("init", "age:integer")
+
+    assert refused.code == 1
+    assert "output must not exist yet" in refused.err
+    assert "or pass --force" in refused.err
     assert Path("release.toml").read_text() == "precious"
     assert run("init", "age:integer", "--force").code == 0
     assert "[columns.age]" in Path("release.toml").read_text()
@@ -207,4 +211,4 @@ def test_a_spec_that_cannot_be_written_is_said_plainly(run: Run, folder: Path, p
     done = run("init", "age:integer", "-o", path, "--force")
 
     assert done.code == 1
-    assert "output must be a file that can be written" in done.err
+    assert "output must be writable" in done.err

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from partita.releases.figures import figure
+
 from .conftest import Run
 
 
@@ -18,6 +20,18 @@ def test_info_tells_and_draws(run: Run, release: Path) -> None:
     assert "█" in done.out
     assert [name for name in ("age", "wage", "hired", "region") if f"\n{name}\n" not in done.out] == []
     assert max(map(len, done.out.splitlines())) <= 100
+
+
+def test_info_tells_the_error_at_beta(run: Run, release: Path) -> None:
+    """The bound in the text is that of the record, at the beta that was asked for."""
+    bounds = {}
+    for beta, confidence in ((0.2, "80%"), (0.001, "99.9%")):
+        said = " ".join(run("info", release, "--beta", beta).out.split())
+        [record] = run("info", release, "--beta", beta, "--json").records
+        bounds[beta] = record["error"]["bound"]
+        assert f"at least {confidence} no count" in said
+        assert f"misses the truth by more than {figure(bounds[beta])}." in said
+    assert bounds[0.2] < bounds[0.001]
 
 
 def test_info_as_json(run: Run, release: Path) -> None:
@@ -46,11 +60,12 @@ def test_plot_writes_a_picture(run: Run, release: Path) -> None:
 
 
 def test_mechanisms_are_listed(run: Run) -> None:
-    """Each has a name and a sentence."""
+    """Each has a name and a sentence of its own."""
     records = run("mechanisms", "--json").records
 
     assert {"tree", "histogram"} <= {record["mechanism"] for record in records}
     assert all(record["says"].endswith(".") for record in records)
+    assert len({record["says"] for record in records}) == len(records)
 
 
 def test_a_release_is_readable_by_any_tool(release: Path) -> None:

@@ -221,6 +221,94 @@ def test_a_plan_can_be_tried_on_public_data(run: Run, people: Path, spec: Path) 
     assert {line["column"] for line in record["measured"]} == {"age", "wage", "hired", "region"}
 
 
+def test_a_plan_says_that_no_data_was_touched_only_where_none_was(run: Run, people: Path, spec: Path) -> None:
+    """A simulation reads a file."""
+    said = "No data was touched."
+
+    assert said in run("plan", "--spec", spec).out
+    assert said not in run("plan", "--spec", spec, "--simulate", people, "--public").out
+
+
+def test_a_dataset_without_a_ledger_is_a_usage_error(run: Run, people: Path, spec: Path) -> None:
+    """Who names a budget wants it to pay; nothing is published unpaid."""
+    done = run("publish", people, "--spec", spec, "--dataset", "people", "-o", "out.parquet")
+
+    assert (done.code, done.out) == (2, "")
+    assert "pass --ledger too" in done.err
+    assert not Path("out.parquet").exists()
+
+
+def test_a_budget_of_another_unit_refuses_by_name(run: Run, people: Path, spec: Path) -> None:
+    """Rows cannot be paid from a budget of persons: exit code 3, and nothing is spent."""
+    run("ledger", "open", "people", "--epsilon", 4, "--unit", "person")
+    paid = ("--ledger", "budget.db", "--dataset", "people", "-o", "out.parquet")
+
+    done = run("publish", people, "--spec", spec, *paid)
+
+    assert done.code == 3
+    assert "refused: dataset 'people' cannot pay: " in done.err
+    assert left(run) == "4"
+
+
+def test_a_taken_path_is_refused_in_words_of_the_command_line(run: Run, people: Path, spec: Path) -> None:
+    """Nobody is told to pass what `publish` does not take."""
+    Path("out.parquet").write_text("precious")
+
+    done = run("publish", people, "--spec", spec, "-o", "out.parquet")
+
+    assert done.code == 1
+    assert "choose another, or remove the file" in done.err
+    assert Path("out.parquet").read_text() == "precious"
+
+
+def test_a_replay_says_that_nothing_was_charged(run: Run, people: Path, spec: Path) -> None:
+    """The first receipt says who paid, the second that it was stored already; entries show key and state."""
+    run("ledger", "open", "people", "--epsilon", 8)
+    asked = ("--spec", spec, "--ledger", "budget.db", "--dataset", "people", "--key", "autumn")
+
+    first, second = (run("publish", people, *asked, "-o", "out.parquet").out for _ in range(2))
+
+    assert "stored already" not in first
+    assert "stored already; nothing was charged now" in second
+    assert left(run) == "4"
+    assert run("ledger", "entries", "people").out.splitlines()[-1].split()[-1] == "autumn"
+
+
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
+def test_the_receipt_tells_special_cells_and_a_domain_that_does_not_fit(
+    run: Run, people: Path, spec: Path
+) -> None:
+    """Where more rows are other than have a label, a hint says so; where few are, none does."""
+    wrong = ("--column", "region:category(east,west)", "--epsilon", 40_000)
+
+    fitting = run("publish", people, "--spec", spec, "--epsilon", 40_000, "-o", "out.parquet").out
+    other = run("publish", people, *wrong, "-o", "wrong.parquet").out
+
+    assert "region: null 0, other 1; each with" in fitting
+    assert "hint" not in fitting
+    assert "region: null 0, other 400; each with" in other
+    assert "more rows of region are other than have a value" in other
+
+
+def test_an_interrupted_payment_says_where_to_look(
+    run: Run, people: Path, spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a ledger the message says that debits stay; without one there is nothing to say."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    run("ledger", "open", "people", "--epsilon", 8)
+    monkeypatch.setattr("partita.publishing.pipeline.draw", interrupt)
+    asked = ("publish", people, "--spec", spec, "-o", "out.parquet")
+
+    unpaid, paid = run(*asked), run(*asked, "--ledger", "budget.db", "--dataset", "people")
+
+    assert (unpaid.code, unpaid.err) == (130, "partita: interrupted\n")
+    assert (paid.code, "what was debited stays debited" in paid.err) == (130, True)
+    assert "lost" in run("ledger", "entries", "people").out
+
+
 def test_a_plan_is_not_tried_on_data_that_nobody_called_public(
     run: Run, people: Path, spec: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.inference.band import widest_miss
-from partita.inference.tails import laplace_mix_reach, laplace_sum_reach, laplace_variance
+from partita.inference.tails import (
+    laplace_mix_reach,
+    laplace_sum_reach,
+    laplace_variance,
+    log_moments,
+    repeated_reach,
+)
 
 REACH = 400
 
@@ -56,10 +62,10 @@ def test_signs_and_zeros_do_not_matter() -> None:
 
 
 def test_equal_terms_agree_with_the_two_sided_bound() -> None:
-    """m equal terms: one side at beta/2 is what two sides are at beta, up to the grids."""
+    """m equal terms: one side at beta/2 is what two sides are at beta, up to rounding."""
     one_side = laplace_mix_reach(np.ones(7), np.full(7, 0.5), 0.025)
 
-    assert one_side == pytest.approx(laplace_sum_reach(Fraction(2), 7, 0.05), rel=0.02)
+    assert one_side == pytest.approx(laplace_sum_reach(Fraction(2), 7, 0.05), rel=1e-9)
 
 
 steps = st.lists(st.tuples(*[st.integers(0, 9)] * 2, st.integers(1, 3)), min_size=1, max_size=5)
@@ -90,3 +96,27 @@ def test_many_equal_terms_come_near_the_normal_law() -> None:
     reach = laplace_mix_reach(np.ones(10_000), np.full(10_000, 0.5), 0.025)
 
     assert 1.96 < reach / math.sqrt(10_000 * laplace_variance(Fraction(2))) < 1.4 * 1.96
+
+
+@pytest.mark.parametrize("rate", [1e-12, 0.1, 1.0, 9.0])
+@pytest.mark.parametrize("times", [1.0, 12.0, 500.0, 1e7])
+@pytest.mark.parametrize("beta", [0.5, 0.01, 1e-9, 1e-100])
+def test_no_grid_would_do_better_by_one_percent(rate: float, times: float, beta: float) -> None:
+    """The best of 20,000 points is within one percent of what two short grids find."""
+    shares = np.concatenate([np.geomspace(1e-6, 0.5, 10_000), 1.0 - np.geomspace(0.5, 1e-7, 10_000)])
+    moments = times * log_moments(rate * shares, np.full(shares.size, rate))
+    best = ((moments + math.log(1 / beta)) / (rate * shares)).min()
+
+    found = repeated_reach(np.ones(1), np.array([rate]), np.array([times]), beta)
+
+    assert best * (1 - 1e-6) <= found <= 1.01 * best
+
+
+def test_repeated_noises_count_as_often_as_they_occur() -> None:
+    """Three noises of one kind and two of another have the reach of the five, one by one."""
+    sizes, rates, times = np.array([1.0, 4.0]), np.array([0.5, 3.0]), np.array([3.0, 2.0])
+
+    found = repeated_reach(sizes, rates, times, 0.01)
+
+    factors, each = np.array([1.0, 4.0, 1.0, -4.0, 1.0]), np.array([0.5, 3.0, 0.5, 3.0, 0.5])
+    assert found == pytest.approx(laplace_mix_reach(factors, each, 0.01), rel=1e-9)

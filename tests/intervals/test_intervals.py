@@ -145,7 +145,7 @@ def test_breaking_sizes_give_finite_answers(size: int, rows: int) -> None:
     ("size", "rows", "words"),
     [
         (64, 10_000, "it grew a tree with up to 8 children"),
-        (2**32, 10_000, "private segments"),
+        (2**32, 10_000, "cut the axis privately"),
         (5, 10, "rows"),
     ],
 )

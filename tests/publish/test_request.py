@@ -95,6 +95,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"schema": {}}, "schema", "map columns"),
     ({"schema": None}, "schema", "map columns"),
     ({"schema": {"age": "integer"}}, "schema", "map columns"),
+    ({"schema": {"age": Integer}}, "schema", "map columns"),
     ({"schema": {5: Integer(0, 1)}}, "schema", "map columns"),
     ({"schema": SCHEMA}, "views", r"views=\[\('age',\), \('wage',\), \('region',\)\], or by="),
     ({"schema": SCHEMA, "by": "agge"}, "by", "did you mean 'age'"),

@@ -18,6 +18,7 @@ from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.releases.chart import chart
 from partita.releases.citation import BEHIND, PAPERS
+from partita.releases.figures import figure, table
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
 
@@ -194,3 +195,42 @@ def test_the_report_names_the_part(people: Release) -> None:
 
     assert "Only rows where region is 'north' are counted." in north.report()
     assert "Only rows" not in people.report()
+
+
+def test_a_table_is_aligned() -> None:
+    """Words to the left, numbers to the right, and no space at the end of a line."""
+    assert table([("a", "1"), ("bcd", "23")]) == "a     1\nbcd  23"
+    assert table([("a", "1"), ("bcd", "23")], left=2) == "a    1\nbcd  23"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0.0044, "0"),
+        (-0.0, "0"),
+        (-0.04, "0"),
+        (0.3, "0.3"),
+        (99.96, "100"),
+        (-1234.5, "-1,234"),
+        (1e15, "1e+15"),
+    ],
+)
+def test_counts_are_told_to_a_tenth(number: float, said: str) -> None:
+    """No count has digits below a tenth, and none is a negative nothing."""
+    assert figure(number) == said
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor"), [("1/1000", "1.01"), ("1", "2.72"), ("10", "22,100"), ("40000", "e^40000")]
+)
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
+def test_the_factor_is_never_told_too_small(publish: Publish, epsilon: str, factor: str) -> None:
+    """What is at most e^epsilon is rounded up, and is a power where its figures say nothing."""
+    release = publish(0.0, Guarantee(epsilon=epsilon), age=(Integer(0, 120), []))
+
+    assert f"by a factor of at most {factor}." in release.report()
+
+
+def test_the_confidence_is_never_told_too_large(people: Release) -> None:
+    """A probability below one is not rounded to one."""
+    assert "at least 99.999% no count of a range" in people.report(0.00001)

@@ -98,5 +98,5 @@ def test_counts_that_are_none_are_refused(counts: dict[str, int]) -> None:
     with pytest.raises(InvalidRelease, match=r"^special cells must hold integer counts"):
         Specials(counts=counts, scale=Fraction(1))
     for scale in (Fraction(0), Fraction(-1), Fraction(10**400), Fraction(1, 10**400)):
-        with pytest.raises(InvalidRelease, match=r"^special cells must have a usual noise scale"):
+        with pytest.raises(InvalidRelease, match=r"^scale of the special cells must be a noise scale"):
             Specials(counts={}, scale=scale)

@@ -171,3 +171,10 @@ def test_columns_are_those_of_the_schema(by: Any) -> None:
     """No column, an undeclared one and a lone text are refused."""
     with pytest.raises(InvalidParameter, match="by"):
         tally(open_source({"x": [1]}), {"x": Integer(0, 3)}, by)
+
+
+@pytest.mark.parametrize("schema", [None, {"age": "integer"}, {"age": Integer}])
+def test_a_schema_has_domains(schema: Any) -> None:
+    """A class of domains is not a domain."""
+    with pytest.raises(InvalidParameter, match="schema must map columns to domains"):
+        tally(open_source({"age": [1]}), schema)

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import duckdb
 import numpy as np
@@ -136,6 +138,79 @@ def test_threads_do_not_change_counts(threads: int) -> None:
         .counts(["key"], ["x"])
         .equals(open_source(many(2)).counts(["key"], ["x"]))
     )
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (RuntimeError("Query interrupted"), KeyboardInterrupt),
+        (RuntimeError("a row of secrets"), SourceError),
+        (duckdb.OutOfMemoryException("a row of secrets"), SourceError),
+    ],
+)
+def test_a_query_that_is_interrupted_interrupts(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception, expected: type[BaseException]
+) -> None:
+    """What DuckDB says of a Ctrl-C is a Ctrl-C, its other errors are ours, and neither tells its cause."""
+    connection = MagicMock()
+    connection.__enter__.return_value.sql.side_effect = raised
+    connection.__exit__.return_value = False
+    monkeypatch.setattr(duckdb, "connect", lambda *_, **__: connection)
+
+    with pytest.raises(expected) as caught:
+        open_source({"x": [1]}).counts(["x"])
+
+    assert "secrets" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("columns", [["x"], ["x", "y"]])
+def test_an_interrupt_while_rows_are_read_is_one(temporary: Path, columns: list[str]) -> None:
+    """A Ctrl-C in the middle of the rows goes through DuckDB and comes out as itself."""
+    schema = pa.schema([(name, pa.int64()) for name in columns])
+
+    def rows() -> Iterator[Any]:
+        yield pa.record_batch([[1]] * len(columns), schema=schema)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_source(pa.RecordBatchReader.from_batches(schema, rows())).counts(columns)
+
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("columns", [["x"], ["x", "y"]])
+def test_an_interrupted_count_leaves_nothing(temporary: Path, columns: list[str]) -> None:
+    """After SIGINT in the middle of a count the process ends as interrupted, and its directory is gone."""
+    program = (
+        "import sys\nimport pyarrow as pa\nfrom partita.sources import open_source\n"
+        "columns = sys.argv[1:]\n"
+        "schema = pa.schema([(name, pa.int64()) for name in columns])\n"
+        "def rows():\n"
+        "    for number in range(10**9):\n"
+        "        if number == 100: print('ready', flush=True)\n"
+        "        yield pa.record_batch([pa.array(range(1000))] * len(columns), schema=schema)\n"
+        "try:\n"
+        "    open_source(pa.RecordBatchReader.from_batches(schema, rows())).counts(columns)\n"
+        "except KeyboardInterrupt as error:\n"
+        "    sys.exit(130)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *columns],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert (process.returncode, said) == (130, b"")
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.faults

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from partita.histogram import Histogram
 from partita.inference.empirical_bayes import shrink
+from partita.inference.nonnegative import shared_out
 from partita.inference.siblings import apart
-from partita.inference.tree_looks import half_width
+from partita.inference.tails import half_width
 from partita.inference.tree_shape import Families
-from partita.inference.tree_solution import _projected
 from partita.mechanisms.spending_tree import SpendingTree
 from partita.testing import EndlessTape, tape_noise
 
@@ -67,7 +67,7 @@ def test_shrinking_knows_units_and_large_values() -> None:
 @pytest.mark.parametrize("beta", [0.5, 0.01, 1e-9])
 def test_half_widths_are_the_least_that_are_certain(rate: float, beta: float) -> None:
     """P[|noise| > h] = 2 a^(h+1) / (1+a) is at most beta, and for h-1 it is not."""
-    h = half_width(np.array([rate]), np.array([beta])).item()
+    h = half_width(np.array([rate]), np.log([beta])).item()
 
     def tail(reach: float) -> float:
         return 2 * float(np.exp(-rate * (reach + 1))) / (1 + float(np.exp(-rate)))
@@ -85,8 +85,10 @@ def test_projections_are_the_nearest_counts(groups: list[list[int]], total: int)
     starts = np.cumsum(sizes) - sizes
     values = np.array([float(value) for group in groups for value in group])
     family = Families(slice(0, values.size), np.arange(sizes.size), starts, sizes)
+    places, there = family.table()
+    rows = np.where(there, values[places], -np.inf)
 
-    found = _projected(family, values, np.full(sizes.size, float(total)))
+    found = shared_out(rows, np.full(sizes.size, float(total)))[there]
 
     assert found.min() >= 0
     assert family.sum(found) == pytest.approx(np.full(sizes.size, total))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from partita.cli.output import Record, figure
+from partita.cli.output import Record
 from partita.cli.questions import (
     Cdf,
     Condition,
@@ -24,6 +24,7 @@ from partita.cli.questions import (
     Where,
 )
 from partita.errors import InvalidParameter
+from partita.releases.figures import figure
 
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers

@@ -12,7 +12,7 @@ from typing import Final
 
 from partita.cli.output import printable, show
 from partita.cli.parser import parser
-from partita.errors import LedgerRefusal, PartitaError, PrivacyWarning
+from partita.errors import IncompatibleGuarantees, LedgerRefusal, PartitaError, PrivacyWarning
 
 __all__ = ["main"]
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UNHEARD
     except argparse.ArgumentTypeError as error:
         return _say(f"error: {error}", USAGE)
-    except LedgerRefusal as error:
+    except (LedgerRefusal, IncompatibleGuarantees) as error:
         return _say(f"refused: {error}", REFUSED)
     except PartitaError as error:
         return _say(f"error: {error}", FAILED)
@@ -53,9 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
-    with _spoken_warnings():
-        show(options.run(options), as_json=options.json)
+    try:
+        with _spoken_warnings():
+            show(options.run(options), as_json=options.json)
+    except KeyboardInterrupt:
+        return _say(_interrupted(options), INTERRUPTED)
     return DONE
+
+
+def _interrupted(options: argparse.Namespace) -> str:
+    if getattr(options, "ledger", None) is None:
+        return "interrupted"
+    return "interrupted; what was debited stays debited, see `partita ledger entries`"
 
 
 @contextmanager

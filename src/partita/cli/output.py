@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import TextIO, TypeAlias, final
 
-__all__ = ["Outcome", "Record", "can_write", "figure", "plain", "printable", "show", "table"]
+__all__ = ["Outcome", "Record", "can_write", "plain", "printable", "show"]
 
 Record: TypeAlias = Mapping[str, object]
 
@@ -72,37 +72,6 @@ def plain(value: object) -> object:
     if isinstance(value, (Fraction, Decimal, date)):
         return value.isoformat() if isinstance(value, date) else str(value)
     return value
-
-
-def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Aligned columns, the first `left` of them to the left and the others to the right.
-
-    >>> print(table([("age", "12"), ("salary", "3")]))
-    age     12
-    salary   3
-    """
-    listed = [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    return "\n".join(_line(row, widths, left) for row in listed)
-
-
-def figure(value: float) -> str:
-    """A noisy number with as many digits as are worth reading.
-
-    >>> figure(12345.678), figure(12.345), figure(-0.0)
-    ('12,346', '12.3', '0.0')
-    """
-    if not math.isfinite(value):
-        return str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value + 0.0:.1f}"
-
-
-def _line(row: Sequence[str], widths: Sequence[int], left: int) -> str:
-    cells = [
-        text.ljust(width) if place < left else text.rjust(width)
-        for place, (text, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
 
 
 def _encoding(stream: TextIO | None) -> str:

@@ -26,7 +26,7 @@ _MEANING: Final[Mapping[str, tuple[str, str]]] = {
     "high": ('"100"', "the largest"),
     "step": ('"0.01"', "values are rounded to multiples of it"),
     "start": ('"2020-01-01"', "the first day that is told apart"),
-    "end": ('"2029-12-31"', "the last"),
+    "end": ('"2029-12-31"', "the last; of slots of time, the first slot of that day"),
     "resolution": ('"1h"', "how long a slot of time is"),
     "labels": ('["a", "b"]', "all values, in the order in which ranges count them"),
 }

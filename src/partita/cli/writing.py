@@ -1,33 +1,20 @@
-"""Files that are there whole or not at all."""
+"""Files that a command leaves behind, whole or not at all."""
 
 from __future__ import annotations
-
-import os
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
 
 from partita.errors import InvalidParameter
 
 __all__ = ["write_whole"]
 
 
-def write_whole(path: str, write: Callable[[Path], object], *, overwrite: bool = False) -> None:
-    """Let `write` fill a file beside `path`, and give it that name once it is complete."""
-    target = Path(path)
+def write_whole(path: str, data: bytes, *, overwrite: bool = False) -> None:
+    """Write a file in one step; what stops that is said in the words of the command line."""
+    from partita.releases.file_disk import Temporary, checked_path
+
     try:
-        if target.exists() and not overwrite:
-            raise InvalidParameter(
-                "output", "must not exist yet", given=path, fix="choose another name, or pass --force"
-            )
-        with tempfile.TemporaryDirectory(prefix=".partita.", dir=target.parent) as folder:
-            draft = Path(folder) / target.name
-            write(draft)
-            os.replace(draft, target)
-    except OSError as error:
-        raise InvalidParameter(
-            "output",
-            f"must be a file that can be written ({error.strerror})",
-            given=path,
-            fix="check the folder and its permissions",
-        ) from None
+        with Temporary(checked_path(path), overwrite=overwrite) as temporary:
+            temporary.write(data)
+            temporary.commit()
+    except InvalidParameter as error:
+        fix = error.fix.replace("overwrite=True", "--force")
+        raise InvalidParameter("output", error.rule, given=path, fix=fix) from None

@@ -53,10 +53,12 @@ class Category:
 
     @property
     def size(self) -> int:
+        """The number of labels."""
         return len(self.labels)
 
     @property
     def specials(self) -> tuple[str, ...]:
+        """The special cells: null and other."""
         return _SPECIALS
 
     def encode(self, values: object) -> Encoded:

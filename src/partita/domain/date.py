@@ -59,10 +59,12 @@ class Date:
 
     @property
     def size(self) -> int:
+        """The number of days, both ends included."""
         return (self.end - self.start).days + 1
 
     @property
     def specials(self) -> tuple[str, ...]:
+        """The special cells: below, above, invalid and null."""
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:

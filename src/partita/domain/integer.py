@@ -55,10 +55,12 @@ class Integer:
 
     @property
     def size(self) -> int:
+        """The number of integers, both ends included."""
         return self.high - self.low + 1
 
     @property
     def specials(self) -> tuple[str, ...]:
+        """The special cells: below, above, invalid and null."""
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:

@@ -73,10 +73,12 @@ class Real:
 
     @property
     def size(self) -> int:
+        """The number of multiples of the step, both ends included."""
         return self._grid.high - self._grid.low + 1
 
     @property
     def specials(self) -> tuple[str, ...]:
+        """The special cells: below, above, invalid and null."""
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:

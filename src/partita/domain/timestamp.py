@@ -88,10 +88,12 @@ class Timestamp:
 
     @cached_property
     def size(self) -> int:
+        """The number of slots of time, the last one included."""
         return (public_instant(self.end, self._clock, "end") - self._first) // self._length + 1
 
     @property
     def specials(self) -> tuple[str, ...]:
+        """The special cells: below, above, invalid and null."""
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:

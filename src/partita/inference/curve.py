@@ -9,9 +9,11 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Curve", "Floats", "UInts"]
+__all__ = ["Bools", "Curve", "Floats", "Ints", "UInts"]
 
+Bools: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
 UInts: TypeAlias = NDArray[np.uint64]
 
 _ONE = np.uint64(1)
@@ -32,6 +34,11 @@ class Curve:
 
     ends: UInts
     counts: Floats
+
+    @staticmethod
+    def empty(ends: UInts) -> Curve:
+        """Pieces with nothing in them: for questions about their cells alone."""
+        return Curve(ends, np.zeros(ends.size))
 
     @cached_property
     def starts(self) -> UInts:

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partita.inference.curve import Floats
+from partita.inference.curve import Floats, Ints
 
 __all__ = ["shrink"]
 
-Ints = NDArray[np.int64]
 
 _SMALLEST_STRATUM: Final = 64
 _STEPS_PER_UNIT: Final = 4

@@ -187,7 +187,7 @@ class _Position(NamedTuple):
 
 def _bounds(looks: Looks, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:
     """One side for each half of beta."""
-    question = Question.about(Curve(looks.ends, np.zeros(looks.ends.size)), terms)
+    question = Question.about(Curve.empty(looks.ends), terms)
     low = looks.combined(question.least)
     high = low if np.array_equal(question.least, question.most) else looks.combined(question.most)
     return low.value - low.reach(beta / 2), high.value + high.reach(beta / 2)

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from partita.inference.curve import Ints
 from partita.inference.tails import half_width
-from partita.inference.tree_cover import Ints
 
 __all__ = [
     "difference_error",

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partita.inference.curve import Floats
+from partita.inference.curve import Floats, Ints
 from partita.inference.posterior import Measured
 
 __all__ = ["FlatGroups", "apart"]
 
-Ints = NDArray[np.int64]
 
 _POOLED: Final = 20.0
 _ENOUGH: Final = 4

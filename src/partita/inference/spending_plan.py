@@ -1,8 +1,9 @@
 """How a spending tree spends: a function of public numbers and of noisy counts already released.
 
 Budgets are whole units, UNITS of them for the root. A count enters only as a float that was made
-from released integers, and everything below is additions, products, quotients, square roots and
-comparisons, which IEEE 754 rounds in one way: the same looks give the same tree on every machine.
+from released integers. Floats may be rounded in another way on another machine (powers are), and the
+same looks may then give another tree there; nothing depends on that, neither privacy nor a reader: the
+tree that was grown is released with its looks.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.curve import Floats, UInts
+from partita.inference.curve import Bools, Floats, Ints, UInts
 
 __all__ = ["UNITS", "Boxes", "Evidence", "SpendingPlan", "Step"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 UNITS: Final = 2**20
 """The whole budget of a path from the root to a leaf."""

@@ -65,8 +65,7 @@ def repeated_reach(sizes: Floats, rates: Floats, times: Floats, beta: float) -> 
 
     def reaches(shares: Floats) -> Floats:
         points = limit * shares
-        moments = log_moments(points[:, np.newaxis] * sizes, rates) @ times
-        return chernoff(points, moments, beta)
+        return chernoff(points, _log_moments(points, sizes, rates, times), beta)
 
     best = int(reaches(_GRID).argmin())
     nearby = np.linspace(_GRID[max(best - 1, 0)], _GRID[min(best + 1, _GRID.size - 1)], _NEARBY)
@@ -100,11 +99,19 @@ def _grouped(sizes: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
     greatest = float(shares.max())
     steps = np.minimum(np.floor(-_OCTAVE * np.log2(shares / greatest)), _STEPS_DOWN).astype(np.int64)
     kinds, kind = np.unique(rates, return_inverse=True)
-    times = np.bincount(kind * (_STEPS_DOWN + 1) + steps, minlength=kinds.size * (_STEPS_DOWN + 1))
-    kept = np.flatnonzero(times)
-    rounded = greatest * np.exp2(-(kept % (_STEPS_DOWN + 1)) / _OCTAVE)
-    rates = kinds[kept // (_STEPS_DOWN + 1)]
-    return rounded * rates * (1 + _ROUNDING), rates, times[kept].astype(np.float64)
+    groups, times = np.unique(kind * (_STEPS_DOWN + 1) + steps, return_counts=True)
+    rounded = greatest * np.exp2(-(groups % (_STEPS_DOWN + 1)) / _OCTAVE)
+    rates = kinds[groups // (_STEPS_DOWN + 1)]
+    return rounded * rates * (1 + _ROUNDING), rates, times.astype(np.float64)
+
+
+def _log_moments(points: Floats, sizes: Floats, rates: Floats, times: Floats) -> Floats:
+    """ln E[exp(x S)] of the whole sum at each point x; of some noises at a time, to need little memory."""
+    total = np.zeros(points.size)
+    for start in range(0, sizes.size, _MANY):
+        some = slice(start, start + _MANY)
+        total += log_moments(points[:, np.newaxis] * sizes[some], rates[some]) @ times[some]
+    return total
 
 
 def log_moments(x: Floats, rates: Floats) -> Floats:

@@ -8,18 +8,21 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final, final
 
-__all__ = ["BUDGET_UNITS", "LEAST_COUNTING", "LEAST_LOOK", "TentBudget", "informed"]
+__all__ = ["BUDGET_UNITS", "LARGEST_FULL", "LEAST_COUNTING", "LEAST_LOOK", "LITTLE", "TentBudget", "informed"]
 
 BUDGET_UNITS: Final = 2**20
 LEAST_COUNTING: Final = BUDGET_UNITS // 4
 """Counts get at least so many units, whatever the size and the total."""
 LEAST_LOOK: Final = BUDGET_UNITS // 2_000
 """And so do pairs, the partition, and the question whether cells are full."""
+LARGEST_FULL: Final = 2**22
+"""Of more cells it is not asked whether they are full."""
+LITTLE: Final = 400
+"""Where less is known, a curve bent inside of pieces is better than a straight one."""
 
 _FEWEST: Final = 30
 _FULL_SHARE: Final = round(0.003 * BUDGET_UNITS)
 _FULL_PER_CELL: Final = Fraction(7, 2)
-_LARGEST_FULL: Final = 2**22
 _MANY: Final = 30_000
 _FEW_SEGMENTS: Final = 2_500
 _LEAST_LEVEL: Final = 3.0
@@ -49,7 +52,7 @@ class TentBudget:
     @cached_property
     def asks_if_full(self) -> bool:
         """Whether there may be so many people that every cell is worth counting."""
-        return self.size <= _LARGEST_FULL and self.informed >= _FULL_PER_CELL * self.size
+        return self.size <= LARGEST_FULL and self.informed >= _FULL_PER_CELL * self.size
 
     @cached_property
     def fullness(self) -> int:

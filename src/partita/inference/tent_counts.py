@@ -162,5 +162,5 @@ class TentEvidence:
     @cached_property
     def _even(self) -> Floats:
         """The share of each unit if all were spread evenly."""
-        widths = Curve(self.ends, np.zeros(self.ends.size)).widths
+        widths = Curve.empty(self.ends).widths
         return np.asarray(widths / widths.sum())

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, final
+from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from partita.inference.curve import Ints
 
 __all__ = ["Hierarchy", "Ints"]
-
-Ints: TypeAlias = NDArray[np.int64]
 
 
 @final

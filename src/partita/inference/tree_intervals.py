@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partita.inference.curve import Floats
+from partita.inference.curve import Bools, Floats
 from partita.inference.signed_ranges import SignedRange, laid_over
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import Families, TreeShape
 
 __all__ = ["TreeIntervals"]
-
-Bools = NDArray[np.bool_]
 
 
 class _Range(NamedTuple):

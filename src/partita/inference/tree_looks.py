@@ -11,15 +11,13 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.curve import Floats
+from partita.inference.curve import Floats, Ints
 from partita.inference.released import damaged
 from partita.inference.spending_plan import UNITS
 from partita.inference.tails import half_width, laplace_variances
 from partita.inference.tree_shape import TreeShape
 
 __all__ = ["TreeLooks"]
-
-Ints = NDArray[np.int64]
 
 
 @final

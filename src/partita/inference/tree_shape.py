@@ -8,15 +8,12 @@ from functools import cached_property
 from typing import Final, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partita.inference.curve import Floats, UInts
+from partita.inference.curve import Bools, Floats, Ints, UInts
 from partita.inference.released import damaged
 
 __all__ = ["Families", "TreeLevel", "TreeShape"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_LEVELS: Final = 65
 _LARGEST_SIZE: Final = 2**63

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partita.inference.curve import Floats
+from partita.inference.curve import Floats, Ints
 from partita.inference.empirical_bayes import shrink
 from partita.inference.nonnegative import shared_out
 from partita.inference.posterior import Measured, Posterior
@@ -18,9 +17,6 @@ from partita.inference.tree_shape import Families, TreeShape
 from partita.inference.tree_solver import TreeSolver
 
 __all__ = ["TreeSolution"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class _Estimates(NamedTuple):

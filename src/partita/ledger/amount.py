@@ -71,6 +71,7 @@ class Balance:
 
     @property
     def left(self) -> Amount:
+        """What is not spent."""
         return self.total - self.spent
 
 

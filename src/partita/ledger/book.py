@@ -68,6 +68,7 @@ class Ledger:
 
     @property
     def path(self) -> Path:
+        """The file that holds the ledger."""
         return self._file.path
 
     def open(

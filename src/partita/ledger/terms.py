@@ -61,6 +61,7 @@ class Terms:
 
     @property
     def total(self) -> Amount:
+        """What all debits of the dataset may add up to."""
         return Amount(self.epsilon, self.delta)
 
     def price(self, guarantee: Guarantee) -> Amount:

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, TypeAlias, final
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
+from partita.inference.tent_budget import LITTLE
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.mechanisms.partition_tents import PartitionTents
@@ -24,7 +25,6 @@ Tool: TypeAlias = PartitionTents | SpendingTree
 
 _TOTAL_SHARE: Final = Fraction(1, 100)
 _LARGEST_TREE: Final = 2**14
-_FEW: Final = 400
 _MANY: Final = 30_000
 
 
@@ -62,7 +62,7 @@ class Intervals(Mechanism):
         self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
         freeze(self, size=integer(size, "size", low=1, high=2**64))
         check_scale(self.total_scale, self.epsilon)
-        for total in (0, _FEW * 2**62, _MANY * 2**62):
+        for total in (0, LITTLE * 2**62, _MANY * 2**62):
             self.tool(total=total)
 
     @property
@@ -73,7 +73,7 @@ class Intervals(Mechanism):
     def tool(self, *, total: int) -> Tool:
         """The mechanism for everything but the total: a function of public facts and the released total."""
         informed = total * self.rate
-        if self.size > _LARGEST_TREE or informed < _FEW:
+        if self.size > _LARGEST_TREE or informed < LITTLE:
             return self._partition(total)
         return self._tree(total, branching=8 if informed < _MANY else 16)
 

@@ -14,6 +14,7 @@ from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
 from partita.inference.query_error import typical_error
+from partita.inference.released import LARGEST_NUMBER
 from partita.inference.tent_budget import (
     BUDGET_UNITS,
     LEAST_COUNTING,
@@ -39,7 +40,6 @@ _FULL_CELL: Final = 10
 _FULL_PART: Final = Fraction(35, 100)
 _SMALLEST_SHARE: Final = Fraction(1, 10)
 _FEW_EMPTY: Final = 20
-_LARGEST_TOTAL: Final = 2**127
 
 
 @final
@@ -78,7 +78,7 @@ class PartitionTents(Mechanism):
         freeze(
             self,
             size=integer(size, "size", low=1, high=2**64),
-            total=integer(total, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
+            total=integer(total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
         )
         for scale in (1 / self.rate, *self._largest_scales):
             check_scale(scale, self.epsilon)

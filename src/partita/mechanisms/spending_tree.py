@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 from partita.guarantee import Neighbors, Unit
 from partita.histogram import Histogram
-from partita.inference.curve import Floats, UInts
+from partita.inference.curve import Floats, Ints, UInts
 from partita.inference.query_error import typical_error
+from partita.inference.released import LARGEST_NUMBER
 from partita.inference.spending_plan import UNITS, Boxes, Evidence, SpendingPlan, Step
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeLevel, TreeShape
@@ -27,11 +27,8 @@ from partita.releases.spending_tree import SpendingTreeRelease
 
 __all__ = ["SpendingTree"]
 
-Ints = NDArray[np.int64]
-
 _LARGEST_SIZE: Final = 2**63
 _LARGEST_BRANCHING: Final = 256
-_LARGEST_TOTAL: Final = 2**127
 _MOST_LOOKS: Final = 6
 _ROWS_PER_NODE: Final = 30
 _SMALLEST: Final = Fraction(1, 2**62)
@@ -82,7 +79,7 @@ class SpendingTree(Mechanism):
         freeze(
             self,
             size=integer(size, "size", low=1, high=_LARGEST_SIZE),
-            total=integer(total, "total", low=-_LARGEST_TOTAL, high=_LARGEST_TOTAL),
+            total=integer(total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
             total_scale=None if total_scale is None else _positive(total_scale, "total_scale"),
             branching=_power_of_two(branching),
             growth=_positive(growth, "growth"),

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from partita.errors import InvalidRelease, PartitaError
+from partita.errors import IncompatibleGuarantees, InvalidRelease, PartitaError
 from partita.ledger import Debit, Ledger
 from partita.ledger.names import Part, digest
 from partita.publishing.place import Place, Store
@@ -80,7 +80,11 @@ class Account:
 
     def _check_room(self) -> None:
         """Refuse at once what cannot be paid: what is left never grows, so that debit is refused."""
-        if self.ledger.forecast(self.dataset, self.request.guarantee, part=self.part) == 0:
+        try:
+            affordable = self.ledger.forecast(self.dataset, self.request.guarantee, part=self.part)
+        except IncompatibleGuarantees as error:
+            raise IncompatibleGuarantees(f"dataset {self.dataset!r} cannot pay: {error}") from None
+        if affordable == 0:
             self._debit()
 
     def _debit(self) -> Debit:

@@ -69,6 +69,8 @@ def publish(
     comes back and nothing is drawn; a key needs a ledger and a path. Bad input and rows that cannot be
     read cost nothing. What fails after the debit has cost it.
 
+    `sums`, `moments` and `scale` are not there yet, and refused.
+
     >>> from partita.domain import Integer
     >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
     >>> release.guarantee
@@ -86,17 +88,8 @@ def publish(
         neighbors=neighbors,
         mechanism=mechanism,
     )
-    _check_together(ledger=ledger, dataset=dataset, key=key, path=path, part=part)
+    provenance = _checked(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
     place = Place.checked(path)
-    provenance = Provenance(
-        version=partita.__version__,
-        day=checked_day(None),
-        dataset=None if dataset is None else checked_text(dataset, "dataset"),
-        recorded=ledger is not None,
-        person=person,
-        part=checked_part(part),
-    )
-    check_room(request, provenance)
     account = _account(request, provenance, ledger, key, _reading(delimiter, header))
     stored = None if account is None else account.stored(place)
     if stored is not None:
@@ -106,6 +99,23 @@ def publish(
         columns = count(rows, request, provenance.dataset, provenance.part)
         make = partial(_make, store, request, columns, provenance)
         return make() if account is None else account.pay(store, make)
+
+
+def _checked(
+    request: Request, *, ledger: object, dataset: str | None, key: object, part: Part | None, path: object
+) -> Provenance:
+    """What the release will say of its origin, if the parameters agree and a file has room for it all."""
+    _check_together(ledger=ledger, dataset=dataset, key=key, path=path, part=part)
+    provenance = Provenance(
+        version=partita.__version__,
+        day=checked_day(None),
+        dataset=None if dataset is None else checked_text(dataset, "dataset"),
+        recorded=ledger is not None,
+        person=request.person,
+        part=checked_part(part),
+    )
+    check_room(request, provenance)
+    return provenance
 
 
 def _make(store: Store, request: Request, columns: Mapping[str, Column], provenance: Provenance) -> Release:

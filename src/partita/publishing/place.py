@@ -44,6 +44,10 @@ class Place:
         if self.path is None:
             yield Store(self, None)
             return
+        if self.taken:
+            raise InvalidParameter(
+                "path", "must not exist yet", given=str(self.path), fix="choose another, or remove the file"
+            )
         with reserve(self.path) as temporary:
             yield Store(self, temporary)
 

@@ -15,7 +15,7 @@ from partita.exact import integer, rational
 from partita.guarantee import Guarantee, Neighbors
 from partita.mechanisms.catalogue import AUTO, ROWS, Choice, predicted_error, predicted_numbers
 from partita.publishing.request import Request, ViewRequest, chosen
-from partita.publishing.table import aligned
+from partita.releases.figures import figure, table
 
 __all__ = ["Outlook", "Plan", "Prediction", "plan"]
 
@@ -39,6 +39,7 @@ class Prediction:
 
     @property
     def bytes(self) -> int | None:
+        """Eight for each number: more than a file takes."""
         return None if self.numbers is None else _BYTES * self.numbers
 
 
@@ -102,16 +103,19 @@ class Plan:
         return {"request": self.request.to_json(), "why": reasons, "expected": self.rows()}
 
     def __str__(self) -> str:
-        heads = ("column", "step", "epsilon", "mechanism", "rows", "error", "numbers", "bytes", "rounding")
-        table = aligned(heads, [[_shown(line, head) for head in heads] for line in self.rows()])
+        lines = self.rows()
+        heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
+        expected = table([heads, *([_shown(line, head) for head in heads] for line in lines)], left=2)
         reasons = [f"{view.column}: {view.choice.name}. {view.choice.why}" for view in self.request.views]
-        return "\n".join([f"To publish with {self.guarantee}:", "", *table, "", *reasons, "", *_LEGEND])
+        return "\n".join([f"To publish with {self.guarantee}:", "", expected, "", *reasons, "", *_LEGEND])
 
 
+_HEADS: Final = ("column", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
 _LEGEND: Final = (
     "rows is a guess, error the typical error of a random range, in rows; a step in parentheses is",
     "not in the schema but shown beside it. rounding is how far a value may be moved, in units of the",
-    "column. bytes is eight for each number, before packing. No data was touched.",
+    "column. bytes is eight for each number, before packing. An error in a reason is the geometric mean",
+    f"over {', '.join(f'{rows:,}' for rows in ROWS)} rows.",
 )
 
 
@@ -210,11 +214,12 @@ def _steps(steps: object) -> list[Fraction]:
 
 
 def _shown(line: Mapping[str, Any], head: str) -> str:
+    """One entry of a line as text; nothing where a column has no step."""
     value = line[head]
     if value is None:
         return "" if head in ("step", "rounding") else "unknown"
     if head == "step" and not line["planned"]:
         return f"({value})"
     if isinstance(value, float):
-        return f"{value:.3g}"
+        return figure(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

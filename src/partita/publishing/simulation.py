@@ -15,7 +15,7 @@ from partita.inference.curve import UInts
 from partita.publishing.making import count
 from partita.publishing.planning import Plan
 from partita.publishing.request import ViewRequest
-from partita.publishing.table import aligned
+from partita.releases.figures import figure, table
 from partita.sources import Column, open_source
 
 __all__ = ["Measured", "Simulation", "simulate"]
@@ -41,6 +41,11 @@ class Measured:
     typical: float
     largest: float
 
+    def cells(self) -> list[str]:
+        """One line of a table."""
+        errors = (self.mean, self.typical, self.largest)
+        return [self.column, self.mechanism, self.ranges, *map(figure, errors)]
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +68,7 @@ class Simulation:
 
     def __str__(self) -> str:
         heads = ("column", "mechanism", "ranges", "mean", "typical", "largest")
-        table = aligned(heads, [[_shown(line[head]) for head in heads] for line in self.rows()])
-        return "\n".join([_WARNING, "", *table])
+        return "\n".join([_WARNING, "", table([heads, *(each.cells() for each in self.measured)], left=3)])
 
 
 _WARNING: Final = (
@@ -128,7 +132,3 @@ def _exact(histogram: Histogram, lows: UInts, highs: UInts) -> Any:
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(histogram.counts)])
     upto = before[np.searchsorted(histogram.cells, highs, side="right")]
     return upto - before[np.searchsorted(histogram.cells, lows)]
-
-
-def _shown(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -10,6 +10,8 @@ import numpy as np
 
 from partita.answer import Answers
 from partita.exact import integer
+from partita.releases.excerpt import excerpt
+from partita.releases.figures import figure
 from partita.releases.spans import Spans
 from partita.releases.view import View
 
@@ -21,7 +23,10 @@ _MOST: Final = 2**20
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Bins:
-    """The first and the last value of each bin, both in it, and how many rows it holds."""
+    """The first and the last value of each bin, both in it, and how many rows it holds.
+
+    `print` shows a table, of many bins the first and the last.
+    """
 
     lows: Sequence[object]
     highs: Sequence[object]
@@ -32,6 +37,13 @@ class Bins:
 
     def __repr__(self) -> str:
         return f"Bins({len(self)} from {self.lows[0]} to {self.highs[-1]})"
+
+    def __str__(self) -> str:
+        return excerpt(("first", "last", "rows", "error"), len(self), self._row)
+
+    def _row(self, number: int) -> Sequence[object]:
+        counted = self.counts.values[number], self.counts.error[number]
+        return self.lows[number], self.highs[number], *map(figure, counted)
 
 
 def bins_of(view: View, bins: int) -> Bins:

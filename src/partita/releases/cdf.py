@@ -11,6 +11,8 @@ import numpy as np
 from partita.answer import Answers
 from partita.domain import Encoded, Special
 from partita.inference.curve import Floats, UInts
+from partita.releases.excerpt import excerpt
+from partita.releases.figures import figure
 from partita.releases.view import View
 from partita.releases.where_arrays import cells_of, is_single
 
@@ -23,7 +25,7 @@ class Cdf:
     """For each value, how many rows with a value do not exceed it, and the share of all that they are.
 
     Counts and shares never fall from a value to a larger one. Rows in special cells have no value.
-    If nobody was counted, all shares are 0.
+    If nobody was counted, all shares are 0. `print` shows a table, of many values the first and the last.
     """
 
     values: Sequence[object]
@@ -35,6 +37,13 @@ class Cdf:
 
     def __repr__(self) -> str:
         return f"Cdf({len(self)} values)"
+
+    def __str__(self) -> str:
+        return excerpt(("value", "rows up to it", "error", "share"), len(self), self._row)
+
+    def _row(self, number: int) -> Sequence[object]:
+        counted = self.counts.values[number], self.counts.error[number]
+        return self.values[number], *map(figure, counted), f"{self.fractions[number]:.4f}"
 
 
 def cdf(view: View, values: Any = None) -> Cdf:

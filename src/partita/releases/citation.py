@@ -8,6 +8,12 @@ from typing import Final
 __all__ = ["BEHIND", "PAPERS", "citation"]
 
 PAPERS: Final[Mapping[str, str]] = {
+    "DMNS06": """@inproceedings{DMNS06,
+  author    = {Cynthia Dwork and Frank McSherry and Kobbi Nissim and Adam Smith},
+  title     = {Calibrating Noise to Sensitivity in Private Data Analysis},
+  booktitle = {Theory of Cryptography, TCC 2006},
+  year      = {2006},
+}""",
     "DNRR15": """@inproceedings{DNRR15,
   author    = {Cynthia Dwork and Moni Naor and Omer Reingold and Guy N. Rothblum},
   title     = {Pure Differential Privacy for Rectangle Queries via Private Partitions},
@@ -35,7 +41,7 @@ PAPERS: Final[Mapping[str, str]] = {
 """BibTeX entries by their keys in docs/references.md."""
 
 BEHIND: Final[Mapping[str, tuple[str, ...]]] = {
-    "histogram": ("SU",),
+    "histogram": ("DMNS06",),
     "intervals": ("DNRR15",),
     "intervals-paper": ("DNRR15", "DNPR10"),
     "laplace": ("SU",),

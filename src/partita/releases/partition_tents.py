@@ -18,7 +18,7 @@ from partita.inference.curve import Curve, UInts
 from partita.inference.leaning import leaning
 from partita.inference.linear_ranges import NO_DOUBTS, Doubts, LinearRanges, Looks, Model
 from partita.inference.released import LARGEST_NUMBER, damaged, noise_rate
-from partita.inference.tent_budget import informed
+from partita.inference.tent_budget import LARGEST_FULL, LITTLE, informed
 from partita.inference.tent_counts import TentCounts, TentEvidence
 from partita.inference.tent_estimate import UnitCounts, unit_counts, unit_counts_with_atoms
 from partita.inference.tent_pairs import PairEvidence, Pairs, with_last_cells_apart
@@ -32,9 +32,7 @@ __all__ = ["PartitionTentsRelease"]
 _WIDENING: Final = 1.35
 """The calibrated factor of standard errors; how it was found is in docs/proofs/partition_tents.md."""
 
-_FEW: Final = 400
 _LARGEST_SIZE: Final = 2**64
-_LARGEST_FULL: Final = 2**24
 _FACTS: Final = ("size", "total", "epsilon_per_row", "filled", "full", "pair_rate")
 
 
@@ -63,7 +61,7 @@ class PartitionTentsRelease(TentRanges):
 
     def __post_init__(self) -> None:
         noise_rate(self.rate, "epsilon_per_row")
-        if self.cut is None and (self.pairs is not None or self.size > _LARGEST_FULL):
+        if self.cut is None and (self.pairs is not None or self.size > LARGEST_FULL):
             raise damaged("full", "must not be set for pairs or a huge universe")
         if self.cut is not None and (self.cut.start, self.cut.last) != (0, self.size - 1):
             raise damaged("ends", "must reach from the first cell to the last")
@@ -99,8 +97,8 @@ class PartitionTentsRelease(TentRanges):
         if self.cut is None:
             return "Most cells turned out to be well filled, so every cell was counted, by tents."
         return (
-            f"For a total of about {self.total:,} rows it cut the axis into {len(self.cut):,} private "
-            "segments and counted them by tents."
+            f"For a total of about {max(0, self.total):,} rows it cut the axis privately, in "
+            f"{len(self.cut):,} part{'s' if len(self.cut) > 1 else ''}, and counted them by tents."
         )
 
     def parts(self) -> Parts:
@@ -152,7 +150,7 @@ class PartitionTentsRelease(TentRanges):
 
     @cached_property
     def _estimate(self) -> UnitCounts:
-        shape = Curve(self._unit_ends, np.zeros(self._unit_ends.size))
+        shape = Curve.empty(self._unit_ends)
         if self.cut is None or self.pairs is not None:
             return unit_counts(self.tents, shape.widths)
         atoms = np.isin(shape.ends, self.cut.edges[self._wide])
@@ -167,7 +165,7 @@ class PartitionTentsRelease(TentRanges):
         """
         leant = leaning(pieces)
         return LinearRanges(
-            curve=refined(leant) if informed(self.total, self.rate) < _FEW else leant,
+            curve=refined(leant) if informed(self.total, self.rate) < LITTLE else leant,
             pieces=pieces,
             model=model,
             certain=certain,

@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any, Final, cast, final, overload
+from typing import Any, Final, cast, final, get_args, overload
 
 from partita.answer import Answer, Answers
 from partita.errors import IncompatibleGuarantees, InvalidParameter, InvalidRelease
-from partita.exact import failure, integer
+from partita.exact import failure, integer, one_of
 from partita.guarantee import Guarantee, rows_changed
 from partita.releases.bins import Bins, bins_of
 from partita.releases.cdf import Cdf, cdf
@@ -46,7 +46,7 @@ class Release:
         release.count(age=(30, 39))            from 30 to 39, both included, as SQL BETWEEN
         release.count(age=(65, None))          an open end, above the declared bounds too
         release.count(age=42)                  one value
-        release.count(region=["north", "west"])   any of these labels; for other columns, a set of values
+        release.count(town=["Rome", "Bari"])   any of these labels; for other columns, a set of values
         release.count(age=pt.NULL)             a special cell: NULL, INVALID, BELOW, ABOVE, OTHER
         release.count(where={"where": 3})      a column of any name
 
@@ -87,8 +87,10 @@ class Release:
 
         `closed` says which ends of a range belong to it: "both", "left", "right" or "neither". The
         count of all rows is the mean over the views by inverse variance, as all of them counted
-        the same rows.
+        the same rows. Of a range, the declared cells are counted: of ages from 0 to 120, (110, 200) means
+        110 to 120, and what lies beyond is in BELOW and ABOVE.
         """
+        one_of(closed, "closed", get_args(Closed))
         asked = gathered(where, columns)
         if not asked:
             return Answer.combined([view.answer(view.everybody) for view in self.views])
@@ -99,7 +101,8 @@ class Release:
         """The counts of many ranges of one column: `counts(age=([0, 18], [17, 64]))`.
 
         A tuple of lows and highs, each an array, one value for all, or None; an end that is missing
-        in its array is open. An array that is in no tuple asks for single values.
+        in its array is open. An array that is in no tuple asks for single values. Ranges mean what they
+        mean to `count`.
         """
         view, values = self._asked(gathered(where, columns))
         return view.answers(ranges(view.domain, values, name=view.column, closed=closed))

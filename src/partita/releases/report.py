@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from typing import Final
 
 from partita.domain import Category
@@ -15,7 +17,8 @@ from partita.releases.view import View
 __all__ = ["report"]
 
 _LONGEST_DOMAIN: Final = 100
-_LARGEST_EXPONENT: Final = 700
+_LARGEST_EXPONENT: Final = 10
+_UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def report(
@@ -52,13 +55,23 @@ def _part(provenance: Provenance) -> str:
 def _promise(guarantee: Guarantee | None) -> str:
     if guarantee is None:
         return "Guarantee: none. The release was made with injected noise and protects nobody."
-    factor = figure(math.exp(min(float(guarantee.epsilon), _LARGEST_EXPONENT)))
     verb = "Adding or removing" if guarantee.neighbors == "add-remove" else "Changing"
     but = "" if guarantee.pure else f", but for a probability of {guarantee.delta}"
     return (
         f"Guarantee: {guarantee}. {verb} one {guarantee.unit} changes the probability of whatever is "
-        f"in this release by a factor of at most {factor}{but}."
+        f"in this release by a factor of at most {_factor(guarantee.epsilon)}{but}."
     )
+
+
+def _factor(epsilon: Fraction) -> str:
+    """e^epsilon, rounded up to three figures; as a power where its figures say nothing.
+
+    >>> _factor(Fraction(1)), _factor(Fraction(1, 1000)), _factor(Fraction(40))
+    ('2.72', '1.01', 'e^40')
+    """
+    if epsilon > _LARGEST_EXPONENT:
+        return f"e^{epsilon}"
+    return f"{_UPWARDS.create_decimal_from_float(math.exp(epsilon)):,f}"
 
 
 def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
@@ -82,9 +95,8 @@ def _released(view: View) -> str:
 
 
 def _accuracy(beta: float, error: float) -> str:
-    confidence = figure(100 * (1 - beta))
     return (
-        f"Error: with a probability of at least {confidence}% no count of a range, in any column, "
+        f"Error: with a probability of at least {100 * (1 - beta):.10g}% no count of a range, in any column, "
         f"misses the truth by more than {figure(error)}. Every answer has a bar of its own."
     )
 

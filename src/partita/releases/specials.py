@@ -6,16 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, final
+from typing import final
 
 from partita.answer import Answer
-from partita.inference.released import damaged
+from partita.inference.released import LARGEST_NUMBER, damaged, noise_scale
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
 __all__ = ["Specials"]
-
-_LARGEST_COUNT: Final = 2**100
-_LARGEST_SCALE: Final = 2**70
 
 
 @final
@@ -29,8 +26,7 @@ class Specials:
     def __post_init__(self) -> None:
         if not all(_plausible(count) for count in self.counts.values()):
             raise damaged("special cells", "must hold integer counts")
-        if not 1 <= self.scale * _LARGEST_SCALE <= _LARGEST_SCALE**2:
-            raise damaged("special cells", "must have a usual noise scale")
+        noise_scale(self.scale, "scale of the special cells")
 
     def answer(self, *names: str) -> Answer:
         """How many rows are in these special cells together."""
@@ -74,4 +70,4 @@ class Specials:
 
 
 def _plausible(count: object) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool) and abs(count) < _LARGEST_COUNT
+    return isinstance(count, int) and not isinstance(count, bool) and abs(count) <= LARGEST_NUMBER

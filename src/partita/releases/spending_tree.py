@@ -94,8 +94,8 @@ class SpendingTreeRelease(Ranges):
     def story(self) -> str:
         """What was chosen, and by which released numbers."""
         return (
-            f"For a total of about {self.total:,} rows it grew a tree with up to {self.branching} children "
-            f"a node; {self.shape.leaves.size:,} intervals are counted at its leaves."
+            f"For a total of about {max(0, self.total):,} rows it grew a tree with up to {self.branching} "
+            f"children a node; {self.shape.leaves.size:,} intervals are counted at its leaves."
         )
 
     def parts(self) -> Parts:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.exact import failure, ordered
 from partita.guarantee import Guarantee
-from partita.inference.curve import Curve, Floats, UInts
+from partita.inference.curve import Curve, Floats, Ints, UInts
 from partita.inference.isotonic import curve_through
 from partita.inference.released import damaged
-from partita.inference.tree_cover import Hierarchy, Ints
+from partita.inference.tree_cover import Hierarchy
 from partita.releases.noisy_sum import Line, NoisySum, checked, checked_ranges, least
 from partita.releases.ranges import Json, Parts, Ranges, Term
 from partita.releases.reading import PartsReader

@@ -11,6 +11,7 @@ import numpy as np
 from partita.domain import Category, Domain, Encoded, Position, Special
 from partita.errors import InvalidParameter
 from partita.exact import one_of
+from partita.releases.figures import shortened
 from partita.releases.ranges import Term
 from partita.releases.spans import Closed, spans
 
@@ -39,6 +40,7 @@ Where: TypeAlias = Mapping[str, object]
 RESERVED: Final = ("bins", "closed", "region", "where")
 """Words that are, or will be, parameters of questions: columns of these names go through `where=`."""
 
+_LONGEST_DOMAIN: Final = 100
 _FORMS: Final = "pass (low, high) with None for an open end, one value, a set of values, or a special cell"
 
 
@@ -65,11 +67,17 @@ def gathered(where: Where | None, keywords: Where) -> dict[str, object]:
     for column in keywords:
         if column in RESERVED:
             raise InvalidParameter(
-                column, "is a reserved word", given="a keyword", fix=f"pass where={{{column!r}: ...}}"
+                "column",
+                "must not be a keyword that questions have for themselves",
+                given=column,
+                fix=f"pass where={{{column!r}: ...}}",
             )
         if column in named:
             raise InvalidParameter(
-                column, "must be asked for once", given="where and a keyword", fix="leave one of them out"
+                "column",
+                "must be asked for once, by where or as a keyword",
+                given=column,
+                fix="leave one of them out",
             )
     return named | dict(keywords)
 
@@ -117,12 +125,25 @@ def _range(domain: Domain, ends: tuple[object, ...], name: str, closed: Closed) 
 
 
 def _members(domain: Domain, values: Iterable[object], name: str) -> Question:
-    """Any of these values; one outside the domain has no cell on the axis and counts nothing."""
+    """Any of these values, all of them within the declared bounds."""
     members = list(values)
     specials = dict.fromkeys(_special(domain, each, name) for each in members if isinstance(each, Special))
-    found = [domain.locate(each, name=name) for each in members if not isinstance(each, Special)]
-    cells = {each.cell for each in found if each.special == Special.ORDINARY}
+    cells = {_cell(domain, each, name) for each in members if not isinstance(each, Special)}
     return Question(tuple(_runs(cells)), tuple(specials))
+
+
+def _cell(domain: Domain, value: object, name: str) -> int:
+    """The cell of one value; beyond the declared bounds nothing tells values apart."""
+    place = domain.locate(value, name=name)
+    if place.special != Special.ORDINARY:
+        declared = shortened(repr(domain), _LONGEST_DOMAIN)
+        raise InvalidParameter(
+            name,
+            f"must lie within the declared bounds, as the column is {declared}",
+            given=value,
+            fix=f"ask for the special cell {place.special}, or for a range with an open end",
+        )
+    return place.cell
 
 
 def _runs(cells: set[int]) -> Iterator[Term]:

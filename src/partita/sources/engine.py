@@ -6,9 +6,9 @@ secrets is off, and the configuration is locked before the first row arrives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,9 +19,6 @@ from partita.sources.scratch import scratch
 
 __all__ = ["group"]
 
-_INTERRUPTED: Final = "Query interrupted"
-"""All that DuckDB says of a Ctrl-C that it has taken for itself."""
-
 
 def group(
     rows: Batches, *, keys: int, counted: bool = False, threads: int | None, memory: int | None
@@ -30,7 +27,7 @@ def group(
 
     If rows come `counted`, there are no sums: the column behind the keys says for how many each stands.
     """
-    failures: list[BaseException] = []
+    failures: list[PartitaError] = []
     reader = pa.RecordBatchReader.from_batches(rows.schema, _watched(rows.batches, failures))
     try:
         with scratch() as directory:
@@ -51,19 +48,9 @@ def _query(reader: Any, query: str, settings: dict[str, Any]) -> Table:
             for setting in ("enable_progress_bar = false", "lock_configuration = true"):
                 connection.execute(f"SET {setting}")
             connection.register("rows", reader)
-            return _interruptible(lambda: connection.sql(query).to_arrow_table())
+            return connection.sql(query).to_arrow_table()
 
     return attempt(run, _failed())
-
-
-def _interruptible(work: Callable[[], Table]) -> Table:
-    """The result of `work`; if DuckDB was interrupted meanwhile, so are we."""
-    try:
-        return work()
-    except RuntimeError as error:
-        if str(error) != _INTERRUPTED:
-            raise
-    raise KeyboardInterrupt
 
 
 def _grouping(names: list[str], keys: int) -> str:
@@ -95,11 +82,11 @@ def _settings(directory: Path, threads: int | None, memory: int | None) -> dict[
     }
 
 
-def _watched(batches: Iterator[Any], failures: list[BaseException]) -> Iterator[Any]:
-    """The same batches; an error or a Ctrl-C while DuckDB reads them is kept: DuckDB keeps its text only."""
+def _watched(batches: Iterator[Any], failures: list[PartitaError]) -> Iterator[Any]:
+    """The same batches; what fails while DuckDB reads them is kept, since DuckDB keeps its text only."""
     try:
         yield from batches
-    except (PartitaError, KeyboardInterrupt) as error:
+    except PartitaError as error:
         failures.append(error)
         raise
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from partita.cli.arguments import Commands, Options, command, probability
 from partita.cli.output import Outcome, Record, can_write
-from partita.cli.said import guarantee_record
 
 if TYPE_CHECKING:
     from partita.releases.release import Release
@@ -46,7 +45,8 @@ def run(options: Options) -> Outcome:
 
     release = load(options.release)
     width = min(_WIDEST, shutil.get_terminal_size().columns)
-    report = "\n".join(fill(line, width, subsequent_indent="  ") for line in release.report().splitlines())
+    lines = release.report(options.beta).splitlines()
+    report = "\n".join(fill(line, width, subsequent_indent="  ") for line in lines)
     charts = [_chart(view, width) for view in release.views]
     return Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
 
@@ -59,10 +59,10 @@ def _chart(view: View, width: int) -> str:
 
 
 def _record(release: Release, beta: float) -> Record:
-    from partita.releases.file_entries import provenance_entries
+    from partita.releases.file_entries import guarantee_entries, provenance_entries
 
     return {
-        "guarantee": guarantee_record(release.guarantee),
+        "guarantee": guarantee_entries(release.guarantee),
         "provenance": provenance_entries(release.provenance),
         "error": {"beta": beta, "bound": release.error(beta)},
         "columns": [_column(view) for view in release.views],

@@ -35,8 +35,7 @@ def declare(commands: Commands) -> None:
 def run(options: Options) -> Outcome:
     """Write the spec; say what is left to fill in."""
     columns = argument(described)(options.schema)
-    text = template(columns)
-    write_whole(options.output, lambda path: path.write_text(text, "utf-8"), overwrite=options.force)
+    write_whole(options.output, template(columns).encode(), overwrite=options.force)
     missing = _missing(columns)
     return Outcome.of(
         _said(options.output, missing), path=options.output, columns=list(columns), missing=missing

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from partita.cli.arguments import NEIGHBORS, UNITS, Commands, Options, command, epsilon, whole
-from partita.cli.output import Outcome, Record, table
+from partita.cli.output import Outcome, Record
 from partita.errors import LedgerError
 from partita.guarantee import Guarantee
 
@@ -32,9 +32,15 @@ def declare(commands: Commands) -> None:
 
 
 def _act(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, dataset: bool = True
+    acts: Commands,
+    name: str,
+    run: Callable[[Options], Outcome],
+    *,
+    says: str,
+    dataset: bool = True,
+    needs: str = "",
 ) -> argparse.ArgumentParser:
-    example = f"partita ledger {name}{' people' if dataset else ''} --ledger budget.db"
+    example = f"partita ledger {name}{' people' if dataset else ''}{needs} --ledger budget.db"
     declared = command(acts, name, run, says=says, example=example)
     declared.add_argument("--ledger", default="budget.db", metavar="FILE", help="default: %(default)s")
     if dataset:
@@ -43,7 +49,9 @@ def _act(
 
 
 def _declare_open(acts: Commands) -> None:
-    declared = _act(acts, "open", _open, says="give a dataset its budget, once and for all")
+    declared = _act(
+        acts, "open", _open, says="give a dataset its budget, once and for all", needs=" --epsilon 3"
+    )
     declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="the total")
     declared.add_argument("--delta", default="0", metavar="D", help="default: %(default)s, for pure privacy")
     declared.add_argument(
@@ -66,7 +74,13 @@ def _declare_open(acts: Commands) -> None:
 
 
 def _declare_forecast(acts: Commands) -> None:
-    declared = _act(acts, "forecast", _forecast, says="say how many more releases a dataset can pay for")
+    declared = _act(
+        acts,
+        "forecast",
+        _forecast,
+        says="say how many more releases a dataset can pay for",
+        needs=" --epsilon 1",
+    )
     declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of each release")
     declared.add_argument("--unit", choices=UNITS, help="of each release; default: the dataset's")
     declared.add_argument("--contributions", type=whole("contributions"), metavar="K", help="default: 1")
@@ -92,15 +106,15 @@ def _open(options: Options) -> Outcome:
 def _balance(options: Options) -> Outcome:
     balance = _existing(options.ledger).balance(options.dataset)
     amounts = {"total": balance.total, "spent": balance.spent, "left": balance.left}
-    text = table([(name, str(amount)) for name, amount in amounts.items()], left=2)
+    text = _columns((name, str(amount)) for name, amount in amounts.items())
     record = {name: {"epsilon": each.epsilon, "delta": each.delta} for name, each in amounts.items()}
     return Outcome.of(text, dataset=options.dataset, **record)
 
 
 def _entries(options: Options) -> Outcome:
     entries = _existing(options.ledger).entries(options.dataset)
-    rows = [(str(each.number), each.day, str(each.charged), each.state, each.what) for each in entries]
-    text = table([("entry", "day", "charged", "state", "what"), *rows], left=5) if rows else "no debit yet"
+    heads = ("entry", "day", "charged", "state", "what", "part", "key")
+    text = _columns([heads, *map(_entry_line, entries)]) if entries else "no debit yet"
     return Outcome(text, [_entry_record(each) for each in entries])
 
 
@@ -120,8 +134,15 @@ def _forecast(options: Options) -> Outcome:
 
 def _datasets(options: Options) -> Outcome:
     datasets = _existing(options.ledger).datasets()
-    text = table([(name, _terms_said(terms)) for name, terms in datasets.items()], left=2)
+    text = _columns((name, _terms_said(terms)) for name, terms in datasets.items())
     return Outcome(text, [_terms_record(name, terms) for name, terms in datasets.items()])
+
+
+def _columns(rows: Iterable[Sequence[str]]) -> str:
+    """A table of words."""
+    from partita.releases.figures import table
+
+    return table(rows, left=7)
 
 
 def _existing(path: str) -> Ledger:
@@ -157,6 +178,12 @@ def _terms_record(dataset: str, terms: Terms) -> Record:
         "contributions": terms.contributions,
         "constant": terms.constant,
     }
+
+
+def _entry_line(entry: Debit) -> tuple[str, ...]:
+    part = "" if entry.part is None else "=".join(entry.part)
+    told = (str(entry.number), entry.day, str(entry.charged), entry.state, entry.what)
+    return (*told, part, entry.key or "")
 
 
 def _entry_record(entry: Debit) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from partita.cli.arguments import Commands, Options, command
-from partita.cli.output import Outcome, table
+from partita.cli.output import Outcome
 
 __all__ = ["declare", "run"]
 
@@ -24,6 +24,7 @@ def declare(commands: Commands) -> None:
 def run(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
     from partita.mechanisms.catalogue import axis_mechanisms
+    from partita.releases.figures import table
 
     found = {name: _first_line(kind) for name, kind in sorted(axis_mechanisms().items())}
     return Outcome(

@@ -44,12 +44,12 @@ def run(options: Options) -> Outcome:
 
     if options.simulate is not None and not options.public:
         raise argparse.ArgumentTypeError(
-            "--simulate prints errors against the exact counts of its file, which is not private; "
+            "--simulate compares with the exact counts of its file: what it prints is not private; "
             "pass --public to confirm that the file is public"
         )
     spec = spec_of(options)
     planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
     if options.simulate is None:
-        return Outcome(str(planned), [planned.to_json()])
+        return Outcome(f"{planned} No data was touched.", [planned.to_json()])
     simulated = simulate(planned, options.simulate, **reading(options, spec))
     return Outcome(f"{planned}\n\n{simulated}", [planned.to_json() | simulated.to_json()])

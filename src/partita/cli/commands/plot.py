@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
+from pathlib import Path
 from typing import Final
 
 from partita.cli.arguments import Commands, Options, argument, command
@@ -42,11 +44,9 @@ def run(options: Options) -> Outcome:
     from partita.releases.file import load
 
     os.environ.setdefault("MPLBACKEND", "Agg")
-    axes = load(options.release).plot(options.column)
-    figure = axes.figure
-    write_whole(
-        options.output, lambda path: figure.savefig(path, bbox_inches="tight"), overwrite=options.force
-    )
+    axes, picture = load(options.release).plot(options.column), BytesIO()
+    axes.figure.savefig(picture, format=Path(options.output).suffix[1:].lower(), bbox_inches="tight")
+    write_whole(options.output, picture.getvalue(), overwrite=options.force)
     return Outcome.of(
         f"drew {options.column} in {options.output}", path=options.output, column=options.column
     )

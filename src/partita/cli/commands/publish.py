@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from partita.cli.arguments import Commands, Options, argument, command
-from partita.cli.output import Outcome, Record, table
+from partita.cli.output import Outcome, Record
 from partita.cli.request import add_request, reading, requested, spec_of
-from partita.cli.said import guarantee_record, guarantee_said
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from partita.releases.release import Release
+    from partita.releases.view import View
 
 __all__ = ["declare", "run"]
 
@@ -47,8 +50,10 @@ def run(options: Options) -> Outcome:
     """Publish, and say what was promised and paid."""
     from partita.publishing import publish
 
+    if options.dataset is not None and options.ledger is None:
+        raise argparse.ArgumentTypeError("--dataset names a budget in a ledger; pass --ledger too")
     spec = spec_of(options)
-    dataset = options.dataset or spec.dataset
+    dataset, stored = options.dataset or spec.dataset, os.path.lexists(options.output)
     release = publish(
         options.data if len(options.data) > 1 else options.data[0],
         **requested(options, spec),
@@ -59,7 +64,7 @@ def run(options: Options) -> Outcome:
         part=options.part,
         path=options.output,
     )
-    return _receipt(options, release, dataset)
+    return _receipt(options, release, dataset, stored=stored)
 
 
 @argument
@@ -72,19 +77,23 @@ def _part(text: str) -> tuple[str, str]:
     return column, value
 
 
-def _receipt(options: Options, release: Release, dataset: str | None) -> Outcome:
-    debit, left = _paid(options.ledger, dataset, release)
+def _receipt(options: Options, release: Release, dataset: str | None, *, stored: bool) -> Outcome:
+    from partita.releases.figures import table
+    from partita.releases.file_entries import guarantee_entries
+
+    debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
-        ("guarantee", guarantee_said(release.guarantee)),
+        ("guarantee", _promise(release)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
         *(("column", f"{view.column}, {view.domain}, by {view.mechanism}") for view in release.views),
-        ("paid", debit),
+        *(line for view in release.views for line in _beside(view)),
+        ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]
     return Outcome.of(
         table(lines, left=2),
         path=options.output,
-        guarantee=guarantee_record(release.guarantee),
+        guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_parts(release)), None),
         columns=[_column(view.column, view.mechanism, view.domain.to_spec()) for view in release.views],
         ledger=options.ledger,
@@ -99,7 +108,31 @@ def _parts(release: Release) -> list[Record]:
     return [] if part is None else [{"column": part[0], "value": part[1]}]
 
 
-def _paid(ledger: str | None, dataset: str | None, release: Release) -> tuple[str, Record | None]:
+def _beside(view: View) -> Iterator[tuple[str, str]]:
+    """The noisy special cells of a column, and a hint where they hold more than the axis."""
+    from partita.releases.figures import figure
+
+    cells = {name: view.specials.value(name) for name in view.domain.specials}
+    listed = ", ".join(f"{name} {figure(value)}" for name, value in cells.items())
+    yield (
+        "beside",
+        f"{view.column}: {listed}; each with a standard error of {figure(view.specials.deviation)}",
+    )
+    for name in ("invalid", "other"):
+        if cells.get(name, 0) > view.axis.curve.total + 4 * view.specials.deviation:
+            yield (
+                "hint",
+                f"more rows of {view.column} are {name} than have a value: check the source and the domain",
+            )
+
+
+def _promise(release: Release) -> str:
+    """The guarantee in words, or that there is none."""
+    none = "none: made with injected noise, it protects nobody"
+    return none if release.guarantee is None else str(release.guarantee)
+
+
+def _paid(ledger: str | None, dataset: str | None) -> tuple[str, Record | None]:
     """Who paid, in words, and what is left of that budget."""
     from partita.ledger import Ledger
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from partita.cli.arguments import Commands, Options, argument, command, probability
-from partita.cli.asking import Asker, Reply
 from partita.cli.grammar import question
-from partita.cli.output import Outcome, table
+from partita.cli.output import Outcome
 from partita.cli.questions import Question
 from partita.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from partita.cli.asking import Reply
 
 __all__ = ["declare", "run"]
 
@@ -48,6 +51,7 @@ def declare(commands: Commands) -> None:
 def run(options: Options) -> Outcome:
     """Read every question, then answer them all."""
     questions = list(_questions(options.questions))
+    from partita.cli.asking import Asker
     from partita.releases.file import load
 
     asker = Asker(release=load(options.release), confidence=options.confidence, beta=options.beta)
@@ -74,6 +78,8 @@ def _lines() -> list[str]:
 
 def _blocks(heads: Sequence[str], replies: Sequence[Reply]) -> Iterator[str]:
     """Answers of one line together in a table, and a table for each longer one."""
+    from partita.releases.figures import table
+
     for heading, group in groupby(replies, key=lambda reply: reply.heads):
         if heading:
             for reply in group:
