@@ -198,8 +198,8 @@ def test_single_values_beyond_the_bounds_are_refused(publish: Publish) -> None:
     """Nothing tells them apart from other values there, so no count of them is exact."""
     release = publish(age=(Integer(0, 120), [30, 130]), day=(Date("2024-01-01", "2024-12-31"), []))
 
-    for value, cell in ((130, "above"), (-1, "below"), ({30, 130}, "above")):
-        with pytest.raises(InvalidParameter, match=rf"^age must lie within.*special cell {cell}, or"):
+    for value in (130, -1, {30, 130}):
+        with pytest.raises(InvalidParameter, match=r"^age must lie within.*special cell below or above"):
             release.count(age=value)
     with pytest.raises(InvalidParameter, match=r"^day must lie within the declared bounds"):
         release.count(day="2025-01-01")

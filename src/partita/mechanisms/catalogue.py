@@ -91,8 +91,8 @@ def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, An
         return _RANGES, f"The column has {domain.size:,} cells in order, so ranges are what is asked."
     best, other = sorted(errors, key=lambda name: cast(float, errors[name]))
     return best, (
-        f"For {domain.size:,} cells in order it has the smallest predicted error of a range, "
-        f"{errors[best]:.3g} against {errors[other]:.3g} of {other!r}."
+        f"For {domain.size:,} cells in order it has the smallest predicted error of a range, as a mean over "
+        f"10^3, 10^5 and 10^7 rows: {errors[best]:.3g} against {errors[other]:.3g} of {other!r}."
     )
 
 

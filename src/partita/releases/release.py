@@ -118,7 +118,7 @@ class Release:
         return one.answer(added, taken) if one is other else one.answer(added) + -other.answer(taken)
 
     def cdf(self, column: str, values: Any = None) -> Cdf:
-        """How many rows, and which share of all that have a value, do not exceed each of the values.
+        """How many rows, and which share of those with a value on the axis, do not exceed each of the values.
 
         Without `values`, at the last value of every piece of the release: between those the
         counts rise evenly.
@@ -132,7 +132,7 @@ class Release:
     def quantile(self, column: str, q: Sequence[float | Fraction]) -> list[Quantile]: ...
 
     def quantile(self, column: str, q: object) -> Quantile | list[Quantile]:
-        """The least value that at least a share q of the rows with a value do not exceed; one q or many."""
+        """The least value that at least a share q of the rows on the axis do not exceed; one q or many."""
         view = self.view(column)
         return quantiles(view, [q])[0] if is_single(q) else quantiles(view, cast(Iterable[object], q))
 
@@ -170,7 +170,7 @@ class Release:
 
     def plot(self, column: str, *, bins: int = 60, axes: Any = None) -> Any:
         """The histogram of a column with 95% bars, on matplotlib axes, which are returned."""
-        return plot(self.view(column), bins=bins, axes=axes)
+        return plot(self.view(column), bins=bins, axes=axes, dataset=self.provenance.dataset)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a file, whole or not at all."""

@@ -24,6 +24,7 @@ __all__ = [
     "RESERVED",
     "Question",
     "Where",
+    "beyond",
     "end",
     "gathered",
     "question",
@@ -136,14 +137,18 @@ def _cell(domain: Domain, value: object, name: str) -> int:
     """The cell of one value; beyond the declared bounds nothing tells values apart."""
     place = domain.locate(value, name=name)
     if place.special != Special.ORDINARY:
-        declared = shortened(repr(domain), _LONGEST_DOMAIN)
-        raise InvalidParameter(
-            name,
-            f"must lie within the declared bounds, as the column is {declared}",
-            given=value,
-            fix=f"ask for the special cell {place.special}, or for a range with an open end",
-        )
+        raise beyond(domain, value, name=name)
     return place.cell
+
+
+def beyond(domain: Domain, given: object, *, name: str) -> InvalidParameter:
+    """The error for single values beyond the declared bounds."""
+    return InvalidParameter(
+        name,
+        f"must lie within the declared bounds, as the column is {shortened(repr(domain), _LONGEST_DOMAIN)}",
+        given=given,
+        fix="ask for the special cell below or above, or for a range with an open end",
+    )
 
 
 def _runs(cells: set[int]) -> Iterator[Term]:

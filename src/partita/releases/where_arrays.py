@@ -12,7 +12,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.exact import one_of
 from partita.releases.figures import shortened
 from partita.releases.spans import Closed, Spans, spans
-from partita.releases.where import end
+from partita.releases.where import beyond, end
 from partita.releases.written import as_written
 
 __all__ = ["cells_of", "is_single", "ranges"]
@@ -32,6 +32,8 @@ def ranges(domain: Domain, value: object, *, name: str, closed: Closed = "both")
     one_of(closed, "closed", get_args(Closed))
     if not isinstance(value, tuple):
         cells = cells_of(domain, value, name=name)
+        if bool((cells.special != Special.ORDINARY).any()):
+            raise beyond(domain, value, name=name)
         return spans(cells, cells, size=domain.size, closed="both", name=name, given=value)
     if len(value) != 2:
         raise InvalidParameter(
