@@ -50,7 +50,7 @@ def test_one_end_goes_with_all_others(publish: Publish) -> None:
     assert np.asarray(release.counts(age=(10, np.array([19, 29])))).tolist() == pytest.approx([10, 20])
     assert np.asarray(release.counts(age=(10, 19))).tolist() == pytest.approx([10])
     assert np.asarray(release.counts(age=[3, 4])).tolist() == pytest.approx([1, 1])
-    with pytest.raises(InvalidParameter, match="^age must lie within the declared bounds"):
+    with pytest.raises(InvalidParameter, match=r"^age must lie within the declared bounds"):
         release.counts(age=[3, 4, 500])
     assert len(release.counts(age=([], []))) == len(release.counts(age=([], None))) == 0
 
