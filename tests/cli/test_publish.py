@@ -214,8 +214,8 @@ def test_plan_as_json(run: Run, folder: Path, spec: Path) -> None:
 
 def test_a_plan_can_be_tried_on_public_data(run: Run, people: Path, spec: Path) -> None:
     """The result says that this is for public data only."""
-    done = run("plan", "--spec", spec, "--simulate", people, "--public")
-    [record] = run("plan", "--spec", spec, "--simulate", people, "--public", "--json").records
+    done = run("plan", "--spec", spec, "--simulate", people)
+    [record] = run("plan", "--spec", spec, "--simulate", people, "--json").records
 
     assert "PUBLIC" in done.out
     assert {line["column"] for line in record["measured"]} == {"age", "wage", "hired", "region"}
@@ -226,7 +226,7 @@ def test_a_plan_says_that_no_data_was_touched_only_where_none_was(run: Run, peop
     said = "No data was touched."
 
     assert said in run("plan", "--spec", spec).out
-    assert said not in run("plan", "--spec", spec, "--simulate", people, "--public").out
+    assert said not in run("plan", "--spec", spec, "--simulate", people).out
 
 
 def test_a_dataset_without_a_ledger_is_a_usage_error(run: Run, people: Path, spec: Path) -> None:
@@ -307,18 +307,6 @@ def test_an_interrupted_payment_says_where_to_look(
     assert (unpaid.code, unpaid.err) == (130, "partita: interrupted\n")
     assert (paid.code, "what was debited stays debited" in paid.err) == (130, True)
     assert "lost" in run("ledger", "entries", "people").out
-
-
-def test_a_plan_is_not_tried_on_data_that_nobody_called_public(
-    run: Run, people: Path, spec: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Errors against exact counts are not private: without a confirmation the file is not even opened."""
-    monkeypatch.setattr("partita.publishing.simulation.open_source", lambda *_, **__: pytest.fail("opened"))
-
-    done = run("plan", "--spec", spec, "--simulate", people)
-
-    assert (done.code, done.out) == (2, "")
-    assert "pass --public to confirm that the file is public" in done.err
 
 
 @pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 from partita.cli.arguments import Commands, Options, command, whole
 from partita.cli.output import Outcome
 from partita.cli.request import add_request, reading, requested, spec_of
@@ -33,20 +31,12 @@ def declare(commands: Commands) -> None:
     declared.add_argument(
         "--simulate", metavar="FILE", help="measure errors on this file, which must be PUBLIC: no budget pays"
     )
-    declared.add_argument(
-        "--public", action="store_true", help="confirm that the file of --simulate is public"
-    )
 
 
 def run(options: Options) -> Outcome:
-    """Plan, and try the plan out on public data if some is named and confirmed to be public."""
+    """Plan, and try the plan out on public data if some is named; the result says that it is not private."""
     from partita.publishing import plan, simulate
 
-    if options.simulate is not None and not options.public:
-        raise argparse.ArgumentTypeError(
-            "--simulate compares with the exact counts of its file: what it prints is not private; "
-            "pass --public to confirm that the file is public"
-        )
     spec = spec_of(options)
     planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
     if options.simulate is None:
