@@ -31,7 +31,7 @@ from partita.releases.reading import PartsReader
 
 __all__ = ["SpendingTreeRelease"]
 
-_WIDENING: Final = 1.4
+_WIDENING: Final = 1.45
 """The calibrated factor of standard errors; how it was found is in docs/proofs/spending_tree.md."""
 
 _FACTS: Final = ("size", "scale", "total", "total_scale", "branching", "growth", "worth", "depth_power")
