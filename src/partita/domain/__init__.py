@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from partita.domain.base import Cells, Domain, Encoded, Position, Spec, Special
+from partita.domain.base import Cells, Domain, Encoded, Position, Spec, Special, is_domain
 from partita.domain.category import Category
 from partita.domain.date import Date
 from partita.domain.integer import Integer
@@ -38,6 +38,7 @@ __all__ = [
     "Special",
     "Timestamp",
     "domain_from_spec",
+    "is_domain",
 ]
 
 _KINDS: Final[Mapping[str, type[Domain]]] = {

@@ -23,6 +23,7 @@ __all__ = [
     "Special",
     "check_size",
     "indices",
+    "is_domain",
     "place",
     "position",
 ]
@@ -133,6 +134,11 @@ class Domain(Protocol):
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
         """The domain that `to_spec` described."""
+
+
+def is_domain(given: object) -> bool:
+    """Whether it is a domain; a class of domains has all the names of one, and is none."""
+    return isinstance(given, Domain) and not isinstance(given, type)
 
 
 def place(whole: npt.NDArray[Any], low: int, high: int) -> Encoded:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, final
 
-from partita.domain import Domain
+from partita.domain import Domain, is_domain
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon
@@ -122,16 +122,11 @@ def chosen(domain: Domain, share: Fraction, guarantee: Guarantee, mechanism: str
 def _schema(schema: object) -> Mapping[str, Domain]:
     if isinstance(schema, Mapping) and schema:
         named = all(isinstance(name, str) and name for name in schema)
-        if named and all(_is_domain(domain) for domain in schema.values()):
+        if named and all(is_domain(domain) for domain in schema.values()):
             return {_writable(name, "schema"): domain for name, domain in schema.items()}
     raise InvalidParameter(
         "schema", "must map columns to domains", given=schema, fix='pass for example {"age": Integer(0, 120)}'
     )
-
-
-def _is_domain(given: object) -> bool:
-    """Whether it is a domain; a class of domains has all the names of one, and is none."""
-    return isinstance(given, Domain) and not isinstance(given, type)
 
 
 def _writable(name: str, parameter: str) -> str:

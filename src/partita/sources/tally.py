@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from partita.domain import Category, Domain, Encoded, Special
+from partita.domain import Category, Domain, Encoded, Special, is_domain
 from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.histogram import Histogram
@@ -120,16 +120,11 @@ def _limit(contributions: object, person: str | None) -> int:
 
 
 def _checked_schema(schema: object) -> Mapping[str, Domain]:
-    if isinstance(schema, Mapping) and all(_is_domain(domain) for domain in schema.values()):
+    if isinstance(schema, Mapping) and all(is_domain(domain) for domain in schema.values()):
         return schema
     raise InvalidParameter(
         "schema", "must map columns to domains", given=schema, fix='pass for example {"age": Integer(0, 120)}'
     )
-
-
-def _is_domain(given: object) -> bool:
-    """Whether it is a domain; a class of domains has all the names of one, and is none."""
-    return isinstance(given, Domain) and not isinstance(given, type)
 
 
 def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:
