@@ -12,7 +12,8 @@ import pytest
 
 from partita.errors import InvalidRelease
 from partita.histogram import Histogram
-from partita.inference.spending_plan import UNITS, Evidence, SpendingPlan, Step
+from partita.inference.spending_plan import SpendingPlan, Step
+from partita.inference.spending_rule import UNITS, Evidence
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeShape
 from partita.mechanisms import base

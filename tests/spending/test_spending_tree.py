@@ -11,7 +11,8 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.histogram import Histogram
-from partita.inference.spending_plan import UNITS, SpendingPlan
+from partita.inference.spending_plan import SpendingPlan
+from partita.inference.spending_rule import UNITS
 from partita.mechanisms.spending_tree import SpendingTree
 from partita.releases.ranges import Term
 from partita.releases.spending_tree import SpendingTreeRelease

@@ -1,34 +1,17 @@
-"""How a spending tree spends: a function of public numbers and of noisy counts already released.
-
-Budgets are whole units, UNITS of them for the root. A count enters only as a float that was made
-from released integers. Floats may be rounded in another way on another machine (powers are), and the
-same looks may then give another tree there; nothing depends on that, neither privacy nor a reader: the
-tree that was grown is released with its looks.
-"""
+"""The tree of intervals that a spending tree may grow: a function of public numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partita.inference.curve import Bools, Floats, Ints, UInts
+from partita.inference.curve import Bools, Ints, UInts
+from partita.inference.spending_rule import MOST_NODES, Evidence, SpendingRule
 
-__all__ = ["UNITS", "Boxes", "Evidence", "SpendingPlan", "Step"]
-
-
-UNITS: Final = 2**20
-"""The whole budget of a path from the root to a leaf."""
-
-_SURE: Final = 3.0
-_HOPEFUL: Final = 2.0
-_LARGEST_LOOK: Final = 2.0
-_SMALLEST_LOOK: Final = 0.7
-_MOST_NODES: Final = 3_000_000
+__all__ = ["Boxes", "SpendingPlan", "Step"]
 
 
 class Boxes(NamedTuple):
@@ -58,49 +41,12 @@ class Step(NamedTuple):
 
 
 @final
-class Evidence:
-    """What the looks at the nodes of one level have shown so far, and the units that each has left."""
-
-    def __init__(self, *, left: Ints, splittable: Bools) -> None:
-        self.left = left
-        self.splittable = splittable
-        self.squares = np.zeros(left.size, dtype=np.int64)
-        self._weighted = np.zeros(left.size)
-
-    def pay(self, nodes: Ints, units: Ints) -> None:
-        """Take the units for one look at each of the nodes; no node may owe any."""
-        self.left[nodes] -= units
-        if bool((units < 1).any()) or bool((self.left[nodes] < 0).any()):
-            raise AssertionError("a look must cost at least one unit and no more than is left")
-
-    def learn(self, nodes: Ints, units: Ints, noisy: NDArray[Any]) -> None:
-        """Add what the looks gave: a look counts by the square of its units, the inverse of its variance."""
-        squares = units**2
-        self._weighted[nodes] += squares * noisy.astype(np.float64)
-        self.squares[nodes] += squares
-
-    @property
-    def counts(self) -> Floats:
-        """The mean of the looks at each node."""
-        return self._weighted / self.squares
-
-
-@final
 @dataclass(frozen=True, kw_only=True)
-class SpendingPlan:
-    """Which nodes are looked at, with how many units, and which are cut further.
-
-    A `unit` of budget is worth that much epsilon. A node is worth cutting while its count times the
-    epsilon that is left exceeds `worth`; `growth` is the ratio of what successive levels spend, and
-    counts are expected to fall by a factor of children^depth_power from level to level.
-    """
+class SpendingPlan(SpendingRule):
+    """The rule over the cells 0, ..., size-1, where each node has up to `branching` children."""
 
     size: int
-    unit: float
     branching: int
-    growth: Fraction
-    worth: float
-    depth_power: float
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -112,50 +58,6 @@ class SpendingPlan:
             Step(1 << (after[i] - after[i + 1]), 1 << after[i + 1], levels - i) for i in range(levels)
         )
 
-    @cached_property
-    def shares(self) -> Floats:
-        """The share of the next level if this many levels are to share what is left."""
-        depths = range(1, len(self.steps) + 2)
-        if self.growth == 1:
-            return np.array([0.0, *(1 / depth for depth in depths)])
-        return np.array([0.0, *(float((self.growth - 1) / (self.growth**depth - 1)) for depth in depths)])
-
-    def first_look(self, step: Step, counts: Floats, budget: Ints) -> Ints:
-        """The units that each box spends on a first look at its children, given its own count."""
-        depth = self._depth(step, counts * self.unit * budget)
-        shared = np.maximum(1, np.floor(budget * self.shares[depth]).astype(np.int64))
-        return np.where(depth > 1, shared, budget)
-
-    def second_look(self, step: Step, evidence: Evidence) -> tuple[Ints, Ints]:
-        """The nodes whose worth is still in doubt, where one more look would tell, and its units."""
-        spent = np.sqrt(evidence.squares)
-        gain = (evidence.counts * self.unit + _HOPEFUL / spent) * evidence.left
-        nodes = np.flatnonzero(self._open(evidence) & ~self._sure(evidence) & (gain > self.worth))
-        share = self.shares[1 + self._depth(step, gain[nodes])]
-        most = np.minimum(_LARGEST_LOOK * spent[nodes], evidence.left[nodes] * share)
-        units = np.maximum(1, np.floor(most).astype(np.int64))
-        telling = units > _SMALLEST_LOOK * spent[nodes]
-        return nodes[telling], units[telling]
-
     def expanded(self, step: Step, evidence: Evidence) -> Bools:
         """The nodes that are cut further; if their children were too many, those with the largest counts."""
-        chosen = self._open(evidence) & self._sure(evidence)
-        most = _MOST_NODES // min(self.branching, step.width)
-        if int(chosen.sum()) > most:
-            order = np.argsort(np.where(chosen, -evidence.counts, np.inf), kind="stable")
-            chosen[order[most:]] = False
-        return chosen
-
-    def _open(self, evidence: Evidence) -> Bools:
-        return evidence.splittable & (evidence.left > 0)
-
-    def _sure(self, evidence: Evidence) -> Bools:
-        """Whether a count is far above its noise and worth what is left."""
-        weight = evidence.counts * self.unit
-        return (weight * np.sqrt(evidence.squares) > _SURE) & (weight * evidence.left > self.worth)
-
-    def _depth(self, step: Step, gain: Floats) -> Ints:
-        """How many levels, this one included, a node of that count times epsilon is worth."""
-        base = max(2.0, step.children**self.depth_power)
-        powers = self.worth * np.array([base**level for level in range(step.left + 1)])
-        return np.clip(np.searchsorted(powers, gain), 1, step.left)
+        return self.cut(evidence, most=MOST_NODES // min(self.branching, step.width))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partita.inference.curve import Floats, Ints
 from partita.inference.released import damaged
-from partita.inference.spending_plan import UNITS
+from partita.inference.spending_rule import UNITS
 from partita.inference.tails import half_width, laplace_variances
 from partita.inference.tree_shape import TreeShape
 

@@ -16,7 +16,8 @@ from partita.histogram import Histogram
 from partita.inference.curve import Floats, Ints, UInts
 from partita.inference.query_error import typical_error
 from partita.inference.released import LARGEST_NUMBER
-from partita.inference.spending_plan import UNITS, Boxes, Evidence, SpendingPlan, Step
+from partita.inference.spending_plan import Boxes, SpendingPlan, Step
+from partita.inference.spending_rule import UNITS, Evidence
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeLevel, TreeShape
 from partita.mechanisms.base import Mechanism

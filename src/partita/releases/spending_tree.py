@@ -18,7 +18,7 @@ from partita.inference.clustering import clustering
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.linear_ranges import LinearRanges
 from partita.inference.released import LARGEST_NUMBER, damaged
-from partita.inference.spending_plan import UNITS
+from partita.inference.spending_rule import UNITS
 from partita.inference.tails import laplace_variance
 from partita.inference.tree_evidence import LastLooks, LeafModel
 from partita.inference.tree_intervals import TreeIntervals

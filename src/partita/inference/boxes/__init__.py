@@ -1,0 +1,1 @@
+"""Inference over boxes: products of ranges along several axes."""

@@ -1,0 +1,121 @@
+"""The secret of several columns together: exact counts of distinct points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partita.arrays import integer_array
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import freeze, integer
+from partita.inference.boxes.axis import Axis
+
+__all__ = ["Points"]
+
+_LARGEST_TOTAL: Final = 2**62
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Points:
+    """How many rows are at each point, stamped with what one person may contribute.
+
+    `places` has a row for each distinct point and a column for each axis: positions as `Axis` counts them,
+    special cells included. Points are in ascending order, first axis first, and have positive
+    counts. Printing shows public facts only.
+
+    >>> Points.from_rows([[3, 1], [0, 1], [3, 1]], axes=[Axis(size=4), Axis(size=2)]).counts.tolist()
+    [1, 2]
+    """
+
+    axes: tuple[Axis, ...]
+    places: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+    contributions: int = 1
+
+    def __post_init__(self) -> None:
+        axes = _axes(self.axes)
+        places, counts = _places(self.places, axes).view(), _counts(self.counts).view()
+        if len(places) != len(counts):
+            raise InvalidData("counts", "must be as many as points", fix="pass one count for each point")
+        if not _ascending(places):
+            raise InvalidData("places", "must be distinct and in ascending order", fix="use Points.from_rows")
+        places.flags.writeable = counts.flags.writeable = False
+        contributions = integer(self.contributions, "contributions", low=1)
+        freeze(self, axes=axes, places=places, counts=counts, contributions=contributions)
+
+    @staticmethod
+    def from_rows(
+        rows: ArrayLike, *, axes: Sequence[Axis], counts: ArrayLike | None = None, contributions: int = 1
+    ) -> Points:
+        """Count points given one per row, in any order; `counts` says how many times each row counts."""
+        places = _places(rows, _axes(axes))
+        times = np.ones(len(places), np.int64) if counts is None else _flat(counts)
+        if len(times) != len(places):
+            raise InvalidData("counts", "must be as many as rows", fix="pass one count for each row")
+        order = np.lexsort(places.T[::-1])
+        places, times = places[order], times[order]
+        first = np.flatnonzero(_changes(places))
+        sums = np.add.reduceat(times, first) if first.size else times
+        there = sums > 0
+        return Points(tuple(axes), places[first][there], sums[there], contributions)
+
+    @property
+    def total(self) -> int:
+        """The number of rows."""
+        return int(self.counts.sum())
+
+    def __repr__(self) -> str:
+        return f"Points({len(self.axes)} axes, contributions={self.contributions}, secret)"
+
+
+def _axes(axes: object) -> tuple[Axis, ...]:
+    given = tuple(axes) if isinstance(axes, list | tuple) else ()
+    if given and all(isinstance(axis, Axis) for axis in given):
+        return given
+    raise InvalidParameter("axes", "must be a list of axes", given=axes, fix="pass Axis.of(domain) for each")
+
+
+def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
+    array = integer_array(places, "places")
+    if array.size == 0:
+        return np.zeros((0, len(axes)), np.uint64)
+    if array.ndim != 2 or array.shape[1] != len(axes):
+        raise InvalidData("places", "must have a column for each axis", fix="pass a row for each point")
+    if bool((array < 0).any()) or any(int(array[:, a].max()) >= axis.width for a, axis in enumerate(axes)):
+        raise InvalidData("places", "must lie on their axes", fix="encode values with a Domain")
+    return array.astype(np.uint64, copy=False)
+
+
+def _flat(counts: ArrayLike) -> NDArray[np.int64]:
+    array = integer_array(counts, "counts")
+    if array.ndim != 1 or (array.size and int(array.min()) < 0):
+        raise InvalidData("counts", "must be a flat array of counts >= 0", fix="count rows")
+    if float(array.astype(np.float64).sum()) >= _LARGEST_TOTAL:
+        raise InvalidData("counts", "must add up to less than 2^62", fix="use a coarser unit of weight")
+    return array.astype(np.int64, copy=False)
+
+
+def _counts(counts: ArrayLike) -> NDArray[np.int64]:
+    array = _flat(counts)
+    if array.size and int(array.min()) < 1:
+        raise InvalidData("counts", "must be positive", fix="use Points.from_rows, which drops zeros")
+    return array
+
+
+def _changes(places: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which points differ from the one before; the first does."""
+    new = np.ones(len(places), bool)
+    new[1:] = (places[1:] != places[:-1]).any(axis=1)
+    return new
+
+
+def _ascending(places: NDArray[np.uint64]) -> bool:
+    later, earlier = places[1:], places[:-1]
+    differs = later != earlier
+    rows, first = np.arange(len(later)), differs.argmax(axis=1) if len(later) else np.zeros(0, np.int64)
+    return bool((later[rows, first] > earlier[rows, first]).all())
