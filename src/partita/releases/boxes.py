@@ -73,6 +73,10 @@ class Boxes(ABC):
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """How many lie in a public region and in the box, leaves that are cut taken by the share inside."""
 
+    @abstractmethod
+    def points(self, rows: int) -> Corners:
+        """Positions of made-up rows, one a row, that look like the release and are a function of it."""
+
     @property
     def story(self) -> str:
         """Sentences about what was chosen on the way, from released numbers; empty where nothing was."""
