@@ -34,7 +34,8 @@ SCHEMA: Mapping[str, pt.Domain] = {
     "hired": pt.Date("1980-01-01", "2026-12-31"),
     "postcode": pt.Integer(0, 99_999),
 }
-VIEWS = [("age",), ("salary",), ("hired",), ("postcode",)]
+VIEWS = [("age", "salary"), ("salary",), ("hired",), ("postcode",)]
+SHARES = [2, 1, 1, 1]
 
 
 def main() -> None:
@@ -61,19 +62,23 @@ def main() -> None:
 
 def made_up_people() -> pa.Table:
     """One row per person: an age, a salary in cents, a day of hire and a postcode; a few rows are bad."""
-    return pa.table({"age": ages(), "salary": salaries(), "hired": days_of_hire(), "postcode": postcodes()})
-
-
-def ages() -> pa.Array:
-    """Working ages, a few older, some not known, and some typed in wrong."""
     years = np.rint(42 + 13 * normal("age")).clip(16, 97).astype(np.int64)
-    years[::25_000] = 999
-    return pa.array(years, mask=shares("age known") < 0.002)
+    return pa.table(
+        {"age": ages(years), "salary": salaries(years), "hired": days_of_hire(), "postcode": postcodes()}
+    )
 
 
-def salaries() -> pa.Array:
-    """Yearly salaries in cents: lognormal, with heaps at round thousands, top-coded, some not known."""
-    cents = np.rint(36_000_00 * np.exp(0.5 * normal("salary"))).astype(np.int64)
+def ages(years: np.ndarray) -> pa.Array:
+    """Working ages, a few older, some not known, and some typed in wrong."""
+    written = years.copy()
+    written[::25_000] = 999
+    return pa.array(written, mask=shares("age known") < 0.002)
+
+
+def salaries(years: np.ndarray) -> pa.Array:
+    """Yearly salaries in cents: rising until 55, with heaps at round thousands, top-coded, some not known."""
+    usual = 36_000_00 * np.exp(0.02 * (np.minimum(years, 55) - 42))
+    cents = np.rint(usual * np.exp(0.4 * normal("salary"))).astype(np.int64)
     heaps = shares("rounded") < 0.3
     cents[heaps] = (cents[heaps] + 500_00) // 1_000_00 * 1_000_00
     return pa.array(np.minimum(cents, TOP_CODE), mask=shares("salary known") < 0.001)
@@ -116,24 +121,37 @@ def show_the_plan() -> None:
         "columns, their bounds, and epsilon. A plan follows from these alone, and from a guess of the "
         "number of rows:"
     )
-    plan = pt.plan(SCHEMA, views=VIEWS, epsilon=1, rows=PEOPLE)
-    print(f"\n{'column':<10} {'domain':<34} {'mechanism':<16} {'epsilon':>7} {'expected error':>15}")
+    plan = pt.plan(SCHEMA, views=VIEWS, shares=SHARES, epsilon=1, rows=PEOPLE)
+    print(f"\n{'view':<14} {'mechanism':<12} {'epsilon':>7} {'expected error':>15}   domains")
     for view, line in zip(plan.request.views, plan.rows(), strict=True):
         expected = "unknown" if line["error"] is None else f"{line['error']:,.0f}"
-        public = f"{view.column:<10} {view.domain!s:<34} {line['mechanism']:<16} {line['epsilon']:>7}"
-        print(f"{public} {expected:>15}")
+        public = f"{view.name:<14} {line['mechanism']:<12} {line['epsilon']:>7} {expected:>15}"
+        print(f"{public}   {' x '.join(map(str, view.domains))}")
 
 
 def publish_once(people: Path, ledger: pt.Ledger, path: Path) -> None:
-    """Four views of the same people: one debit, one file."""
+    """Four views of the same people, one of them of two columns together: one debit, one file."""
     heading("2. One release, paid for once")
-    release = pt.publish(people, SCHEMA, views=VIEWS, epsilon=1, ledger=ledger, dataset="people", path=path)
+    release = pt.publish(
+        people,
+        SCHEMA,
+        views=VIEWS,
+        shares=SHARES,
+        epsilon=1,
+        ledger=ledger,
+        dataset="people",
+        path=path,
+    )
     [entry] = ledger.entries("people")
     say(in_words(release.guarantee))
     say(
         f"Ledger: {entry.charged} debited for {entry.what!r}, {ledger.balance('people').left} left of "
         f"{ledger.balance('people').total}. The file has {path.stat().st_size:,} bytes; anybody may copy it, "
         "and what is asked of it costs nothing."
+    )
+    say(
+        "Age and salary are published together, for boxes, and salary once more by itself: a question is "
+        "answered by the view of fewest columns that has all it asks for."
     )
 
 
@@ -142,7 +160,7 @@ def publish_once(people: Path, ledger: pt.Ledger, path: Path) -> None:
 
 def ask_a_dozen(release: pt.Release, table: pa.Table) -> None:
     """Counts of ranges, single values and special cells, with both kinds of error bars."""
-    heading("3. A dozen questions")
+    heading("3. A dozen questions, and two boxes")
     age, salary = (table[name].to_numpy(zero_copy_only=False) for name in ("age", "salary"))
     hired, code = days_as_numbers(table["hired"]), table["postcode"].to_numpy().astype(np.int64)
     asked: list[tuple[str, dict[str, object], np.ndarray]] = [
@@ -162,12 +180,22 @@ def ask_a_dozen(release: pt.Release, table: pa.Table) -> None:
         ("hired before 2000", {"hired": (None, "1999-12-31")}, hired <= days("1999-12-31")[0]),
         ("hire date unreadable", {"hired": pt.INVALID}, np.isnan(hired)),
         ("postcode 10000 to 19999", {"postcode": (10_000, 19_999)}, within(code, 10_000, 19_999)),
+        (
+            "30 to 39 and 50,000 or more",
+            {"age": (30, 39), "salary": (50_000_00, None)},
+            within(age, 30, 39) & (salary >= 50_000_00),
+        ),
+        (
+            "50 to 64 below 20,000",
+            {"age": (50, 64), "salary": (0, 19_999_99)},
+            within(age, 50, 64) & within(salary, 0, 19_999_99),
+        ),
     ]
-    print(f"{'':<24} {'answer':>8} {'± error':>8}   {'95% interval':^19}   {'guaranteed':^19} {'(truth)':>8}")
+    print(f"{'':<27} {'answer':>8} {'± error':>8}   {'95% interval':^19}   {'guaranteed':^19} {'(truth)':>8}")
     for label, where, truth in asked:
         answer = release.count(where)
         bars = f"{pair(answer.interval(0.95))}   {pair(answer.worst(0.05))}"
-        print(f"{label:<24} {answer.value:>8,.0f} {answer.error:>8,.1f}   {bars} {int(truth.sum()):>8,}")
+        print(f"{label:<27} {answer.value:>8,.0f} {answer.error:>8,.1f}   {bars} {int(truth.sum()):>8,}")
     say(
         "The interval is a calibrated model; each guaranteed bound fails with probability 5% at most, "
         "whatever the data. The truth can be shown only because the people are made up: never print it "
@@ -176,32 +204,60 @@ def ask_a_dozen(release: pt.Release, table: pa.Table) -> None:
 
 
 def show_more(release: pt.Release, table: pa.Table, path: Path) -> None:
-    """Quantiles, a difference, a picture, and the same from a shell."""
-    heading("4. Quantiles, a difference, a picture, and a shell")
-    known = np.sort(table["salary"].drop_null().to_numpy()) / 100
-    print(f"{'':<24} {'answer':>10}   {'95% interval':^23} {'(truth)':>11}")
-    for q in (0.25, 0.5, 0.9):
-        answer = release.quantile("salary", q)
-        low, high = (int(end) / 100 for end in answer.interval(0.95))
-        bars = f"{answer.value / 100:>10,.2f}   {low:>10,.2f} .. {high:<9,.2f}"
-        print(f"{f'salary, {q:.0%} quantile':<24} {bars} {known[math.ceil(q * len(known)) - 1]:>11,.2f}")
+    """Quantiles, a table of boxes, a difference, a picture, and the same from a shell."""
+    heading("4. Quantiles, a table, a difference, a picture, and a shell")
+    show_quantiles(release, table)
+    show_bands(release)
     more = release.difference({"age": (40, 49)}, {"age": (30, 39)})
     say(f"There are {more.value:,.0f} ± {more.error:,.1f} more people of 40 to 49 than of 30 to 39.")
     print()
-    print("\n".join(chart(release.view("age"), WIDTH, 12)))
-    print('\n$ partita query people.release.parquet "median of hired" "count where age = 30"')
+    print("\n".join(chart(release.slice("age"), WIDTH, 12)))
+    asked = ["count where age between 20 and 29", "count where age < 30 and salary > 5e6"]
+    print('\n$ partita query people.release.parquet "{}" \\\n      "{}"'.format(*asked))
     sys.stdout.flush()
-    command_line(["query", str(path), "median of hired", "count where age = 30"])
+    command_line(["query", str(path), *asked])
+
+
+def show_quantiles(release: pt.Release, table: pa.Table) -> None:
+    """Salaries of everybody, and of people of some ages only."""
+    age, salary = (table[name].to_numpy(zero_copy_only=False) for name in ("age", "salary"))
+    asked: list[tuple[str, float, dict[str, object], np.ndarray]] = [
+        ("first quartile", 0.25, {}, salary >= 0),
+        ("median", 0.5, {}, salary >= 0),
+        ("90% quantile", 0.9, {}, salary >= 0),
+        ("median, age 20 to 29", 0.5, {"age": (20, 29)}, within(age, 20, 29)),
+        ("median, age 50 to 59", 0.5, {"age": (50, 59)}, within(age, 50, 59)),
+    ]
+    print(f"{'salaries':<24} {'answer':>10}   {'95% interval':^23} {'(truth)':>11}")
+    for label, q, where, among in asked:
+        answer, known = release.quantile("salary", q, where), np.sort(salary[among & (salary >= 0)]) / 100
+        low, high = (int(end) / 100 for end in answer.interval(0.95))
+        bars = f"{answer.value / 100:>10,.2f}   {low:>10,.2f} .. {high:<9,.2f}"
+        print(f"{label:<24} {bars} {known[math.ceil(q * len(known)) - 1]:>11,.2f}")
+
+
+def show_bands(release: pt.Release) -> None:
+    """Boxes side by side: people by bands of age and of salary."""
+    lows, highs = [0, 20_000_00, 40_000_00, 60_000_00], [19_999_99, 39_999_99, 59_999_99, None]
+    heads = ("below 20,000", "below 40,000", "below 60,000", "60,000 or more")
+    print(f"\n{'age':<10}", *(f"{head:>16}" for head in heads))
+    for first, last in ((18, 29), (30, 39), (40, 49), (50, 64)):
+        found = release.counts(age=(first, last), salary=(lows, highs))
+        cells = (
+            f"{value:,.0f} ± {error:,.0f}" for value, error in zip(found.values, found.error, strict=True)
+        )
+        print(f"{f'{first} to {last}':<10}", *(f"{cell:>16}" for cell in cells))
 
 
 def make_mistakes(release: pt.Release, people: Path, ledger: pt.Ledger) -> None:
     """An error says what to do, costs nothing, and never shows a value of the data."""
-    heading("5. Three mistakes")
+    heading("5. Four mistakes")
     attempt(
         "overspending",
         lambda: pt.publish(people, SCHEMA, views=VIEWS, epsilon="1.5", ledger=ledger, dataset="people"),
     )
     attempt("a wrong column", lambda: release.count(salery=(0, 10)))
+    attempt("columns that are apart", lambda: release.count(age=(30, 39), postcode=(10_000, 19_999)))
     attempt("a bound that is none", lambda: release.count(age=("young", None)))
     say(f"Still {ledger.balance('people').left} left.")
 

@@ -7,9 +7,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from benchmarks.accuracy.queries import Queries
-from partita import Histogram
+from benchmarks.accuracy.queries import Data, Questions
+from partita import Answer
 from partita.inference.curve import Floats
+from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
 
 _ROUNDING = 1e-6
@@ -24,10 +25,10 @@ class Bars:
     truth: Floats
 
     @classmethod
-    def of(cls, release: Ranges, queries: Queries, histogram: Histogram) -> Bars:
+    def of(cls, release: Ranges | Boxes, queries: Questions[Data], truth: Floats) -> Bars:
         """All questions in one call."""
         values, errors = (ask(queries.lows, queries.highs) for ask in (release.counts, release.errors))
-        return cls(values, errors, queries.truth(histogram))
+        return cls(values, errors, truth)
 
     @classmethod
     def joined(cls, bars: list[Bars]) -> Bars:
@@ -72,12 +73,10 @@ class Alone:
     failed: int
 
     @classmethod
-    def of(cls, release: Ranges, queries: Queries, histogram: Histogram, beta: float) -> Alone:
+    def of(cls, answers: list[Answer], truth: Floats, beta: float) -> Alone:
         """The answer to each question, and its `worst(beta)`."""
-        pairs = zip(queries.lows.tolist(), queries.highs.tolist(), strict=True)
-        answers = [release.count(low, high) for low, high in pairs]
         values, errors = (np.array([getattr(a, name) for a in answers]) for name in ("value", "error"))
-        bars = Bars(values, errors, queries.truth(histogram))
+        bars = Bars(values, errors, truth)
         low, high = np.array([answer.worst(beta) for answer in answers]).T
         failed = (bars.truth < low - _ROUNDING) | (bars.truth > high + _ROUNDING)
         return cls(bars, int(failed.sum()))

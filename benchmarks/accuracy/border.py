@@ -61,7 +61,7 @@ def compared(plan: Plan, work: Work) -> Json:
     """The mechanism's mean errors, against those of the other on the same data."""
     first, second = (misses(Ours(name), work, plan.trials) for name in (plan.mechanism, plan.against))
     others = {kind: {plan.against: second[kind].L1} for kind in KINDS}
-    return {**cell_row("border", work, first, others), "size": work.histogram.size}
+    return {**cell_row("border", work, first, others), "size": work.data.size}
 
 
 def summary(rows: list[Json]) -> Iterator[Json]:

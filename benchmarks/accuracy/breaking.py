@@ -129,7 +129,7 @@ class Checked:
 
 def best_peers(work: Work, trials: int) -> dict[str, float]:
     """The least mean error among the peers that can run, for each list of questions."""
-    able = ANCHORED if work.histogram.size <= DENSE_PEERS else {name: ANCHORED[name] for name in SPARSE}
+    able = ANCHORED if work.data.size <= DENSE_PEERS else {name: ANCHORED[name] for name in SPARSE}
     found = [misses(peer, work, trials) for peer in able.values()]
     return {query: min(one[query].L1 for one in found) for query in work.queries}
 

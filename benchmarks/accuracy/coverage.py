@@ -67,11 +67,11 @@ def measured(mechanism: str, work: Work, releases: int) -> dict[str, Json]:
     asked = {name: queries.some(QUESTIONS) for name, queries in work.queries.items()}
     seen: dict[str, list[Seen]] = {name: [] for name in asked}
     for number in range(releases):
-        made = release(mechanism, work.histogram, work.epsilon)
+        made = release(mechanism, work.data, work.epsilon)
         reach = made.error(BETA)
         for name, queries in asked.items():
-            bars = Bars.of(made, queries, work.histogram)
-            alone = Alone.of(made, single(queries, number), work.histogram, BETA)
+            bars = Bars.of(made, queries, work.data)
+            alone = Alone.of(made, single(queries, number), work.data, BETA)
             seen[name].append(Seen(bars, alone, bars.beyond(reach)))
     return {name: figures(looks, float(work.epsilon)) for name, looks in seen.items()}
 

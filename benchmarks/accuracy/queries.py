@@ -1,32 +1,57 @@
-"""Questions: many ranges of cells at once, and how far answers are from the truth."""
+"""Questions: many ranges or boxes of cells at once, and how far answers are from the truth."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita import Histogram
+from partita import Answer, Histogram
 from partita.inference.curve import Floats, UInts
 
 Ints: TypeAlias = NDArray[np.int64]
 
-Counts: TypeAlias = Callable[[UInts, UInts], Floats]
-"""Answers to the ranges low..high, both included: what a release gives for many at once."""
+Data = TypeVar("Data")
+"""What is released: a `Histogram` along one axis, or `Points` along several."""
 
-Method: TypeAlias = Callable[[Histogram, str], Counts]
-"""One fresh release of a histogram at an epsilon."""
+Counts: TypeAlias = Callable[[UInts, UInts], Floats]
+"""Answers to what lies between lows and highs, both included: what a release gives for many at once."""
+
+Method: TypeAlias = Callable[[Data, str], Counts]
+"""One fresh release of the data at an epsilon."""
 
 
 @dataclass(frozen=True)
-class Queries:
-    """Ranges of the cells low, ..., high, both included."""
+class Questions(ABC, Generic[Data]):
+    """What lies between low and high, both included, for each row of the two arrays."""
 
     lows: UInts
     highs: UInts
+
+    @abstractmethod
+    def truth(self, data: Data) -> Floats:
+        """The exact counts."""
+
+    @abstractmethod
+    def alone(self, release: Any) -> list[Answer]:
+        """The answers of a release that is asked one question after another."""
+
+    def some(self, most: int) -> Self:
+        """At most this many of them, evenly spread over the list."""
+        return self.at(np.unique(np.linspace(0, len(self.lows) - 1, most).astype(np.int64)))
+
+    def at(self, places: Ints) -> Self:
+        """Those at the given places of the list."""
+        return type(self)(self.lows[places], self.highs[places])
+
+
+@dataclass(frozen=True)
+class Queries(Questions[Histogram]):
+    """Ranges of the cells low, ..., high, both included."""
 
     @classmethod
     def half_open(cls, lows: Ints, stops: Ints) -> Queries:
@@ -45,21 +70,21 @@ class Queries:
         below = before[np.searchsorted(histogram.cells, self.lows, side="left")]
         return np.asarray(upto - below, dtype=np.float64)
 
-    def some(self, most: int) -> Queries:
-        """At most this many of them, evenly spread over the list."""
-        chosen = np.unique(np.linspace(0, self.lows.size - 1, most).astype(np.int64))
-        return Queries(self.lows[chosen], self.highs[chosen])
+    def alone(self, release: Any) -> list[Answer]:
+        """What `count` gives for each range."""
+        pairs = zip(self.lows.tolist(), self.highs.tolist(), strict=True)
+        return [release.count(low, high) for low, high in pairs]
 
 
 @dataclass(frozen=True)
-class Work:
-    """One histogram at one epsilon, and lists of questions by name."""
+class Work(Generic[Data]):
+    """One set of data at one epsilon, and lists of questions by name."""
 
     dataset: str
     n: int
     epsilon: str
-    histogram: Histogram
-    queries: Mapping[str, Queries]
+    data: Data
+    queries: Mapping[str, Questions[Data]]
 
     @property
     def strength(self) -> float:
@@ -92,12 +117,12 @@ class Misses:
         )
 
 
-def misses(method: Method, work: Work, trials: int) -> dict[str, Misses]:
+def misses(method: Method[Data], work: Work[Data], trials: int) -> dict[str, Misses]:
     """What a method misses each list of questions by, over fresh releases."""
-    truth = {name: queries.truth(work.histogram) for name, queries in work.queries.items()}
+    truth = {name: queries.truth(work.data) for name, queries in work.queries.items()}
     wrong: dict[str, list[Floats]] = {name: [] for name in work.queries}
     for _ in range(trials):
-        counts = method(work.histogram, work.epsilon)
+        counts = method(work.data, work.epsilon)
         for name, queries in work.queries.items():
             wrong[name].append(np.abs(counts(queries.lows, queries.highs) - truth[name]))
     return {name: Misses.over(found) for name, found in wrong.items()}

@@ -31,30 +31,41 @@ if TYPE_CHECKING:
     )
     from partita.guarantee import Guarantee
     from partita.histogram import Histogram
+    from partita.inference.boxes.axis import Axis
     from partita.ledger import Amount, Balance, Debit, Ledger, Terms
     from partita.mechanisms import (
         Cutter,
+        GridCounts,
         HistogramCounts,
         Intervals,
         Laplace,
         LinearQueries,
         PaperIntervals,
+        PaperRectangles,
         Partition,
         PartitionTents,
+        RankBoxes,
+        Rectangles,
+        SpendingBoxes,
         SpendingTree,
         Tents,
         Thresholds,
         Tree,
     )
+    from partita.points import Points
     from partita.publishing import Plan, Simulation, plan, publish, simulate
     from partita.releases import (
         Cut,
+        GridRelease,
         HistogramRelease,
         LaplaceRelease,
         LinearQueriesRelease,
         PaperIntervalsRelease,
+        PaperRectanglesRelease,
         PartitionTentsRelease,
+        RankBoxesRelease,
         Release,
+        SpendingBoxesRelease,
         SpendingTreeRelease,
         TentRelease,
         ThresholdRelease,
@@ -63,7 +74,9 @@ if TYPE_CHECKING:
     from partita.releases.bins import Bins
     from partita.releases.cdf import Cdf
     from partita.releases.file import load
+    from partita.releases.heat import Heat
     from partita.releases.quantiles import Quantile
+    from partita.releases.regions import HalfSpace, Polygon
     from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 __version__ = "0.1.0"
@@ -90,30 +103,41 @@ _HOMES = {
     ),
     "guarantee": ("Guarantee",),
     "histogram": ("Histogram",),
+    "inference.boxes.axis": ("Axis",),
     "ledger": ("Amount", "Balance", "Debit", "Ledger", "Terms"),
     "mechanisms": (
         "Cutter",
+        "GridCounts",
         "HistogramCounts",
         "Intervals",
         "Laplace",
         "LinearQueries",
         "PaperIntervals",
+        "PaperRectangles",
         "Partition",
         "PartitionTents",
+        "RankBoxes",
+        "Rectangles",
+        "SpendingBoxes",
         "SpendingTree",
         "Tents",
         "Thresholds",
         "Tree",
     ),
+    "points": ("Points",),
     "publishing": ("Plan", "Simulation", "plan", "publish", "simulate"),
     "releases": (
         "Cut",
+        "GridRelease",
         "HistogramRelease",
         "LaplaceRelease",
         "LinearQueriesRelease",
         "PaperIntervalsRelease",
+        "PaperRectanglesRelease",
         "PartitionTentsRelease",
+        "RankBoxesRelease",
         "Release",
+        "SpendingBoxesRelease",
         "SpendingTreeRelease",
         "TentRelease",
         "ThresholdRelease",
@@ -122,7 +146,9 @@ _HOMES = {
     "releases.bins": ("Bins",),
     "releases.cdf": ("Cdf",),
     "releases.file": ("load",),
+    "releases.heat": ("Heat",),
     "releases.quantiles": ("Quantile",),
+    "releases.regions": ("HalfSpace", "Polygon"),
     "releases.where": ("ABOVE", "BELOW", "INVALID", "NULL", "OTHER"),
 }
 _PACKAGES = ("noise", "sources")
@@ -137,6 +163,7 @@ __all__ = [
     "Amount",
     "Answer",
     "Answers",
+    "Axis",
     "Balance",
     "Bins",
     "BudgetExceeded",
@@ -149,7 +176,11 @@ __all__ = [
     "Debit",
     "Domain",
     "EntropyError",
+    "GridCounts",
+    "GridRelease",
     "Guarantee",
+    "HalfSpace",
+    "Heat",
     "Histogram",
     "HistogramCounts",
     "HistogramRelease",
@@ -169,17 +200,26 @@ __all__ = [
     "LinearQueriesRelease",
     "PaperIntervals",
     "PaperIntervalsRelease",
+    "PaperRectangles",
+    "PaperRectanglesRelease",
     "PartitaError",
     "Partition",
     "PartitionTents",
     "PartitionTentsRelease",
     "Plan",
+    "Points",
+    "Polygon",
     "PrivacyWarning",
     "Quantile",
+    "RankBoxes",
+    "RankBoxesRelease",
     "Real",
+    "Rectangles",
     "Release",
     "Simulation",
     "SourceError",
+    "SpendingBoxes",
+    "SpendingBoxesRelease",
     "SpendingTree",
     "SpendingTreeRelease",
     "TentRelease",

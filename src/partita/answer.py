@@ -64,17 +64,7 @@ class Answer:
         """Both together, where their noises are independent: variances add, and beta is halved."""
         if not isinstance(other, Answer):
             return NotImplemented
-
-        def bounds(beta: float) -> tuple[float, float]:
-            mine, theirs = self.bounds(beta / 2), other.bounds(beta / 2)
-            return mine[0] + theirs[0], mine[1] + theirs[1]
-
-        return Answer(
-            self.value + other.value,
-            lambda: math.hypot(self.error, other.error),
-            bounds,
-            self.least + other.least,
-        )
+        return Answer.together([self, other])
 
     def __neg__(self) -> Answer:
         """The same number taken away; nothing is known to bound it from below."""
@@ -89,6 +79,28 @@ class Answer:
     def exact(value: float) -> Answer:
         """A number that is known without asking anybody."""
         return Answer(value, lambda: 0.0, lambda beta: (value, value))
+
+    @staticmethod
+    def together(answers: Sequence[Answer]) -> Answer:
+        """The sum of answers to different questions, whose noises are independent: variances add.
+
+        The guaranteed bounds are the sums of those of each at its share of beta: they hold for any noise.
+        """
+
+        def bounds(beta: float) -> tuple[float, float]:
+            lows, highs = zip(*(answer.bounds(beta / len(answers)) for answer in answers), strict=True)
+            return sum(lows), sum(highs)
+
+        return Answer(
+            sum(answer.value for answer in answers),
+            lambda: math.hypot(*(answer.error for answer in answers)),
+            bounds,
+            sum(answer.least for answer in answers),
+        )
+
+    def adjusted(self, factor: float) -> Answer:
+        """The value times a factor, to agree with a total that others share; error and bounds stay."""
+        return Answer(self.value * factor, lambda: self.error, self.bounds, self.least)
 
     @staticmethod
     def combined(answers: Sequence[Answer]) -> Answer:
@@ -117,7 +129,10 @@ class Answer:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Answers:
-    """Many values at once; `np.asarray` gives them, `error` their standard errors, made when first asked."""
+    """Many values at once, in a row or in a table of two columns.
+
+    `np.asarray` gives them, and `error` their standard errors, made when first asked for.
+    """
 
     values: Floats
     spread: Callable[[], Floats]
@@ -126,6 +141,10 @@ class Answers:
     def error(self) -> Floats:
         """The standard error of each value."""
         return self.spread()
+
+    def adjusted(self, factor: float) -> Answers:
+        """The values times a factor, to agree with a total that others share; errors stay."""
+        return Answers(self.values * factor, lambda: self.error)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)

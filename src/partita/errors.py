@@ -12,6 +12,8 @@
     │       ├── TermsDiffer                the dataset is open with other terms
     │       └── UnknownDataset             the steward has not opened the dataset
     ├── InvalidRelease (ValueError)        a release file is damaged, hostile or too new
+    ├── InvalidState (ValueError)          the state of a counter is damaged, or of another counter
+    ├── HorizonReached (RuntimeError)      a counter has no periods left; nothing was lost
     ├── SourceError (RuntimeError)         rows could not be read; no row and no cause is shown
     └── EntropyError (RuntimeError)        randomness could not be had, or may not be shared
         └── TapeExhausted                  a test tape ran out of words
@@ -33,10 +35,12 @@ __all__ = [
     "BudgetExceeded",
     "BudgetLost",
     "EntropyError",
+    "HorizonReached",
     "IncompatibleGuarantees",
     "InvalidData",
     "InvalidParameter",
     "InvalidRelease",
+    "InvalidState",
     "KeyReused",
     "LedgerError",
     "LedgerRefusal",
@@ -126,6 +130,14 @@ class UnknownDataset(LedgerRefusal):
 
 class InvalidRelease(PartitaError, _RuleBroken, ValueError):
     """A release file, or a part of one, is not what a release is; nothing of it was believed."""
+
+
+class InvalidState(PartitaError, _RuleBroken, ValueError):
+    """The state of a counter is damaged, or of another counter; nothing of it was believed."""
+
+
+class HorizonReached(PartitaError, RuntimeError):
+    """A counter has no period left. What it counted and published stays as it was."""
 
 
 class SourceError(PartitaError, _RuleBroken, RuntimeError):

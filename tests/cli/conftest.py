@@ -46,6 +46,29 @@ mechanism = "tree"
 """
 
 
+JOINT = """
+[columns.age]
+type = "integer"
+low = 0
+high = 120
+
+[columns.wage]
+type = "real"
+low = 0
+high = 99.75
+step = 0.25
+
+[columns.region]
+type = "category"
+labels = ["north", "south"]
+
+[release]
+epsilon = "40000"
+mechanism = "grid"
+"""
+"""Three columns published together, by a mechanism that has no error where it has no noise."""
+
+
 class Done(NamedTuple):
     """How a command ended and what it wrote."""
 
@@ -83,13 +106,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table, its spec and two releases of it, made once; tests get copies."""
+    """A table, its spec and three releases of it, made once; tests get copies."""
     shelf = tmp_path_factory.mktemp("shelf")
     pq.write_table(pa.table(table()), shelf / "people.parquet")
     (shelf / "release.toml").write_text(SPEC)
+    (shelf / "joint.toml").write_text(JOINT)
     publish = ["publish", str(shelf / "people.parquet"), "--spec", str(shelf / "release.toml"), "-o"]
     assert main([*publish, str(shelf / "people.release.parquet")]) == 0
     assert main([*publish, str(shelf / "exact.release.parquet"), "--epsilon", "40000"]) == 0
+    publish[3] = str(shelf / "joint.toml")
+    assert main([*publish, str(shelf / "joint.release.parquet")]) == 0
     return shelf
 
 
@@ -127,3 +153,9 @@ def exact(shelf: Path, folder: Path) -> Path:
 def release(shelf: Path, folder: Path) -> Path:
     """The release of the table."""
     return Path(shutil.copy(shelf / "people.release.parquet", folder))
+
+
+@pytest.fixture
+def joint(shelf: Path, folder: Path) -> Path:
+    """A release of three columns together with so large an epsilon that its noise is 0, as good as surely."""
+    return Path(shutil.copy(shelf / "joint.release.parquet", folder))

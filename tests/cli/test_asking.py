@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from partita.cli.questions import (
     Count,
     Difference,
     Equal,
+    HalfSpace,
+    HeatMap,
     Histogram,
     Is,
     OneOf,
@@ -24,7 +28,7 @@ from partita.cli.questions import (
     Question,
     Range,
 )
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, PrivacyWarning
 from partita.releases.file import load
 
 columns = st.sampled_from(["age", "wage", "hired", "region", "nowhere"])
@@ -44,13 +48,27 @@ conditions = st.one_of(
     st.builds(OneOf, st.lists(values, min_size=1, max_size=3).map(tuple)),
     st.builds(Is, st.sampled_from(["null", "invalid", "below", "above", "other"])),
 )
-wheres = st.dictionaries(columns, conditions, max_size=2)
+wheres = st.dictionaries(columns, conditions, max_size=3)
+numbers = st.fractions() | st.sampled_from([Fraction(0), Fraction(10**40), Fraction(1, 10**40)])
+half_spaces = st.builds(
+    HalfSpace,
+    st.dictionaries(columns, numbers, min_size=1, max_size=3),
+    numbers,
+    st.sampled_from(["<=", ">="]),
+)
 questions: st.SearchStrategy[Question] = st.one_of(
     st.builds(Count, wheres),
+    st.builds(Count, wheres, half_spaces),
     st.builds(Difference, wheres, wheres),
-    st.builds(Quantile, st.fractions(0, 1), columns),
-    st.builds(Cdf, columns, st.lists(values, max_size=3).map(tuple)),
-    st.builds(Histogram, columns, st.none() | st.integers(1, 50)),
+    st.builds(Quantile, st.fractions(0, 1), columns, wheres),
+    st.builds(Cdf, columns, st.lists(values, max_size=3).map(tuple), wheres),
+    st.builds(Histogram, columns, st.none() | st.integers(1, 50), wheres),
+    st.builds(
+        HeatMap,
+        st.tuples(columns, columns),
+        st.none() | st.tuples(st.integers(1, 20), st.integers(1, 20)),
+        wheres,
+    ),
 )
 
 
@@ -60,11 +78,20 @@ def asker(shelf: Path) -> Asker:
     return Asker(release=load(shelf / "people.release.parquet"), confidence=0.9, beta=0.1)
 
 
-@given(asked=questions)
-def test_an_answer_or_a_typed_error(asker: Asker, asked: Question) -> None:
+@pytest.fixture(scope="module")
+def askers(shelf: Path) -> list[Asker]:
+    """A release of columns apart and one of columns together."""
+    names = ("people.release.parquet", "joint.release.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return [Asker(release=load(shelf / name), confidence=0.9, beta=0.1) for name in names]
+
+
+@given(asked=questions, together=st.booleans())
+def test_an_answer_or_a_typed_error(askers: list[Asker], asked: Question, together: bool) -> None:
     """Whatever the columns and values are, the reply can be written as JSON and as a table."""
     try:
-        reply = asker.ask(asked)
+        reply = askers[together].ask(asked)
     except InvalidParameter:
         return
     assert json.loads(json.dumps(plain(reply.record), allow_nan=False))

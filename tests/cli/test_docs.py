@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from partita.cli.parser import parser
 from partita.cli.spec import COLUMN_KEYS, read_spec
@@ -42,21 +43,23 @@ def test_every_command_and_option_is_on_the_page() -> None:
     assert sorted(option for option in options - {"--output"} if option not in PAGE) == []
 
 
-def test_the_commands_on_the_page_run(run: Run, folder: Path) -> None:
-    """One block after the other, in an empty folder with a table called people.parquet."""
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_commands_on_the_page_run(run: Run, folder: Path, as_json: bool) -> None:
+    """One block after the other, in an empty folder with a table called people.parquet; in JSON too."""
     rows = table()
     pq.write_table(pa.table({"age": rows["age"], "salary": rows["wage"]}), "people.parquet")
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 
     for line in lines:
         program, *arguments = shlex.split(line)
-        done = run(*arguments)
+        done = run(*arguments, *["--json"][:as_json])
         assert (program, done.code, done.err) == ("partita", 0, ""), line
+        assert not as_json or done.records, line
     assert len(lines) >= 10
 
 
 def test_the_spec_on_the_page_is_read(folder: Path) -> None:
-    """It shows every type of column and every key of a release."""
+    """It shows every type of column and every key of a release but `by`, which stands in place of views."""
     [block] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     Path("release.toml").write_text(block)
 
@@ -65,4 +68,5 @@ def test_the_spec_on_the_page_is_read(folder: Path) -> None:
     assert {name.lower() for name in (type(each).__name__ for each in spec.columns.values())} == set(
         COLUMN_KEYS
     )
-    assert [key for key, value in vars(spec).items() if value is None] == []
+    assert [key for key, value in vars(spec).items() if value is None] == ["by"]
+    assert "`by = " in PAGE

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.cli.grammar import conditions as read_conditions
 from partita.cli.grammar import question
 from partita.cli.questions import (
     SPECIALS,
@@ -16,6 +17,8 @@ from partita.cli.questions import (
     Count,
     Difference,
     Equal,
+    HalfSpace,
+    HeatMap,
     Histogram,
     Is,
     OneOf,
@@ -69,6 +72,47 @@ from partita.errors import InvalidParameter
             Unreleased("sum", "salary", {"age": Range(high="30", high_closed=False)}),
         ),
         ("mean of salary", Unreleased("mean", "salary", {})),
+        (
+            "count where age between 30 and 39 and salary >= 50000 and region in ('north', south)",
+            Count(
+                {
+                    "age": Range(low="30", high="39"),
+                    "salary": Range(low="50000"),
+                    "region": OneOf(("north", "south")),
+                }
+            ),
+        ),
+        (
+            "median of salary where age between 30 and 39",
+            Quantile(Fraction(1, 2), "salary", {"age": Range(low="30", high="39")}),
+        ),
+        (
+            "quantile .9 of salary where region = north",
+            Quantile(Fraction(9, 10), "salary", {"region": Equal("north")}),
+        ),
+        ("cdf of salary where age = 3", Cdf("salary", (), {"age": Equal("3")})),
+        ("cdf of salary at 1, 2 WHERE age = 3", Cdf("salary", ("1", "2"), {"age": Equal("3")})),
+        ("histogram of salary where age = 3", Histogram("salary", None, {"age": Equal("3")})),
+        ("histogram of salary in 5 bins where age = 3", Histogram("salary", 5, {"age": Equal("3")})),
+        ("histogram of age, salary", HeatMap(("age", "salary"))),
+        ("histogram of age, 'the salary' in 8 by 5 bins", HeatMap(("age", "the salary"), (8, 5))),
+        (
+            "histogram of age,salary where region=north",
+            HeatMap(("age", "salary"), None, {"region": Equal("north")}),
+        ),
+        (
+            "count where 2*age - 0.001*salary <= 10",
+            Count({}, HalfSpace({"age": Fraction(2), "salary": Fraction(-1, 1000)}, Fraction(10))),
+        ),
+        (
+            "count where region = north and - age + 'the salary' >= -1/3 and age > 3",
+            Count(
+                {"region": Equal("north"), "age": Range(low="3", low_closed=False)},
+                HalfSpace({"age": Fraction(-1), "the salary": Fraction(1)}, Fraction(-1, 3), ">="),
+            ),
+        ),
+        ("count where -2 * age <= 1e3", Count({}, HalfSpace({"age": Fraction(-2)}, Fraction(1000)))),
+        ("count where age = - and '-' = '*'", Count({"age": Equal("-"), "-": Equal("*")})),
     ],
 )
 def test_a_question_is_read(text: str, expected: Question) -> None:
@@ -92,11 +136,18 @@ conditions: st.SearchStrategy[Condition] = st.one_of(
 somewhere = st.dictionaries(names, conditions, min_size=1, max_size=3)
 anywhere: st.SearchStrategy[dict[str, Condition]] = st.just({}) | somewhere
 shares = st.fractions(0, 1, max_denominator=10**6).filter(lambda share: 0 < share < 1)
+bins = st.integers(1, 10_000)
+numbers = st.fractions(max_denominator=10**6)
+half_spaces = st.builds(
+    HalfSpace, st.dictionaries(names, numbers, min_size=1, max_size=3), numbers, st.sampled_from(["<=", ">="])
+)
 questions: st.SearchStrategy[Question] = st.one_of(
     st.builds(Count, anywhere),
-    st.builds(Quantile, shares, names),
-    st.builds(Cdf, names, st.lists(values, max_size=4).map(tuple)),
-    st.builds(Histogram, names, st.none() | st.integers(1, 10_000)),
+    st.builds(Count, anywhere, half_spaces),
+    st.builds(Quantile, shares, names, anywhere),
+    st.builds(Cdf, names, st.lists(values, max_size=4).map(tuple), anywhere),
+    st.builds(Histogram, names, st.none() | bins, anywhere),
+    st.builds(HeatMap, st.tuples(names, names), st.none() | st.tuples(bins, bins), anywhere),
     st.builds(Difference, somewhere, somewhere),
     st.builds(Unreleased, st.sampled_from(["sum", "mean"]), names, anywhere),
 )
@@ -146,12 +197,46 @@ def test_a_question_survives_being_written(asked: Question) -> None:
         ("difference between age = 1 and age = 2", 20),
         ("difference between (age = 1)", 29),
         ("count; drop table", 1),
+        ("count end", 7),
+        ("count where age = 3 and", 24),
+        ("count where age between 30 and 39 and salary", 45),
+        ("count where age = 3 and region in ('north', 'south)", 45),
+        ('count where age = 3 and "region = north', 25),
+        ("median of salary where", 23),
+        ("median of salary were age = 3", 18),
+        ("cdf of salary where age = 3 at 5", 29),
+        ("histogram of salary where age = 3 in 5 bins", 35),
+        ("histogram of age, salary, region", 25),
+        ("histogram of age,", 18),
+        ("histogram of age, salary in 5 bins", 31),
+        ("histogram of age, salary in 5 by bins", 34),
+        ("histogram of age, salary in 5 by 0 bins", 34),
+        ("histogram of age in 5 by 5 bins", 23),
+        ("count where 2*age", 18),
+        ("count where 2*age <= ", 22),
+        ("count where 2*age <= x", 22),
+        ("count where x*age <= 3", 13),
+        ("count where 2*age < 3", 19),
+        ("count where 2* <= 3", 16),
+        ("count where age - <= 3", 19),
+        ("count where - ", 15),
+        ("count where age + age <= 3", 19),
+        ("count where 2*age <= 3 and 3*age <= 2", 28),
+        ("median of salary where 2*age <= 3", 25),
+        ("difference between (2*age <= 3) and (age = 3)", 22),
     ],
 )
 def test_a_mistake_is_found_where_it_is(text: str, place: int) -> None:
     """The error names the character, counted from 1, at which the question stops making sense."""
     with pytest.raises(InvalidParameter, match=rf"at character {place}\b"):
         question(text)
+
+
+def test_conditions_are_read_by_themselves() -> None:
+    """As behind `where`, to the end of the text."""
+    assert read_conditions("age >= 3 and region = north") == {"age": Range(low="3"), "region": Equal("north")}
+    with pytest.raises(InvalidParameter, match="at character 9"):
+        read_conditions("age = 3 or age = 4")
 
 
 def test_the_nearest_word_is_suggested() -> None:
@@ -174,10 +259,11 @@ def test_a_question_has_an_end() -> None:
 
 fragments = st.sampled_from(
     [
-        *"()<>=,'\"",
+        *"()<>=,'\"*+-",
         "<=",
         ">=",
         *("count", "where", "and", "between", "in", "is", "of", "at", "bins", "difference", "quantile"),
+        *("histogram", "median", "by", "end"),
         *("0.5", "age"),
     ]
 )

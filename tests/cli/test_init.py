@@ -39,7 +39,25 @@ def test_a_complete_schema_gives_a_complete_spec(run: Run, folder: Path) -> None
         "seen": Timestamp("2024-01-01", "2024-12-31", "1h", zone="Europe/Rome"),
         "the region": Category(["north", "south"]),
     }
-    assert read_spec("r.toml").views == [["age"], ["wage"], ["born"], ["seen"], ["the region"]]
+    assert (read_spec("r.toml").by, read_spec("r.toml").views) == (None, None)
+
+
+def test_a_filled_in_layout_is_a_spec(run: Run, folder: Path) -> None:
+    """The comments show all columns together, and each by itself."""
+    run("init", *COMPLETE, "-o", "r.toml")
+    text, names = Path("r.toml").read_text(), ["age", "wage", "born", "seen", "the region"]
+
+    for key, expected in (("by", names), ("views", [[name] for name in names])):
+        Path("r.toml").write_text(text.replace(f"# {key} =", f"{key} ="))
+        assert getattr(read_spec("r.toml"), key) == expected
+
+
+def test_many_columns_are_apart_at_first(run: Run, folder: Path) -> None:
+    """More than can be published together are views of one column each."""
+    run("init", *(f"{name}:integer(0,9)" for name in "abcdefg"), "-o", "r.toml")
+
+    assert read_spec("r.toml").views == [[name] for name in "abcdefg"]
+    assert run("plan", "--spec", "r.toml", "--epsilon", 1).code == 0
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -140,7 +140,7 @@ NUMPY_TYPES = [
 
 def sound(domain: Domain, encoded: Encoded, length: int) -> bool:
     """Every row has an ordinary cell of the line, or a special cell that the domain names."""
-    named = {0, *(Special.named(name) for name in domain.specials)}
+    named = {0, *(int(Special.named(name)) for name in domain.specials)}
     return (
         encoded.cells.dtype == np.uint64
         and encoded.special.dtype == np.uint8
@@ -205,7 +205,7 @@ def test_arrow_arrays_of_any_type_have_cells(domain: Domain, kind: pa.DataType) 
         encoded = domain.encode(array)
         assert sound(domain, encoded, len(array))
         if array.null_count == len(array):
-            assert set(encoded.special.tolist()) <= {Special.NULL}
+            assert set(encoded.special.tolist()) <= {int(Special.NULL)}
 
 
 def test_nulls_are_null_wherever_arrow_keeps_them(domain: Domain) -> None:
@@ -226,7 +226,7 @@ def test_nulls_are_null_wherever_arrow_keeps_them(domain: Domain) -> None:
 
 def null_rows(domain: Domain, values: Any) -> list[bool]:
     """Which rows are null."""
-    return [special == Special.NULL for special in domain.encode(values).special.tolist()]
+    return [special == int(Special.NULL) for special in domain.encode(values).special.tolist()]
 
 
 def test_what_is_masked_is_null(domain: Domain) -> None:
@@ -244,7 +244,7 @@ def test_text_that_is_not_utf8_is_invalid(domain: Domain) -> None:
     offsets = pa.array([0, len(good), len(good) + len(bad)], pa.int32()).buffers()[1]
     array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(good + bad)])
     special = domain.encode(array).special.tolist()
-    assert special[1] == (Special.INVALID if "invalid" in domain.specials else Special.OTHER)
+    assert special[1] == int(Special.INVALID if "invalid" in domain.specials else Special.OTHER)
 
 
 class Unreadable(Sequence[int]):
@@ -308,7 +308,7 @@ def test_columns_of_other_libraries_are_read_through_arrow() -> None:
     encoded = Integer(0, 120).encode(column)
 
     assert encoded.cells.tolist() == [5, 0, 0]
-    assert encoded.special.tolist() == [Special.ORDINARY, Special.NULL, Special.ABOVE]
+    assert encoded.special.tolist() == [int(each) for each in (Special.ORDINARY, Special.NULL, Special.ABOVE)]
 
 
 class Stubborn:

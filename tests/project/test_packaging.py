@@ -198,5 +198,5 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert "5. Three mistakes" in done.stdout
+    assert "5. Four mistakes" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from partita.domain import Category, Date, Domain, Integer, Real
+from partita.releases.release import Release
+from partita.releases.view import View
 
 CANARY = "CANARY-93ab"
 NUMBER = 987_654_321
@@ -38,6 +40,13 @@ def people(count: int = 400) -> Any:
             "region": pa.array(regions.tolist()),
         }
     )
+
+
+def single(release: Release) -> list[View]:
+    """The views of a release in which each has one column."""
+    views = [view for view in release.views if isinstance(view, View)]
+    assert len(views) == len(release.views)
+    return views
 
 
 def parquet(folder: Path) -> Path:

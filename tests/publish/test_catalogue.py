@@ -10,12 +10,26 @@ import pytest
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.errors import InvalidParameter
 from partita.histogram import Histogram
+from partita.inference.boxes.axis import Axis
 from partita.mechanisms import catalogue
-from partita.mechanisms.catalogue import ROWS, axis_mechanisms, choose, predicted_error, predicted_numbers
+from partita.mechanisms.catalogue import (
+    ROWS,
+    axis_mechanisms,
+    box_mechanisms,
+    check_name,
+    choose,
+    choose_boxes,
+    predicted_error,
+    predicted_numbers,
+)
+from partita.points import Points
+from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
 
 NAMES = list(axis_mechanisms())
+BOX_NAMES = list(box_mechanisms())
 SMALL = Integer(0, 9)
+PAIR = (SMALL, Category(["a", "b"]))
 
 
 def test_the_classical_mechanisms_and_the_default_are_listed() -> None:
@@ -23,6 +37,88 @@ def test_the_classical_mechanisms_and_the_default_are_listed() -> None:
     expected = {"histogram", "intervals", "intervals-paper", "laplace", "thresholds", "tree"}
 
     assert expected <= set(NAMES)
+
+
+def test_the_mechanisms_for_several_columns_are_listed() -> None:
+    """The default, and those it may choose, by the names that users know; none is on both lists."""
+    expected = {"grid", "rank-boxes", "rectangles", "rectangles-paper", "spending-boxes"}
+
+    assert expected <= set(BOX_NAMES)
+    assert set(NAMES).isdisjoint(BOX_NAMES)
+
+
+@pytest.mark.parametrize("name", BOX_NAMES)
+def test_every_listed_mechanism_publishes_boxes(name: str) -> None:
+    """It is made from public facts alone, and its release answers boxes."""
+    choice = choose_boxes(PAIR, epsilon=2, mechanism=name, neighbors="change-one", contributions=2)
+    axes = tuple(Axis.of(domain) for domain in PAIR)
+
+    release = choice.mechanism.release(Points.from_rows([[1, 0], [3, 1]], axes=axes, contributions=2))
+
+    assert isinstance(release, Boxes)
+    assert (release.axes, release.guarantee) == (axes, choice.mechanism.guarantee)
+    assert choice.name == name
+    assert choice.why.startswith("It was asked for by name.")
+
+
+@pytest.mark.parametrize("name", BOX_NAMES)
+def test_predictions_of_boxes_are_sane_where_there_are_any(name: str) -> None:
+    """Errors are not negative and follow the rows, and sizes are positive, for every number of rows."""
+    mechanism = choose_boxes(PAIR, epsilon=1, mechanism=name).mechanism
+
+    for rows in (0, *ROWS):
+        error, numbers = predicted_error(mechanism, rows), predicted_numbers(mechanism, rows)
+        assert error is None or 0 <= error < 1_000 + rows
+        assert numbers is None or numbers > 0
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_the_default_for_several_columns_chooses_by_itself(count: int) -> None:
+    """Whatever the columns; the reason says how many they are, and how it chooses."""
+    choice: Any = choose_boxes([SMALL, Integer(0, 2**63 - 1), *[PAIR[1]] * (count - 2)], epsilon=1)
+
+    assert choice.name == "rectangles"
+    assert choice.why == f"It is the default for {count} columns together. {choice.mechanism.why}"
+
+
+@pytest.mark.parametrize("mechanism", ["Grid", "tree", 7, None], ids=str)
+def test_an_unknown_name_for_boxes_is_refused_with_the_list(mechanism: Any) -> None:
+    """Mechanisms for one column are not on it."""
+    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of grid, .*spending-boxes"):
+        choose_boxes(PAIR, epsilon=1, mechanism=mechanism)
+
+
+def test_axes_too_large_are_the_fault_of_the_mechanism() -> None:
+    """Users never said `axes`, so the error speaks of the mechanism and of the columns."""
+    with pytest.raises(InvalidParameter, match="must suit columns of 1000005 x 1000005 cells") as refused:
+        choose_boxes([Integer(0, 10**6)] * 2, epsilon=1, mechanism="grid")
+
+    assert refused.value.parameter == "mechanism"
+
+
+@pytest.mark.parametrize(
+    ("name", "widths"), [("auto", [1]), ("auto", [3]), ("tree", [1]), ("tree", [2, 1]), ("grid", [1, 2])]
+)
+def test_a_name_that_suits_a_view_is_taken(name: str, widths: list[int]) -> None:
+    """One view is enough."""
+    check_name(name, widths)
+
+
+@pytest.mark.parametrize(
+    ("name", "widths", "rule"),
+    [
+        ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of grid"),
+        ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hist"),
+        ("gird", [1], "did you mean 'grid'"),
+        (None, [1], "must be 'auto' or one of grid, histogram"),
+    ],
+)
+def test_a_name_that_suits_no_view_is_refused(name: Any, widths: list[int], rule: str) -> None:
+    """With the names that would suit."""
+    with pytest.raises(InvalidParameter, match=rule) as refused:
+        check_name(name, widths)
+
+    assert refused.value.parameter == "mechanism"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,9 +11,13 @@ import pytest
 
 from partita.domain import Category, Domain, Integer, Real
 from partita.errors import InvalidParameter
+from partita.mechanisms import GridCounts
 from partita.mechanisms.catalogue import ROWS
 from partita.noise import system
 from partita.publishing import Plan, plan, simulate
+from partita.publishing.trial import BoxTrial
+from partita.sources import open_source, tally
+from partita.testing import ZeroNoise
 from tests.publish.people import AGE, CANARY, SCHEMA, people
 
 PRICE: dict[str, Domain] = {"price": Real(0, 100, step="0.01")}
@@ -91,7 +95,7 @@ def test_steps_are_compared_as_given() -> None:
     """Finer ones too, and bounds move outwards to a multiple of the step."""
     made = planned(PRICE, mechanism="tree", rows=1000, steps=["0.005", "0.01", 7])
 
-    assert [outlook.domain for outlook in made.outlooks] == [
+    assert [outlook.view.domains[0] for outlook in made.outlooks] == [
         PRICE["price"],
         Real(0, 100, step="0.005"),
         Real(0, 105, step=7),
@@ -158,6 +162,28 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], parameter: str) -> None
     assert refused.value.parameter == parameter
 
 
+def test_columns_together_are_one_line_for_each_number_of_rows() -> None:
+    """With the error of a random box and the size that the mechanism predicts; no step is compared."""
+    made = planned(by=("age", "salary"), mechanism="grid", rows=[10, 1000])
+
+    mechanism: Any = made.request.views[0].choice.mechanism
+    for line, rows in zip(made.rows(), (10, 1000), strict=True):
+        assert (line["column"], line["mechanism"], line["cells"]) == ("age x salary", "grid", 121 * 2001)
+        assert (line["error"], line["numbers"]) == (
+            mechanism.predicted_error(rows),
+            mechanism.predicted_numbers(rows),
+        )
+        assert (line["step"], line["rounding"]) == (None, None)
+
+
+def test_a_plan_of_several_views_gives_a_reason_for_each() -> None:
+    """By their names, in print and in JSON."""
+    made = planned(views=["age", ("age", "region")], mechanism="grid")
+
+    assert list(made.to_json()["why"]) == ["age", "age x region"]
+    assert "age x region: grid. It was asked for by name." in str(made)
+
+
 # --- simulations ----------------------------------------------------------------------------------
 
 
@@ -170,6 +196,54 @@ def test_without_noise_a_histogram_misses_nothing(monkeypatch: pytest.MonkeyPatc
 
     assert [each.column for each in measured] == [name for name in SCHEMA for _ in range(2)]
     assert {each.largest for each in measured} == {0.0}
+
+
+def test_without_noise_a_grid_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes are compared with the exact counts of the points inside, with ends anywhere and at values."""
+    monkeypatch.setattr(system.SystemNoise, "add", lambda self, x, scale, parts=None: np.asarray(x).copy())
+    made = planned(views=[("age", "region"), ("region", "born", "age")], mechanism="grid")
+
+    measured = simulate(made, people(), ranges=200).measured
+
+    assert [(each.column, each.ranges) for each in measured] == [
+        (name, kind) for name in ("age x region", "region x born x age") for kind in ("anywhere", "values")
+    ]
+    assert {each.largest for each in measured} == {0.0}
+
+
+@pytest.mark.parametrize("columns", [("age", "born"), ("age", "salary", "region")], ids=str)
+def test_the_default_for_columns_together_is_planned_and_simulated(columns: tuple[str, ...]) -> None:
+    """It predicts error and size for any number of rows, and its misses are measured."""
+    made = planned(by=columns)
+
+    lines = made.rows()
+    assert {line["mechanism"] for line in lines} == {"rectangles"}
+    assert all(line["error"] > 0 and line["numbers"] > 0 for line in lines)
+    measured = simulate(made, people(), ranges=50).measured
+    assert [each.column for each in measured] == [" x ".join(columns)] * 2
+    assert all(0 < each.mean <= each.typical <= each.largest < 10**5 for each in measured)
+
+
+def test_boxes_of_a_trial_are_many_and_different() -> None:
+    """Their ends lie on ordinary cells, spread over all of them, and most of them hold somebody."""
+    rows = tally(open_source(people()), {name: SCHEMA[name] for name in ("age", "region")})
+    points = rows.points(["age", "region"])
+    released = GridCounts(axes=points.axes, epsilon=1).release(points, noise=ZeroNoise())
+    trial = BoxTrial(released, points)
+
+    for lows, highs in trial.ends(400).values():
+        assert lows.shape == highs.shape == (400, 2)
+        assert (lows <= highs).all()
+        assert lows.min(axis=0).tolist() == [1, 0]
+        assert highs.max(axis=0).tolist() >= [119, 1]
+        assert highs.max(axis=0).tolist() <= [121, 1]
+        assert len({(*low, *high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)}) > 200
+        exact = np.array([trial._inside(low, high) for low, high in zip(lows, highs, strict=True)])
+        assert (exact > 0).mean() > 0.8
+        places = points.places
+        for low, high, count in list(zip(lows, highs, exact, strict=True))[:20]:
+            inside = [bool((low <= place).all() and (place <= high).all()) for place in places]
+            assert count == points.counts[inside].sum()
 
 
 @pytest.mark.statistics

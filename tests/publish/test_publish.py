@@ -35,7 +35,7 @@ from partita.publishing.making import salt
 from partita.releases.file import load
 from partita.releases.release import Release
 from partita.sources import open_source, tally
-from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people
+from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people, single
 
 VIEWS = list(SCHEMA)
 LARGE = 10_000
@@ -53,8 +53,8 @@ def test_every_container_is_counted_alike(source: Any) -> None:
     """Four columns from a mapping, a table, Parquet and CSV: the exact counts of the same cells."""
     release = exactly(source, views=VIEWS)
 
-    assert [view.column for view in release.views] == VIEWS
-    for view in release.views:
+    assert [view.column for view in single(release)] == VIEWS
+    for view in single(release):
         column = tally(open_source(people()), SCHEMA, by=[view.column]).column(view.column)
         exact = np.zeros(view.domain.size)
         exact[column.histogram.cells.astype(np.int64)] = column.histogram.counts
@@ -68,7 +68,7 @@ def test_every_kind_of_column_is_published_alone(name: str) -> None:
     """Integers, reals, days and categories, with the mechanism that is chosen for each."""
     release = publish(people(), {name: SCHEMA[name]}, epsilon=1)
 
-    [view] = release.views
+    [view] = single(release)
     assert (view.column, view.domain) == (name, SCHEMA[name])
     assert view.axis.guarantee == release.guarantee == Guarantee(epsilon=1)
     assert view.why
@@ -78,9 +78,11 @@ def test_views_share_epsilon_and_the_guarantee_is_their_sum() -> None:
     """Noise follows the share of each view, and the release states the whole."""
     release = publish(people(), SCHEMA, epsilon="1/2", views=VIEWS, shares=[1, 2, 3, 4], mechanism="tree")
 
-    parts = [view.axis.guarantee for view in release.views]
+    parts = [view.axis.guarantee for view in single(release)]
     assert [part.epsilon for part in parts if part] == [Fraction(share, 20) for share in (1, 2, 3, 4)]
-    assert [view.specials.scale for view in release.views] == [Fraction(20, share) for share in (1, 2, 3, 4)]
+    assert [view.specials.scale for view in single(release)] == [
+        Fraction(20, share) for share in (1, 2, 3, 4)
+    ]
     assert release.guarantee == Guarantee(epsilon="1/2")
 
 
@@ -89,7 +91,7 @@ def test_a_universe_of_2_to_the_64_is_published() -> None:
     atoms = np.array([2**63 + 1, 2**64 - 1] * 5_000, np.uint64)
     release = publish({"x": atoms}, {"x": Integer(0, 2**64 - 1)}, epsilon=1)
 
-    axis = release.views[0].axis
+    axis = single(release)[0].axis
     assert axis.count(2**63 + 1, 2**63 + 1).value == pytest.approx(5_000, abs=500)
     assert axis.count(2**63 + 2, 2**64 - 2).value == pytest.approx(0, abs=500)
 
@@ -99,7 +101,7 @@ def test_nobody_can_be_published(domain: Domain) -> None:
     """An empty table is a release like any other, and says nothing by an error."""
     release = publish({"x": np.array([], np.int64)}, {"x": domain}, epsilon=1)
 
-    assert release.views[0].axis.count(0, domain.size - 1).value < 1_000
+    assert single(release)[0].axis.count(0, domain.size - 1).value < 1_000
 
 
 def test_rows_of_a_person_are_bounded() -> None:
@@ -114,7 +116,7 @@ def test_rows_of_a_person_are_bounded() -> None:
         contributions=2,
     )
 
-    age, region = release.views
+    age, region = single(release)
     assert [age.axis.count(cell, cell).value for cell in (30, 40)] == [2, 1]
     assert region.axis.count(0, 0).value == 3
     assert release.guarantee is not None
@@ -130,7 +132,7 @@ def test_which_rows_are_kept_follows_from_public_names() -> None:
 
     column = tally(open_source(data), AGE, person="id", contributions=3, salt=salt("people", "age"))
     kept = column.column("age").histogram.cells
-    assert [cell for cell in range(121) if release.views[0].axis.count(cell, cell).value] == sorted(
+    assert [cell for cell in range(121) if single(release)[0].axis.count(cell, cell).value] == sorted(
         set(kept.tolist())
     )
 
@@ -154,7 +156,7 @@ def test_a_stored_release_is_the_one_returned(tmp_path: Path) -> None:
 
     assert stored.guarantee == release.guarantee
     assert stored.provenance == release.provenance
-    for one, other in zip(stored.views, release.views, strict=True):
+    for one, other in zip(single(stored), single(release), strict=True):
         assert (one.column, one.mechanism, one.why) == (other.column, other.mechanism, other.why)
         assert dict(one.specials.counts) == dict(other.specials.counts)
         assert one.axis.count(0, 1).value == other.axis.count(0, 1).value
@@ -191,7 +193,9 @@ def raising(*_: object, **__: object) -> Any:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": -1}, "epsilon must be positive"),
-    ({"schema": SCHEMA}, "views must say how"),
+    ({"schema": {f"c{number}": AGE["age"] for number in range(7)}}, "views must have at most 6 columns"),
+    ({"schema": SCHEMA, "by": ("age", "born"), "mechanism": "tree"}, "mechanism must suit a view"),
+    ({"schema": SCHEMA, "views": [("age", "born"), ("born", "age")]}, "views must be of different columns"),
     ({"sums": ["age"]}, "sums must be left out"),
     ({"moments": np.array(["age", "id"])}, "moments must be left out"),
     ({"scale": 5}, "scale must be left out"),

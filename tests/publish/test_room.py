@@ -12,15 +12,17 @@ import pytest
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter
 from partita.ledger import Ledger
-from partita.mechanisms.catalogue import axis_mechanisms
+from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from partita.publishing import publish
 from partita.publishing.request import Request
-from partita.publishing.room import MOST_SERIES, check_room
+from partita.publishing.room import MOST_BOX_SERIES, MOST_SERIES, check_room
+from partita.publishing.room import _view as entries_of
 from partita.releases.file import decode, encode
-from partita.releases.kinds import KINDS
+from partita.releases.file_json import to_canonical
+from partita.releases.kinds import BOX_KINDS, KINDS
 from partita.releases.provenance import Provenance
 from tests.publish.people import AGE
-from tests.release_file.specimens import DOMAINS, axis
+from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes
 
 MINIMAL = Provenance(version="0", day="2026-11-15")
 
@@ -41,12 +43,30 @@ def never(*_: object, **__: object) -> Any:
 def test_every_kind_has_a_bound() -> None:
     """A new kind of release must say how many series it has at most."""
     assert set(MOST_SERIES) == set(KINDS)
+    assert set(MOST_BOX_SERIES) == set(BOX_KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_release_has_more_series_than_it_may(kind: str) -> None:
     """Counted in releases of the shipped mechanisms."""
     assert len(axis(kind).parts().series) <= MOST_SERIES[kind](DOMAINS[kind].size)
+
+
+@pytest.mark.parametrize("kind", BOX_KINDS)
+def test_no_release_of_boxes_has_more_series_or_facts_than_it_may(kind: str) -> None:
+    """Counted in releases of the shipped mechanisms, down to every number in the facts."""
+    released = boxes(kind)
+    axes, parts = len(released.axes), released.parts()
+
+    assert len(parts.series) <= MOST_BOX_SERIES[kind](axes)
+    room: Any = entries_of(asked(kind))["facts"]
+    assert len(to_canonical(dict(parts.facts))) <= len(to_canonical(room))
+
+
+def asked(kind: str) -> Any:
+    """The request of a view like the specimen."""
+    schema = {f"c{number}": domain for number, domain in enumerate(BOX_DOMAINS[kind])}
+    return Request.checked(schema, epsilon=1, mechanism=kind).views[0]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 127, 128, 129, 4096])
@@ -64,6 +84,23 @@ def test_no_tree_has_more_levels_than_it_may(size: int, root: bool) -> None:
 def test_every_mechanism_has_room(name: str) -> None:
     """A few columns fit, whatever releases them."""
     assert fits({f"c{number}": Integer(0, 99) for number in range(5)}, mechanism=name)
+
+
+@pytest.mark.parametrize("name", sorted(box_mechanisms()))
+def test_every_mechanism_over_boxes_has_room(name: str) -> None:
+    """Several views of six columns fit, whatever releases them."""
+    schema = {f"c{number}": Integer(0, 1) for number in range(8)}
+    views = [tuple(f"c{number}" for number in range(first, first + 6)) for first in range(3)]
+
+    assert fits(schema, mechanism=name, views=views)
+
+
+def test_columns_whose_names_run_together_are_refused() -> None:
+    """Their series would have the same names in the file."""
+    schema = {name: Integer(0, 9) for name in ("a", "b", "a x b", "c", "b x c")}
+
+    assert not fits(schema, views=[("a x b", "c"), ("a", "b x c")], mechanism="grid")
+    assert fits(schema, views=[("a x b", "c"), ("a", "b")], mechanism="grid")
 
 
 @pytest.mark.parametrize(
@@ -125,3 +162,15 @@ def test_an_epsilon_of_many_digits_is_refused_or_fits(name: str) -> None:
         InvalidParameter, match="epsilon must be, for each view, a ratio of integers of at most 100"
     ):
         publish({"age": [30, 31]}, AGE, epsilon=longer, mechanism=name)
+
+
+@pytest.mark.parametrize("name", sorted(box_mechanisms()))
+def test_boxes_with_an_epsilon_of_many_digits_survive_their_file(name: str) -> None:
+    """With 99 digits for each view, whatever releases it."""
+    long = Fraction(10**99 - 1, 10**98) / 4
+    schema = {f"c{number}": Integer(0, 2) for number in range(3)}
+    data = {column: [0, 1] for column in schema}
+
+    release = publish(data, schema, epsilon=long, mechanism=name)
+
+    assert decode(encode(release)).guarantee == release.guarantee

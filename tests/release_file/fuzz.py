@@ -19,6 +19,10 @@ import numpy as np
 
 from partita.answer import Answer
 from partita.errors import PartitaError
+from partita.inference.boxes.nodes import Corners
+from partita.inference.curve import Floats
+from partita.releases.box_view import BoxView
+from partita.releases.boxes import Boxes, BoxTerm
 from partita.releases.file import decode
 from partita.releases.ranges import Ranges, Term
 from partita.releases.release import Release
@@ -81,13 +85,28 @@ def fail(number: int) -> None:
 def ask(release: Release) -> None:
     """Every question there is, about every view and about all together."""
     for view in release.views:
-        ask_axis(view.axis)
-        for cell in view.specials.counts:
-            ask_answer(view.specials.answer(cell))
-        ask_column(release, view.column)
+        if isinstance(view, BoxView):
+            ask_boxes(view.boxes)
+        else:
+            ask_axis(view.axis)
+            for cell in view.specials.counts:
+                ask_answer(view.specials.answer(cell))
+        ask_together(release, view.columns)
+    for column in release.columns:
+        ask_column(release, column)
     ask_answer(release.count())
     assert all((release.report(), release.citation(), repr(release)))
     release.synthesize(10)
+
+
+def ask_together(release: Release, columns: tuple[str, ...]) -> None:
+    """The questions that name several columns."""
+    everything: dict[str, object] = dict.fromkeys(columns, (None, None))
+    ask_answer(release.count(everything))
+    if len(columns) > 1:
+        one, other, *_ = columns
+        assert np.isfinite(np.asarray(release.histogram(one, other, bins=2).counts)).all()
+        assert len(release.quantile(one, 0.5, {other: (None, None)}).worst(0.05)) == 2
 
 
 def ask_column(release: Release, column: str) -> None:
@@ -111,6 +130,28 @@ def ask_axis(axis: Ranges) -> None:
     assert np.isfinite(axis.errors(lows, highs)).all()
     assert np.isfinite(axis.curve.upto(highs)).all()
     assert axis.error(0.05) >= 0
+
+
+def ask_boxes(boxes: Boxes) -> None:
+    """Every method of boxes, at their ends and inside."""
+    whole = boxes.everything
+    half = BoxTerm(whole.low, tuple(last // 2 for last in whole.high), -1)
+    ask_answer(boxes.answer(whole))
+    ask_answer(boxes.answer(whole, half))
+    lows, highs = (np.array(corners, np.uint64) for corners in ([whole.low] * 2, [whole.high, half.high]))
+    assert np.isfinite(boxes.counts(lows, highs)).all()
+    assert np.isfinite(boxes.errors(lows, highs)).all()
+    assert np.isfinite(boxes.along(0, half).upto(highs[:, 0])).all()
+    assert boxes.error(0.05) >= 0
+    ask_answer(boxes.region(LowerHalf(), whole))
+    assert boxes.points(10).shape == (10, len(boxes.axes))
+
+
+class LowerHalf:
+    """A region that has half of every box."""
+
+    def shares(self, lows: Corners, highs: Corners) -> Floats:
+        return np.full(len(lows), 0.5)
 
 
 def ask_answer(answer: Answer) -> None:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from partita.errors import PartitaError
 from partita.releases.checksum import checksum
 from partita.releases.file import SPEC, unpacked
-from partita.releases.file_columns import Column, Series
+from partita.releases.file_columns import Column
 from partita.releases.file_parquet import to_parquet
+from partita.releases.spec import columns_of
 
 __all__ = ["damaged", "forged"]
 
@@ -190,13 +191,7 @@ def _is_number(value: object) -> bool:
 
 
 def _taken_apart(spec: Any, values: Sequence[NDArray[Any]]) -> Values:
-    columns = [
-        column
-        for view in spec["views"]
-        for series in view["series"]
-        for column in Series(**series).columns(view["column"])
-    ]
-    return [(column.name, array.copy()) for column, array in zip(columns, values, strict=True)]
+    return [(column.name, array.copy()) for column, array in zip(columns_of(spec), values, strict=True)]
 
 
 def _put_together(spec: Any, values: Values) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partita.releases.file import encode, save, unpacked
-from partita.releases.spec import FORMAT, VERSION
+from partita.releases.spec import FORMAT, SEVERAL, VERSION
 
 from .specimens import release
 
@@ -25,10 +25,11 @@ def test_the_program_on_the_page_checks_a_release(
     save(release(), "people.release.parquet")
     exec(program, {})
 
-    assert "'spending-tree'" in capsys.readouterr().out
+    assert "'spending-tree'" in (said := capsys.readouterr().out)
+    assert "['grid 0', 'grid 1']" in said
     assert "import partita" not in program
     with pytest.raises(AssertionError):
-        exec(program.replace('"checksum")', '"checksum"); spec["version"] = 2'), {})
+        exec(program.replace('"checksum")', '"checksum"); spec["version"] = 1'), {})
 
 
 def entries(value: Any) -> set[str]:
@@ -37,7 +38,7 @@ def entries(value: Any) -> set[str]:
         return {name for each in value for name in entries(each)}
     if not isinstance(value, dict):
         return set()
-    inside = (entries(value[name]) for name in value if name not in ("domain", "facts", "counts"))
+    inside = (entries(value[name]) for name in value if name not in ("domain", "domains", "facts", "counts"))
     return set(value).union(*inside)
 
 
@@ -48,4 +49,4 @@ def test_every_entry_is_on_the_page() -> None:
 
     assert missing == set()
     assert f'`"{FORMAT}"`' in PAGE
-    assert f"| `version` | `{VERSION}` |" in PAGE
+    assert f"| `version` | `{VERSION}`, or `{SEVERAL}` if a view has several columns |" in PAGE

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from partita.releases.file import encode, load, save
-from partita.releases.kinds import KINDS
+from partita.releases.kinds import BOX_KINDS, KINDS
 
 from .specimens import release
 
@@ -36,7 +36,7 @@ def test_hostile_files_give_typed_errors_or_answers(tmp_path: Path) -> None:
     Half are damaged in their bytes; half are forged: well-formed, with a right checksum and changed
     content. Whatever is accepted is asked everything, and answers with finite numbers.
     """
-    for kind in KINDS:
+    for kind in (*KINDS, *BOX_KINDS):
         (tmp_path / f"{kind}.parquet").write_bytes(encode(release(kind)))
     share = FILES // PROCESSES
     workers = [start("fuzz", tmp_path, first, first + share) for first in range(0, FILES, share)]
@@ -80,10 +80,10 @@ def test_kill_9_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
         assert saver.stdout is not None
         for _ in range(turns):
             assert saver.stdout.readline() == "saved\n"
-            assert len(load(target).views) == len(KINDS)
+            assert len(load(target).views) == len(KINDS) + len(BOX_KINDS)
         saver.kill()
         saver.communicate()
-        assert len(load(target).views) == len(KINDS)
+        assert len(load(target).views) == len(KINDS) + len(BOX_KINDS)
 
 
 LIMITED = """

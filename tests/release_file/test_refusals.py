@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,30 +19,33 @@ from partita.releases.file_json import from_canonical, to_canonical
 from partita.releases.file_layout import layout
 from partita.releases.file_parquet import to_parquet
 from partita.releases.file_thrift import Thrift
-from partita.releases.spec import columns_of
+from partita.releases.spec import Stored, columns_of
 
 from .specimens import release
 
 DATA = encode(release("tree"))
 STORED, _ = unpacked(DATA, largest=2**20)
+BOXES, _ = unpacked(encode(release("grid")), largest=2**20)
 
 
-def written(spec: Any, values: Any = None, **metadata: bytes) -> bytes:
+def written(
+    spec: Any, values: Any = None, *, stored: Stored = STORED, beside: Mapping[str, bytes] | None = None
+) -> bytes:
     """A file with this specification and a right checksum."""
-    arrays = STORED.values if values is None else values
+    arrays = stored.values if values is None else values
     spec["checksum"] = checksum(spec, arrays)
-    return to_parquet(columns_of(STORED.spec), arrays, {SPEC: to_canonical(spec), **metadata})
+    return to_parquet(columns_of(stored.spec), arrays, {SPEC: to_canonical(spec), **(beside or {})})
 
 
-def changed(*path: Any, to: Any) -> bytes:
+def changed(*path: Any, to: Any, stored: Stored = STORED) -> bytes:
     """The specimen with one entry of its specification changed."""
-    spec: Any = copy.deepcopy(STORED.spec)
+    spec: Any = copy.deepcopy(stored.spec)
     *above, last = path
     holder = spec
     for key in above:
         holder = holder[key]
     holder[last] = to
-    return written(spec)
+    return written(spec, stored=stored)
 
 
 def test_the_specimen_is_sound() -> None:
@@ -57,7 +60,8 @@ VIEW = ("views", 0)
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 2, "needs a newer Partita"),
+        (("version",), 3, "needs a newer Partita"),
+        (("version",), 2, "must be of version 2 if a view has several columns, else of 1"),
         (("version",), "1", "needs a newer Partita"),
         (("format",), "other", "is not a Partita release"),
         (("surprise",), 1, "exactly the entries checksum, format"),
@@ -102,6 +106,53 @@ def test_a_specification_is_read_strictly(path: tuple[Any, ...], to: Any, said: 
         decode(changed(*path, to=to))
 
 
+AGE, REGION = ({"kind": "integer", "low": "0", "high": "5"}, {"kind": "category", "labels": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "said"),
+    [
+        (("version",), 1, "must be of version 2 if a view has several columns, else of 1"),
+        (("version",), True, "must be of version 2|needs a newer Partita"),
+        ((*VIEW, "surprise"), 1, "exactly the entries columns, domains"),
+        ((*VIEW, "specials"), {}, "exactly the entries columns, domains"),
+        ((*VIEW, "columns"), "grid 0", "list"),
+        ((*VIEW, "columns"), [], "2 to 6 different columns"),
+        ((*VIEW, "columns"), ["grid 0"], "2 to 6 different columns"),
+        ((*VIEW, "columns"), ["grid 0", "grid 0"], "2 to 6 different columns"),
+        ((*VIEW, "columns"), [str(number) for number in range(7)], "2 to 6 different columns"),
+        ((*VIEW, "columns"), ["grid 0", 1], "text"),
+        ((*VIEW, "columns"), ["grid 0", "grid 1", "grid 2"], "schema"),
+        ((*VIEW, "columns"), ["grid 0 x grid 1", "grid 2"], "schema"),
+        ((*VIEW, "domains"), [AGE], "must have the cells of their domains"),
+        ((*VIEW, "domains"), [REGION, AGE], "must have the cells of their domains"),
+        ((*VIEW, "domains"), [AGE, REGION, AGE], "must have the cells of their domains"),
+        ((*VIEW, "domains"), [AGE | {"high": "6"}, REGION], "must have the cells of their domains"),
+        ((*VIEW, "domains"), [AGE | {"high": str(2**64 - 1)}, REGION], "must have the cells|at most"),
+        ((*VIEW, "domains"), AGE, "list"),
+        ((*VIEW, "domains", 0), {"kind": "cube"}, "newer Partita"),
+        ((*VIEW, "kind"), "cube", "newer Partita"),
+        ((*VIEW, "kind"), "tree", "newer Partita"),
+        ((*VIEW, "kind"), "spending-boxes", "must be"),
+        ((*VIEW, "facts"), {}, "must be"),
+        ((*VIEW, "series"), [], "schema"),
+        ((*VIEW, "guarantee"), None, "what its views promise together"),
+        (("guarantee", "epsilon"), "1/100", "what its views promise together"),
+    ],
+)
+def test_a_view_of_several_columns_is_read_strictly(path: tuple[Any, ...], to: Any, said: str) -> None:
+    """It has entries of its own, and its columns, domains and boxes must agree."""
+    assert decode(encode(release("grid"))).columns == ("grid 0", "grid 1")
+    with pytest.raises(InvalidRelease, match=said):
+        decode(changed(*path, to=to, stored=BOXES))
+
+
+def test_a_kind_along_one_axis_is_none_for_boxes_and_the_other_way_round() -> None:
+    """Each has a table of its own, so a file cannot mix them up."""
+    with pytest.raises(InvalidRelease, match="newer Partita"):
+        decode(changed(*VIEW, "kind", to="grid"))
+
+
 def test_a_column_may_not_come_twice() -> None:
     """Two views of one column could not be told apart."""
     spec: Any = copy.deepcopy(STORED.spec)
@@ -144,7 +195,7 @@ def test_only_integers_are_written(values: Any) -> None:
 def test_other_texts_beside_the_schema_are_refused() -> None:
     """Arrow would read a schema of its own from there, and so nothing else may be there."""
     with pytest.raises(InvalidRelease, match="is not a Partita release"):
-        decode(written(copy.deepcopy(STORED.spec), **{"ARROW:schema": b"AAAA"}))
+        decode(written(copy.deepcopy(STORED.spec), beside={"ARROW:schema": b"AAAA"}))
 
 
 @pytest.mark.parametrize(

@@ -14,21 +14,38 @@ import pytest
 
 import partita.releases
 from partita.domain import Integer
-from partita.releases.file import decode, encode, load, save
-from partita.releases.kinds import KINDS, class_of
+from partita.releases.box_view import BoxView
+from partita.releases.boxes import Boxes
+from partita.releases.file import decode, encode, load, save, unpacked
+from partita.releases.kinds import BOX_KINDS, KINDS, box_class_of, class_of
 from partita.releases.ranges import Parts, Ranges
 from partita.releases.release import Release
+from partita.releases.view import View
 
-from .specimens import axis, mechanism, release, view
+from .specimens import axis, box_mechanism, box_view, boxes, mechanism, places, release, view
 
 
-def kinds() -> Iterator[str]:
-    """The kinds of all classes in the package."""
+def kinds(released: type[object]) -> Iterator[Any]:
+    """The kinds of all classes of this sort in the package."""
     for module in pkgutil.iter_modules(partita.releases.__path__):
         home = import_module(f"partita.releases.{module.name}")
         for each in vars(home).values():
-            if isinstance(each, type) and issubclass(each, Ranges) and "kind" in vars(each):
-                yield each.kind
+            if isinstance(each, type) and issubclass(each, released) and "kind" in vars(each):
+                yield vars(each)["kind"]
+
+
+def only(loaded: Release) -> View:
+    """The one view, which has one column."""
+    [found] = loaded.views
+    assert isinstance(found, View)
+    return found
+
+
+def together(loaded: Release) -> BoxView:
+    """The one view, which has several columns."""
+    [found] = loaded.views
+    assert isinstance(found, BoxView)
+    return found
 
 
 def same(ours: Parts, theirs: Parts) -> bool:
@@ -41,8 +58,12 @@ def same(ours: Parts, theirs: Parts) -> bool:
 
 def test_every_kind_has_a_home() -> None:
     """The table of kinds names exactly the classes there are."""
-    assert set(KINDS) == set(kinds())
-    assert all(class_of(kind).kind == kind for kind in KINDS)
+    assert set(KINDS) == set(kinds(Ranges))
+    assert set(BOX_KINDS) == set(kinds(Boxes))
+    assert all(class_of(kind).kind == kind and issubclass(class_of(kind), Ranges) for kind in KINDS)
+    assert all(
+        box_class_of(kind).kind == kind and issubclass(box_class_of(kind), Boxes) for kind in BOX_KINDS
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,7 +73,7 @@ def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
     save(original, path)
     loaded = load(path)
 
-    (before,), (after,) = original.views, loaded.views
+    before, after = only(original), only(loaded)
     assert same(before.axis.parts(), after.axis.parts())
     assert (before.domain, before.mechanism, before.why) == (after.domain, after.mechanism, after.why)
     assert before.axis.guarantee == after.axis.guarantee is not None
@@ -64,6 +85,38 @@ def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
     assert before.axis.count(0, last // 2).worst() == after.axis.count(0, last // 2).worst()
 
 
+@pytest.mark.parametrize("kind", BOX_KINDS)
+def test_a_release_of_several_columns_survives_a_file(kind: str, tmp_path: Path) -> None:
+    """Numbers, facts, domains, guarantee and answers are the same after a save and a load."""
+    path, original = tmp_path / "a.parquet", release(kind)
+    save(original, path)
+    loaded = load(path)
+
+    before, after = together(original), together(loaded)
+    assert same(before.boxes.parts(), after.boxes.parts())
+    assert (before.columns, before.domains) == (after.columns, after.domains)
+    assert (before.mechanism, before.why) == (after.mechanism, after.why)
+    assert before.guarantee == after.guarantee is not None
+    assert (original.guarantee, original.provenance) == (loaded.guarantee, loaded.provenance)
+    assert original.report() == loaded.report()
+    whole = before.boxes.everything
+    half = whole._replace(high=tuple(last // 2 for last in whole.high))
+    one, other = before.boxes.answer(half), after.boxes.answer(half)
+    assert (one.value, one.error, one.worst()) == (other.value, other.error, other.worst())
+
+
+@pytest.mark.parametrize("kind", BOX_KINDS)
+def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
+    """A release with the system's own noise keeps the guarantee that it was made with."""
+    made = box_mechanism(kind)
+    released = made.release(places(made.axes, 3))
+    original = replace(release(kind), views=(replace(box_view(kind), boxes=released),))
+
+    loaded = together(decode(encode(original))).boxes
+    assert loaded.guarantee == made.guarantee
+    assert same(released.parts(), loaded.parts())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_fresh_noise_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
@@ -73,7 +126,7 @@ def test_fresh_noise_survives_a_file(kind: str) -> None:
     released = made.release(Histogram.from_cells([0, 1, 1], size=made.size))
     original = replace(release(kind), views=(replace(view(kind), axis=released),))
 
-    loaded = decode(encode(original)).views[0].axis
+    loaded = only(decode(encode(original))).axis
     assert loaded.guarantee == made.guarantee
     assert same(released.parts(), loaded.parts())
 
@@ -81,9 +134,19 @@ def test_fresh_noise_survives_a_file(kind: str) -> None:
 def test_several_views_are_one_file() -> None:
     """Views of all kinds lie side by side, in their order."""
     original = release()
-    assert [each.column for each in decode(encode(original)).views] == [
-        each.column for each in original.views
+    assert [each.columns for each in decode(encode(original)).views] == [
+        each.columns for each in original.views
     ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "version"), [(["tree"], 1), (["tree", "laplace"], 1), (["grid"], 2), (["tree", "grid"], 2)]
+)
+def test_files_without_several_columns_in_a_view_are_as_they_were(kinds: list[str], version: int) -> None:
+    """Readers that know one column in each view only go on reading these."""
+    stored, _ = unpacked(encode(release(*kinds)), largest=2**24)
+
+    assert stored.spec["version"] == version
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,7 +156,17 @@ def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
     loaded = decode(encode(replace(release(kind), views=(foreign,), guarantee=None)))
 
     assert loaded.guarantee is None
-    assert loaded.views[0].axis.guarantee is None
+    assert loaded.views[0].guarantee is None
+
+
+@pytest.mark.parametrize("kind", BOX_KINDS)
+def test_boxes_without_a_guarantee_stay_without(kind: str) -> None:
+    """The same of several columns."""
+    foreign = replace(box_view(kind), boxes=replace_guarantee(boxes(kind)))
+    loaded = decode(encode(replace(release(kind), views=(foreign,), guarantee=None)))
+
+    assert loaded.guarantee is None
+    assert loaded.views[0].guarantee is None
 
 
 def replace_guarantee(released: Any) -> Any:
@@ -150,7 +223,7 @@ def with_series(column: str = "age", **series: Any) -> Release:
 )
 def test_every_number_survives(values: Any) -> None:
     """Unsigned, signed and wide integers, none at all, and more than one page of them."""
-    loaded = decode(encode(with_series(values=values))).views[0].axis.parts().series["values"]
+    loaded = only(decode(encode(with_series(values=values)))).axis.parts().series["values"]
 
     assert loaded.dtype == values.dtype
     assert loaded.tolist() == values.tolist()
@@ -162,7 +235,7 @@ def test_every_number_survives(values: Any) -> None:
 )
 def test_columns_may_have_any_name(column: str) -> None:
     """Names are told apart by the place of the last dot, so they may hold dots."""
-    assert decode(encode(with_series(column, level=np.arange(3)))).views[0].column == column
+    assert only(decode(encode(with_series(column, level=np.arange(3))))).column == column
 
 
 def rows_by_arrow(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""An axis whose counts are exactly as given, and releases of it: what is asked is then what is answered."""
+"""An axis, and a grid, whose counts are exactly as given: what is asked is then what is answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ import pytest
 from partita.answer import Answer
 from partita.domain import Domain, Integer
 from partita.guarantee import Guarantee
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Curve, Floats, UInts
+from partita.releases.box_view import BoxView
+from partita.releases.boxes import Boxes, BoxTerm, Region
 from partita.releases.provenance import Provenance
 from partita.releases.ranges import Parts, Ranges, Term
 from partita.releases.release import Release
@@ -78,6 +82,104 @@ class Shown(Ranges):
         raise NotImplementedError
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class ShownBoxes(Boxes):
+    """Counts of a grid of positions as they are; a box of w cells has variance w, `reach` bounds errors."""
+
+    axes: tuple[Axis, ...]
+    grid: Floats
+    reach: float = 0.0
+    guarantee: Guarantee | None = None
+
+    kind: ClassVar[str] = "shown-boxes"
+
+    def answer(self, *terms: BoxTerm) -> Answer:
+        coefficients = np.zeros(self.grid.shape)
+        for term in terms:
+            coefficients[_slices(term)] += term.sign
+        value = float((coefficients * self.grid).sum())
+        least = 0.0 if all(term.sign > 0 for term in terms) else -math.inf
+        return Answer(
+            value,
+            lambda: math.sqrt(float((coefficients**2).sum())),
+            lambda beta: (value - self.reach, value + self.reach),
+            least,
+        )
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        return np.array([self.grid[_slices(term)].sum() for term in _terms(lows, highs)])
+
+    def errors(self, lows: Corners, highs: Corners) -> Floats:
+        return np.asarray(np.sqrt(((highs - lows).astype(np.float64) + 1.0).prod(axis=1)))
+
+    def error(self, beta: float) -> float:
+        return self.reach
+
+    def along(self, axis: int, box: BoxTerm) -> Curve:
+        """A piece for each position."""
+        others = [slice(None) if a == axis else cut for a, cut in enumerate(_slices(box))]
+        sums = self.grid[tuple(others)].sum(axis=tuple(a for a in range(self.grid.ndim) if a != axis))
+        return Curve(np.arange(sums.size, dtype=np.uint64), np.maximum(sums, 0.0))
+
+    def region(self, region: Region, box: BoxTerm) -> Answer:
+        """The share of every cell of the box, which is what `Region` promises to be exact about."""
+        cells = np.argwhere(np.ones(self.grid.shape)).astype(np.uint64)
+        shares = region.shares(cells, cells).reshape(self.grid.shape)[_slices(box)]
+        value = float((shares * self.grid[_slices(box)]).sum())
+        return Answer(value, lambda: 1.0, lambda beta: (value - self.reach, value + self.reach))
+
+    def points(self, rows: int) -> Corners:
+        """As many rows as were counted, in the order of the cells, again and again."""
+        cells = np.argwhere(np.ones(self.grid.shape)).astype(np.uint64)
+        return np.resize(np.repeat(cells, self.grid.ravel().astype(int), axis=0), (rows, self.grid.ndim))
+
+    @property
+    def story(self) -> str:
+        return "Boxes are shown."
+
+    def parts(self) -> Parts:
+        return Parts({}, {})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        raise NotImplementedError
+
+
+def _terms(lows: Corners, highs: Corners) -> list[BoxTerm]:
+    return [BoxTerm(tuple(low), tuple(high)) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+
+
+def _slices(term: BoxTerm) -> tuple[slice, ...]:
+    return tuple(slice(low, high + 1) for low, high in zip(term.low, term.high, strict=True))
+
+
+def _box_view(
+    declared: Mapping[str, tuple[Domain, Sequence[object]]], reach: float, promise: Guarantee = PROMISE
+) -> BoxView:
+    """The view of some columns together, row by row."""
+    domains = tuple(domain for domain, _ in declared.values())
+    axes = tuple(map(Axis.of, domains))
+    places = [_places(domain, rows) for domain, rows in declared.values()]
+    grid = np.zeros([axis.width for axis in axes])
+    for place in zip(*places, strict=True):
+        grid[place] += 1
+    boxes = ShownBoxes(axes, grid, reach, promise)
+    return BoxView(
+        columns=tuple(declared),
+        domains=domains,
+        boxes=boxes,
+        mechanism="shown-boxes",
+        why="Boxes may be shown.",
+    )
+
+
+def _places(domain: Domain, rows: Sequence[object]) -> list[int]:
+    beside, shift = Axis.specials(domain), Axis.of(domain).before
+    cells = domain.encode(list(rows)).tolist()
+    return [beside[cell] if isinstance(cell, str) else cell + shift for cell in cells]
+
+
 def _pairs(bounds: list[UInts]) -> list[tuple[UInts, UInts]]:
     return list(zip(bounds[::2], bounds[1::2], strict=True))
 
@@ -109,6 +211,33 @@ def publish() -> Publish:
         return Release(
             views=views,
             guarantee=replace(promise, epsilon=len(views) * promise.epsilon),
+            provenance=Provenance(version="1.2.3", day="2026-11-15"),
+        )
+
+    return published
+
+
+@pytest.fixture(scope="session")
+def together() -> Publish:
+    """Release columns together, as they are: in one view of all, or in the views that are named.
+
+    `reach` bounds all errors of each view.
+    """
+
+    def published(
+        reach: float = 0.0,
+        views: Sequence[Sequence[str]] | None = None,
+        **columns: tuple[Domain, Sequence[object]],
+    ) -> Release:
+        made = [
+            _view(names[0], *columns[names[0]], reach)
+            if len(names) == 1
+            else _box_view({name: columns[name] for name in names}, reach)
+            for names in views or [tuple(columns)]
+        ]
+        return Release(
+            views=tuple(made),
+            guarantee=replace(PROMISE, epsilon=len(made) * PROMISE.epsilon),
             provenance=Provenance(version="1.2.3", day="2026-11-15"),
         )
 

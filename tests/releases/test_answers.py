@@ -16,6 +16,7 @@ from partita.errors import InvalidRelease
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 from partita.releases.release import Release
 from partita.releases.specials import Specials
+from partita.releases.view import View
 
 TRUTH = 3
 
@@ -99,6 +100,7 @@ def test_views_fit_their_domains(publish: Callable[..., Release]) -> None:
     """An axis of another size, or special cells of another domain, are no view."""
     release = publish(v=(Integer(0, 9), [1]))
     view = release.view("v")
+    assert isinstance(view, View)
 
     with pytest.raises(InvalidRelease, match=r"^axis must have the cells of its domain"):
         replace(view, domain=Integer(0, 8))

@@ -73,7 +73,7 @@ def test_with_noise_answers_hang_together(mechanism: Callable[..., Any]) -> None
     assert bool((np.diff(release.cdf("age").fractions) >= 0).all())
     low, high = release.quantile("age", 0.5).worst(0.05)
     assert low <= release.quantile("age", 0.5).value <= high  # type: ignore[operator]
-    assert release.guarantee == release.view("age").axis.guarantee
+    assert release.guarantee == release.view("age").guarantee
 
 
 @pytest.mark.statistics

@@ -26,7 +26,7 @@ def draw(publish: Publish) -> Iterator[Draw]:
     from matplotlib import pyplot
 
     def drawn(domain: Domain, **options: Any) -> Any:
-        axes = plot(publish(v=(domain, [])).view("v"), **options)
+        axes = plot(publish(v=(domain, [])).slice("v"), **options)
         axes.figure.canvas.draw()
         return axes
 
@@ -96,10 +96,10 @@ def test_what_no_scale_can_hold_is_labelled(draw: Draw, domain: Domain, first: s
 
 def test_a_picture_says_what_it_cost(publish: Publish) -> None:
     """The title has the epsilon of the column, and the dataset if it has a name."""
-    view, axes = publish(v=(Integer(0, 9), [])).view("v"), MagicMock()
+    line, axes = publish(v=(Integer(0, 9), [])).slice("v"), MagicMock()
 
-    plot(view, axes=axes)
-    plot(view, axes=axes, dataset="census")
+    plot(line, axes=axes)
+    plot(line, axes=axes, dataset="census")
 
     titles = [call.args[0] for call in axes.set_title.call_args_list]
     assert titles == ["epsilon 1/2", "census, epsilon 1/2"]

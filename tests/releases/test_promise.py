@@ -23,6 +23,7 @@ def _promising(release: Release, **changes: Guarantee | None) -> tuple[View, ...
     return tuple(
         replace(view, axis=replace(view.axis, guarantee=changes.get(view.column, view.axis.guarantee)))  # type: ignore[type-var]
         for view in release.views
+        if isinstance(view, View)
     )
 
 

@@ -21,6 +21,7 @@ from partita.releases.citation import BEHIND, PAPERS
 from partita.releases.figures import figure, table
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
+from partita.releases.view import View
 
 Publish = Callable[..., Release]
 
@@ -88,7 +89,11 @@ def test_numbers_are_written_for_people(people: Release) -> None:
 
 def test_foreign_noise_is_named(people: Release) -> None:
     """A release without a guarantee says that it protects nobody."""
-    views = tuple(replace(view, axis=replace(view.axis, guarantee=None)) for view in people.views)  # type: ignore[type-var]
+    views = tuple(
+        replace(view, axis=replace(view.axis, guarantee=None))  # type: ignore[type-var]
+        for view in people.views
+        if isinstance(view, View)
+    )
     bare = replace(people, views=views, guarantee=None)
 
     assert "Guarantee: none" in bare.report()
@@ -109,7 +114,9 @@ def test_the_error_bounds_every_view(publish: Publish) -> None:
     one = publish(50.0, a=(Integer(0, 9), []))
     two = publish(50.0, a=(Integer(0, 9), []), b=(Integer(0, 9), []))
 
-    assert one.error(0.05) == pytest.approx(50 + one.view("a").specials.error(0.025))
+    view = one.view("a")
+    assert isinstance(view, View)
+    assert one.error(0.05) == pytest.approx(50 + view.specials.error(0.025))
     assert one.error(0.05) < two.error(0.05) == one.error(0.025)
     for beta in (0, 1, "x"):
         with pytest.raises(InvalidParameter, match=r"^beta must"):
@@ -133,7 +140,7 @@ def test_papers_are_cited_once_and_are_in_the_references(people: Release) -> Non
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_charts_fit_their_width(people: Release, width: int, ascii_only: bool) -> None:
     """A line for each bin, at most as wide as asked, in ASCII if that is asked for."""
-    lines = chart(people.view("age"), width, 7, ascii_only=ascii_only)
+    lines = chart(people.slice("age"), width, 7, ascii_only=ascii_only)
 
     assert len(lines) == 7
     assert max(map(len, lines)) <= width
@@ -142,7 +149,7 @@ def test_charts_fit_their_width(people: Release, width: int, ascii_only: bool) -
 
 def test_charts_show_proportions(shown: Callable[..., Release]) -> None:
     """Half the count is half the bar, to an eighth of a character; nothing and less have none."""
-    lines = chart(shown([8.0, 4.0, 0.5, 0.0, -2.0]).view("v"), 1, 5)
+    lines = chart(shown([8.0, 4.0, 0.5, 0.0, -2.0]).slice("v"), 1, 5)
 
     bars = [line.split("  ")[1].rstrip() for line in lines]
     assert bars == ["██████████", "█████", "▋", "", ""]
@@ -151,7 +158,7 @@ def test_charts_show_proportions(shown: Callable[..., Release]) -> None:
 
 def test_charts_of_days_and_of_nobody(publish: Publish) -> None:
     """Labels are values of the column; nobody is drawn as no bar."""
-    lines = chart(publish(day=(Date("2024-01-01", "2024-12-31"), [])).view("day"), 80, 3)
+    lines = chart(publish(day=(Date("2024-01-01", "2024-12-31"), [])).slice("day"), 80, 3)
 
     assert lines[0].startswith("2024-01-01 to 2024-05-01  ")
     assert not any("█" in line for line in lines)

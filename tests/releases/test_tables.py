@@ -49,7 +49,7 @@ def test_what_both_count_is_in_no_error(publish: Publish) -> None:
 
     assert release.difference({"digit": ABOVE}, {"digit": ABOVE}).error == 0.0
     opened = release.difference({"digit": (1, None)}, {"digit": (2, None)})
-    assert opened.error == release.view("digit").axis.answer(Term(1, 9), Term(2, 9, -1)).error
+    assert opened.error == release.slice("digit").axis.answer(Term(1, 9), Term(2, 9, -1)).error
     fewer = release.difference({"digit": 1}, {"digit": 2})
     assert (fewer.value, fewer.interval(0.9)[0] < -1, fewer.worst()) == (-1.0, True, (-1.0, -1.0))
 
@@ -62,7 +62,7 @@ def test_differences_between_columns(publish: Publish) -> None:
 
     assert (found.value, found.error) == pytest.approx((1.0, math.sqrt(4 + 5)))
     assert found.worst(0.05) == pytest.approx((-5.0, 7.0))
-    with pytest.raises(InvalidParameter, match=r"^where must name one column.*got 'no column'"):
+    with pytest.raises(InvalidParameter, match=r"^where must name a column .*got 'no column'"):
         release.difference({"a": 1}, {})
 
 

@@ -10,9 +10,20 @@ from typing import Any
 
 import pytest
 
-from partita import Guarantee, Histogram, LinearQueries, Partition, Tree, TreeRelease
+from partita import (
+    Axis,
+    GridCounts,
+    GridRelease,
+    Guarantee,
+    Histogram,
+    LinearQueries,
+    Partition,
+    Points,
+    Tree,
+    TreeRelease,
+)
 from partita.guarantee import Neighbors
-from partita.mechanisms.base import Mechanism
+from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.testing import check_mechanism, mechanisms
@@ -20,7 +31,7 @@ from partita.testing import check_mechanism, mechanisms
 
 def test_discovery_finds_the_mechanisms() -> None:
     """Whatever the package exports with a guarantee and a release is a mechanism."""
-    assert {Partition, Tree} <= set(mechanisms())
+    assert {Partition, Tree, GridCounts} <= set(mechanisms())
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda mechanism: mechanism.__name__)
@@ -36,7 +47,7 @@ def test_every_mechanism_spells_out_its_parameters(mechanism: type[Any]) -> None
 
     assert {each.kind for each in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
     assert {"epsilon", "neighbors", "contributions", "unit"} <= set(parameters)
-    assert issubclass(mechanism, Mechanism)
+    assert issubclass(mechanism, Private)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +211,121 @@ def test_a_right_mechanism_of_any_make_passes() -> None:
 
 @pytest.mark.parametrize(("mechanism", "why"), WRONG, ids=lambda value: getattr(value, "__name__", ""))
 def test_wrong_mechanisms_fail(mechanism: type[Right], why: str) -> None:
+    """Each planted fault is caught by the check that is about it."""
+    with pytest.raises(AssertionError, match=why):
+        check_mechanism(mechanism)
+
+
+@dataclass(frozen=True, init=False)
+class RightBoxes:
+    """A grid behind another name.
+
+    Guarantee: epsilon-DP, pure.
+    Error:     that of a grid.
+    Proof:     that of a grid.
+    """
+
+    grid: GridCounts
+
+    def __init__(self, *, axes: Any, **parameters: Any) -> None:
+        object.__setattr__(self, "grid", GridCounts(axes=axes, **parameters))
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = RightBoxes.__doc__
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.grid.guarantee
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        return self.grid.release(points, noise=noise)
+
+
+class BoastfulBoxes(RightBoxes):
+    @property
+    def guarantee(self) -> Guarantee:
+        return replace(self.grid.guarantee, epsilon=self.grid.epsilon / 2)
+
+
+class IgnorantBoxes(RightBoxes):
+    """Noise for add-remove neighbours whatever was asked for."""
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        other = GridCounts(
+            axes=self.grid.axes, epsilon=self.grid.epsilon, contributions=self.grid.contributions
+        )
+        return replace(other.release(points, noise=noise), guarantee=self.guarantee if noise.secure else None)
+
+
+class StingyBoxes(RightBoxes):
+    """Noise for one row whatever the contribution bound."""
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        bound = Points(points.axes, points.places, points.counts)
+        other = GridCounts(axes=self.grid.axes, epsilon=self.grid.epsilon, neighbors=self.grid.neighbors)
+        self.grid.fitting(points)
+        return replace(other.release(bound, noise=noise), guarantee=self.guarantee if noise.secure else None)
+
+
+class CarelessBoxes(RightBoxes):
+    """Promises privacy with injected noise."""
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        return replace(self.grid.release(points, noise=noise), guarantee=self.guarantee)
+
+
+class HastyBoxes(RightBoxes):
+    """Asks for noise before it checks the data."""
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        return self.grid.release(points, noise=noise.session())
+
+
+class TalkativeBoxes(RightBoxes):
+    """Shows the data in an error."""
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        if not isinstance(points, Points):
+            raise ValueError(f"cannot read {points}")
+        return self.grid.release(points, noise=noise)
+
+
+class LaxBoxes(RightBoxes):
+    """Takes any number of axes."""
+
+    def __init__(self, *, axes: Any, **parameters: Any) -> None:
+        super().__init__(axes=axes[:6] if isinstance(axes, list) else axes, **parameters)
+
+
+class StrayBoxes(RightBoxes):
+    """Takes points on any axes as if they were on its own."""
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        other = GridCounts(axes=points.axes, epsilon=self.grid.epsilon, contributions=points.contributions)
+        return other.release(points, noise=noise)
+
+
+WRONG_BOXES: list[tuple[type[RightBoxes], str]] = [
+    (BoastfulBoxes, "^"),
+    (IgnorantBoxes, "change-one"),
+    (StingyBoxes, "contributions"),
+    (CarelessBoxes, "^"),
+    (HastyBoxes, "before the input was checked|gave"),
+    (TalkativeBoxes, "gave"),
+    (LaxBoxes, "axes"),
+    (StrayBoxes, "change-one|gave"),
+]
+
+
+def test_a_right_mechanism_over_boxes_passes() -> None:
+    """It is made with axes, and known by that."""
+    check_mechanism(RightBoxes)
+    assert "axes" not in inspect.signature(Right).parameters
+    assert RightBoxes(axes=[Axis(size=2)], epsilon=1).guarantee == Guarantee(epsilon=1)
+
+
+@pytest.mark.parametrize(("mechanism", "why"), WRONG_BOXES, ids=lambda value: getattr(value, "__name__", ""))
+def test_wrong_mechanisms_over_boxes_fail(mechanism: type[RightBoxes], why: str) -> None:
     """Each planted fault is caught by the check that is about it."""
     with pytest.raises(AssertionError, match=why):
         check_mechanism(mechanism)

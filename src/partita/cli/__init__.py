@@ -10,9 +10,11 @@
     request     what is to be published, from a spec and from options
     template    the commented spec that `partita init` writes
     questions   what can be asked, as data
+    tokens      the words, quotes and signs of a question
     grammar     questions read from text
+    cells       conditions as a release takes them
     asking      questions put to a release
-    said        guarantees, in words and as records
+    said        views, columns and special cells of a release as records
     commands    one file for each command
 
 Results go to stdout, messages to stderr. docs/command-line.md has the commands, the spec file and

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product, starmap
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from partita.cli.output import Record
+from partita.cli.cells import asked, cells, closed, region
+from partita.cli.output import Record, with_error
 from partita.cli.questions import (
     Cdf,
-    Condition,
     Count,
     Difference,
-    Equal,
+    HeatMap,
     Histogram,
-    Is,
-    OneOf,
     Quantile,
     Question,
-    Range,
     Unreleased,
-    Where,
 )
 from partita.errors import InvalidParameter
 from partita.releases.figures import figure
@@ -29,13 +26,15 @@ from partita.releases.figures import figure
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers
     from partita.releases.release import Release
-    from partita.releases.spans import Closed
 
 __all__ = ["Asker", "Reply"]
 
 Pair: TypeAlias = tuple[object, object]
 
 _BINS: Final = 12
+_TILES: Final = 10, 6
+"""How many bins two columns have together: rows, and columns that a terminal has room for."""
+
 _STEPS: Final = 20
 """A cdf without values is shown at every twentieth of the rows."""
 
@@ -73,18 +72,19 @@ class Asker:
             Quantile: self._quantile,
             Cdf: self._cdf,
             Histogram: self._histogram,
+            HeatMap: self._heat_map,
             Unreleased: _refuse,
         }
         return ways[type(question)](question)
 
     def _count(self, question: Count) -> Reply:
-        answer = self.release.count(_cells(question.where), closed=_closed(question.where))
-        return self._number(question, answer)
+        within = None if question.half_space is None else region(question.half_space)
+        return self._number(question, self.release.count(**asked(question.where), region=within))
 
     def _difference(self, question: Difference) -> Reply:
-        sides = [_cells(where) for where in (question.first, question.second)]
-        closed = _closed(question.first, question.second)
-        return self._number(question, self.release.difference(*sides, closed=closed))
+        first, second = question.first, question.second
+        answer = self.release.difference(cells(first), cells(second), closed=closed(first, second))
+        return self._number(question, answer)
 
     def _number(self, question: Question, answer: Answer) -> Reply:
         interval, worst = answer.interval(self.confidence), answer.worst(self.beta)
@@ -93,7 +93,7 @@ class Asker:
         return Reply([shown], {"question": str(question), **record})
 
     def _quantile(self, question: Quantile) -> Reply:
-        answer = self.release.quantile(question.column, question.share)
+        answer = self.release.quantile(question.column, question.share, **asked(question.where))
         interval, worst = answer.interval(self.confidence), answer.worst(self.beta)
         record = {
             "question": str(question),
@@ -110,8 +110,8 @@ class Asker:
         }
 
     def _cdf(self, question: Cdf) -> Reply:
-        values = question.values or self._twentieths(question.column)
-        found = self.release.cdf(question.column, list(values))
+        values = question.values or self._twentieths(question)
+        found = self.release.cdf(question.column, list(values), **asked(question.where))
         columns = (found.values, found.fractions.tolist(), *_columns(found.counts))
         rows = list(zip(*columns, strict=True))
         shown = [
@@ -123,12 +123,14 @@ class Asker:
             shown, {"question": str(question), "cdf": records}, ("at most", "share", "count", "± error")
         )
 
-    def _twentieths(self, column: str) -> Sequence[object]:
+    def _twentieths(self, question: Cdf) -> Sequence[object]:
         shares = [Fraction(step, _STEPS) for step in range(1, _STEPS)]
-        return list(dict.fromkeys(answer.value for answer in self.release.quantile(column, shares)))
+        found = self.release.quantile(question.column, shares, **asked(question.where))
+        return list(dict.fromkeys(answer.value for answer in found))
 
     def _histogram(self, question: Histogram) -> Reply:
-        found = self.release.histogram(question.column, bins=question.bins or _BINS)
+        bins = question.bins or _BINS
+        found = self.release.histogram(question.column, bins=bins, **asked(question.where))
         rows = list(zip(found.lows, found.highs, *_columns(found.counts), strict=True))
         shown = [(str(low), str(high), figure(count), figure(error)) for low, high, count, error in rows]
         records = [dict(zip(("low", "high", "count", "error"), row, strict=True)) for row in rows]
@@ -136,9 +138,30 @@ class Asker:
             shown, {"question": str(question), "histogram": records}, ("from", "to", "count", "± error")
         )
 
+    def _heat_map(self, question: HeatMap) -> Reply:
+        bins = question.bins or _TILES
+        found = self.release.histogram(*question.columns, bins=bins, **asked(question.where))
+        down, across = (list(zip(*ends, strict=True)) for ends in zip(found.lows, found.highs, strict=True))
+        rows = zip(down, found.counts.values.tolist(), found.counts.error.tolist(), strict=True)
+        shown = [(_bin(ends), *map(with_error, counts, errors)) for ends, counts, errors in rows]
+        tiles = zip(product(down, across), *_columns(found.counts), strict=True)
+        heads = (" \\ ".join(question.columns), *map(_bin, across))
+        return Reply(shown, {"question": str(question), "histogram": list(starmap(_tile, tiles))}, heads)
+
 
 def _columns(answers: Answers) -> tuple[list[float], list[float]]:
-    return answers.values.tolist(), answers.error.tolist()
+    return answers.values.ravel().tolist(), answers.error.ravel().tolist()
+
+
+def _bin(ends: Pair) -> str:
+    low, high = ends
+    return str(low) if low == high else f"{low} .. {high}"
+
+
+def _tile(ends: tuple[Pair, Pair], count: float, error: float) -> Record:
+    """A bin of two columns; low and high are a pair each, a value for each column."""
+    low, high = zip(*ends, strict=True)
+    return {"low": low, "high": high, "count": count, "error": error}
 
 
 def _refuse(question: Unreleased) -> Reply:
@@ -148,42 +171,6 @@ def _refuse(question: Unreleased) -> Reply:
         given=str(question),
         fix="ask for counts, quantiles, a cdf or a histogram",
     )
-
-
-def _cells(where: Where) -> dict[str, object]:
-    """The conditions as `Release` takes them; values stay text and are read exactly there."""
-    return {column: _asked(condition) for column, condition in where.items()}
-
-
-def _asked(condition: Condition) -> object:
-    from partita.domain import Special
-
-    match condition:
-        case Range(low=low, high=high):
-            return low, high
-        case Equal(value):
-            return value
-        case OneOf(values):
-            return frozenset(values)
-        case Is(cell):
-            return Special.named(cell)
-
-
-def _closed(*wheres: Where) -> Closed:
-    """Which ends of all ranges are in them; one question has one rule for all its columns."""
-    ranges = [each for where in wheres for each in where.values() if isinstance(each, Range)]
-    lows = {each.low_closed for each in ranges if each.low is not None} or {True}
-    highs = {each.high_closed for each in ranges if each.high is not None} or {True}
-    if len(lows) > 1 or len(highs) > 1:
-        raise InvalidParameter(
-            "question",
-            "must have the same kind of lower ends, and of upper ends, in all its ranges",
-            given="< beside <=, or > beside >=",
-            fix="write all of them with <= and >=",
-        )
-    if lows.pop():
-        return "both" if highs.pop() else "left"
-    return "right" if highs.pop() else "neither"
 
 
 def _ends(pair: Pair) -> Record:

@@ -1,9 +1,10 @@
 """Questions read from text.
 
-    question   := count [where conditions]
-                | quantile SHARE of COLUMN | median of COLUMN
-                | cdf of COLUMN [at VALUE {, VALUE}]
-                | histogram of COLUMN [in NUMBER bins]
+    question   := count [where (conditions | half-space) {and (conditions | half-space)}]
+                | quantile SHARE of COLUMN [where conditions] | median of COLUMN [where conditions]
+                | cdf of COLUMN [at VALUE {, VALUE}] [where conditions]
+                | histogram of COLUMN [in NUMBER bins] [where conditions]
+                | histogram of COLUMN, COLUMN [in NUMBER by NUMBER bins] [where conditions]
                 | difference between (conditions) and (conditions)
                 | sum of COLUMN [where conditions] | mean of COLUMN [where conditions]
     conditions := condition {and condition}
@@ -11,19 +12,20 @@
                 | COLUMN >= VALUE | COLUMN > VALUE | COLUMN <= VALUE | COLUMN < VALUE
                 | COLUMN = VALUE | COLUMN in (VALUE {, VALUE})
                 | COLUMN is null | invalid | below | above | other
+    half-space := [-] term {(+ | -) term} (<= | >=) NUMBER
+    term       := [NUMBER *] COLUMN
 
 A column or a value is one word, or anything in single or double quotes (doubled inside). Words of
-the grammar may be written in capitals; a column that is called like one needs quotes. Values stay
-text, so that nothing is rounded on its way to the release.
+the grammar may be written in capitals; a column that is called like one needs quotes. The + and - of
+a half-space stand between spaces. Values stay text, so that nothing is rounded on its way to the
+release.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Final, Literal, NamedTuple, NoReturn
+from typing import Final, Literal
 
 from partita.cli.questions import (
     RESERVED,
@@ -33,6 +35,8 @@ from partita.cli.questions import (
     Count,
     Difference,
     Equal,
+    HalfSpace,
+    HeatMap,
     Histogram,
     Is,
     OneOf,
@@ -42,58 +46,42 @@ from partita.cli.questions import (
     Unreleased,
     Where,
 )
-from partita.errors import InvalidParameter
+from partita.cli.tokens import Token, Tokens, refuse
 from partita.exact import failure
 
-__all__ = ["question"]
+__all__ = ["conditions", "question"]
 
-_LONGEST: Final = 10_000
 _MOST_BINS: Final = 10_000
-_EXAMPLE: Final = 'for example "count where age between 30 and 39"'
-_TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<symbol><=|>=|[<>=(),])
-          |'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"]|"")*)"
-          |(?P<word>[^\s'"(),<>=]+))""",
-    re.VERBOSE,
-)
 
 
 def question(text: str) -> Question:
     """The question that `text` asks.
 
     >>> question("count where age > 30 and age <= 39")
-    Count(where={'age': Range(low='30', high='39', low_closed=False, high_closed=True)})
+    Count(where={'age': Range(low='30', high='39', low_closed=False, high_closed=True)}, half_space=None)
     >>> question("count wher age > 30")
     Traceback (most recent call last):
         ...
     partita.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
 did you mean where?
     """
-    if len(text) > _LONGEST:
-        raise InvalidParameter(
-            "question", f"must have at most {_LONGEST} characters", given=len(text), fix="ask several"
-        )
     return _Reader(text).question()
 
 
-class _Token(NamedTuple):
-    """A piece of the text, where it starts, counted from 1, and whether it is a word of the grammar."""
+def conditions(text: str) -> Where:
+    """The conditions that `text` says, as they stand behind `where`.
 
-    text: str
-    place: int
-    kind: Literal["word", "quoted", "symbol", "end"]
-
-    def says(self, *words: str) -> bool:
-        """Whether it is one of these words or symbols of the grammar."""
-        return self.kind in ("word", "symbol") and self.text.lower() in words
+    >>> conditions("age >= 65 and region = north")
+    {'age': Range(low='65', high=None, low_closed=True, high_closed=True), 'region': Equal(value='north')}
+    """
+    return _Reader(text).conditions()
 
 
 class _Reader:
     """A question, read from left to right."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = list(_tokens(text))
-        self._next = 0
+        self._text = Tokens(text)
 
     def question(self) -> Question:
         """The whole text, to its end."""
@@ -104,160 +92,160 @@ class _Reader:
             "cdf": self._cdf,
             "histogram": self._histogram,
             "difference": self._difference,
-            "sum": self._unreleased,
-            "mean": self._unreleased,
+            "sum": lambda: self._unreleased("sum"),
+            "mean": lambda: self._unreleased("mean"),
         }
-        asked = kinds[self._expect(*kinds, role="start with")]()
-        if self._token.kind != "end":
-            self._fail("end")
+        asked = kinds[self._text.expect(*kinds, role="start with")]()
+        self._text.end()
         return asked
 
-    def _count(self) -> Count:
-        return Count(self._optional_where())
-
-    def _quantile(self) -> Quantile:
-        place = self._token.place
-        share = failure(self._value("a share such as 0.5"), f"share at character {place} of the question")
-        self._expect("of")
-        return Quantile(share, self._column())
-
-    def _median(self) -> Quantile:
-        self._expect("of")
-        return Quantile(Fraction(1, 2), self._column())
-
-    def _cdf(self) -> Cdf:
-        self._expect("of")
-        column = self._column()
-        return Cdf(column, self._values() if self._more("at") else ())
-
-    def _histogram(self) -> Histogram:
-        self._expect("of")
-        column = self._column()
-        return Histogram(column, self._bins() if self._more("in") else None)
-
-    def _difference(self) -> Difference:
-        self._expect("between")
-        first = self._group()
-        self._expect("and")
-        return Difference(first, self._group())
-
-    def _unreleased(self) -> Unreleased:
-        what: Literal["sum", "mean"] = "sum" if self._tokens[self._next - 1].says("sum") else "mean"
-        self._expect("of")
-        column = self._column()
-        return Unreleased(what, column, self._optional_where())
-
-    def _optional_where(self) -> Where:
-        return self._conditions() if self._more("where") else {}
-
-    def _group(self) -> Where:
-        self._expect("(")
+    def conditions(self) -> Where:
+        """The whole text as conditions."""
         where = self._conditions()
-        self._expect(")")
+        self._text.end()
         return where
 
-    def _conditions(self) -> Where:
+    def _count(self) -> Count:
+        half_spaces: list[HalfSpace] = []
+        where = self._conditions(half_spaces) if self._text.comes("where") else {}
+        return Count(where, *half_spaces)
+
+    def _quantile(self) -> Quantile:
+        place = self._text.token.place
+        share = failure(
+            self._text.value("a share such as 0.5"), f"share at character {place} of the question"
+        )
+        self._text.expect("of")
+        return Quantile(share, self._column(), self._optional_where())
+
+    def _median(self) -> Quantile:
+        self._text.expect("of")
+        return Quantile(Fraction(1, 2), self._column(), self._optional_where())
+
+    def _cdf(self) -> Cdf:
+        self._text.expect("of")
+        column = self._column()
+        values = self._values() if self._text.comes("at", "where") else ()
+        return Cdf(column, values, self._optional_where())
+
+    def _histogram(self) -> Histogram | HeatMap:
+        self._text.expect("of")
+        column = self._column()
+        if self._text.skip(","):
+            return self._heat_map(column)
+        bins = self._bins("bins") if self._text.comes("in", "where") else None
+        return Histogram(column, bins, self._optional_where())
+
+    def _heat_map(self, column: str) -> HeatMap:
+        columns = column, self._column()
+        bins = (self._bins("by"), self._bins("bins")) if self._text.comes("in", "where") else None
+        return HeatMap(columns, bins, self._optional_where())
+
+    def _difference(self) -> Difference:
+        self._text.expect("between")
+        first = self._group()
+        self._text.expect("and")
+        return Difference(first, self._group())
+
+    def _unreleased(self, what: Literal["sum", "mean"]) -> Unreleased:
+        self._text.expect("of")
+        return Unreleased(what, self._column(), self._optional_where())
+
+    def _optional_where(self) -> Where:
+        return self._conditions() if self._text.comes("where") else {}
+
+    def _group(self) -> Where:
+        self._text.expect("(")
+        where = self._conditions()
+        self._text.expect(")")
+        return where
+
+    def _conditions(self, half_spaces: list[HalfSpace] | None = None) -> Where:
+        """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
         where: dict[str, Condition] = {}
         while True:
-            start = self._token
-            column = self._column()
-            condition = self._condition()
-            where[column] = _both(where[column], condition, start) if column in where else condition
-            if not self._token.says("and"):
+            if half_spaces is not None and self._is_half_space():
+                self._add_half_space(half_spaces)
+            else:
+                self._add_condition(where)
+            if not self._text.skip("and"):
                 return where
-            self._advance()
+
+    def _add_condition(self, where: dict[str, Condition]) -> None:
+        start, column = self._text.token, self._column()
+        condition = self._condition()
+        where[column] = _both(where[column], condition, start) if column in where else condition
 
     def _condition(self) -> Condition:
-        match self._expect("between", "in", "is", "=", "<", "<=", ">", ">="):
+        match self._text.expect("between", "in", "is", "=", "<", "<=", ">", ">="):
             case "between":
-                low = self._value()
-                self._expect("and")
-                return Range(low=low, high=self._value())
+                low = self._text.value()
+                self._text.expect("and")
+                return Range(low=low, high=self._text.value())
             case "in":
-                self._expect("(")
+                self._text.expect("(")
                 values = self._values()
-                self._expect(")")
+                self._text.expect(")")
                 return OneOf(values)
             case "is":
-                return Is(self._expect(*SPECIALS))
+                return Is(self._text.expect(*SPECIALS))
             case "=":
-                return Equal(self._value())
+                return Equal(self._text.value())
             case sign if sign.startswith(">"):
-                return Range(low=self._value(), low_closed=sign == ">=")
+                return Range(low=self._text.value(), low_closed=sign == ">=")
             case sign:
-                return Range(high=self._value(), high_closed=sign == "<=")
+                return Range(high=self._text.value(), high_closed=sign == "<=")
 
-    def _bins(self) -> int:
-        token, text = self._token, self._value("a number of bins")
+    def _is_half_space(self) -> bool:
+        return self._text.token.says("-") or self._text.ahead.says("*", "+", "-")
+
+    def _add_half_space(self, half_spaces: list[HalfSpace]) -> None:
+        start = self._text.token
+        half_spaces.append(self._half_space())
+        if len(half_spaces) > 1:
+            refuse(start, "have one half-space")
+
+    def _half_space(self) -> HalfSpace:
+        weights: dict[str, Fraction] = {}
+        self._add_term(weights, -1 if self._text.skip("-") else 1)
+        while (sign := self._text.expect("+", "-", "<=", ">=")) in ("+", "-"):
+            self._add_term(weights, -1 if sign == "-" else 1)
+        return HalfSpace(weights, self._text.number("a number"), "<=" if sign == "<=" else ">=")
+
+    def _add_term(self, weights: dict[str, Fraction], sign: int) -> None:
+        weight = Fraction(sign)
+        if self._text.ahead.says("*"):
+            weight *= self._text.number("a weight")
+            self._text.expect("*")
+        start, column = self._text.token, self._column()
+        if column in weights:
+            refuse(start, "name each column of a half-space once")
+        weights[column] = weight
+
+    def _bins(self, word: str) -> int:
+        """A number of bins and the word behind it."""
+        token, text = self._text.token, self._text.value("a number of bins")
         if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= _MOST_BINS:
-            _refuse(token, f"have a number of bins from 1 to {_MOST_BINS}")
-        self._expect("bins")
+            refuse(token, f"have a number of bins from 1 to {_MOST_BINS}")
+        self._text.expect(word)
         return int(text)
 
     def _values(self) -> tuple[str, ...]:
-        values = [self._value()]
-        while self._token.says(","):
-            self._advance()
-            values.append(self._value())
+        values = [self._text.value()]
+        while self._text.skip(","):
+            values.append(self._text.value())
         return tuple(values)
 
-    def _value(self, role: str = "a value") -> str:
-        if self._token.kind not in ("word", "quoted"):
-            self._fail(f"have {role}")
-        return self._advance().text
-
     def _column(self) -> str:
-        if self._token.kind == "word" and self._token.text.lower() in RESERVED:
-            self._fail("have a column", fix="name a column; put quotes around it if it is called like that")
-        return self._value("a column")
-
-    def _more(self, word: str) -> bool:
-        """Whether the optional word comes next; only it may, or the end."""
-        if self._token.kind == "end":
-            return False
-        self._expect(word, role="go on with", otherwise=" or end")
-        return True
-
-    def _expect(self, *words: str, role: str = "have", otherwise: str = "") -> str:
-        if not self._token.says(*words):
-            near = get_close_matches(self._token.text.lower(), words, n=1)
-            fix = f"did you mean {near[0]}?" if near else _EXAMPLE
-            self._fail(f"{role} {_listed(words)}{otherwise}", fix=fix)
-        return self._advance().text.lower()
-
-    @property
-    def _token(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _advance(self) -> _Token:
-        self._next += 1
-        return self._tokens[self._next - 1]
-
-    def _fail(self, rule: str, *, fix: str = _EXAMPLE) -> NoReturn:
-        _refuse(self._token, rule, fix=fix)
+        token = self._text.token
+        if token.kind == "word" and token.text.lower() in RESERVED:
+            refuse(
+                token, "have a column", fix="name a column; put quotes around it if it is called like that"
+            )
+        return self._text.value("a column")
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    place = 0
-    while text[place:].strip():
-        match = _TOKEN.match(text, place)
-        if match is None:
-            opened = len(text) - len(text[place:].lstrip())
-            _refuse(_Token(text[opened:], opened + 1, "word"), "close the quote that it opens")
-        yield _token(match)
-        place = match.end()
-    yield _Token("", len(text) + 1, "end")
-
-
-def _token(match: re.Match[str]) -> _Token:
-    group = str(match.lastgroup)
-    if group in ("symbol", "word"):
-        return _Token(match[group], match.start(group) + 1, "symbol" if group == "symbol" else "word")
-    quote = "'" if group == "single" else '"'
-    return _Token(match[group].replace(2 * quote, quote), match.start(group), "quoted")
-
-
-def _both(earlier: Condition, later: Condition, start: _Token) -> Range:
+def _both(earlier: Condition, later: Condition, start: Token) -> Range:
     """A lower and an upper end of one column, given one after the other."""
     if isinstance(earlier, Range) and isinstance(later, Range):
         if earlier.high is None and later.low is None:
@@ -269,13 +257,4 @@ def _both(earlier: Condition, later: Condition, start: _Token) -> Range:
             )
         if earlier.low is None and later.high is None:
             return _both(later, earlier, start)
-    return _refuse(start, "have one condition on a column, or one lower and one upper end")
-
-
-def _refuse(token: _Token, rule: str, *, fix: str = _EXAMPLE) -> NoReturn:
-    given = "the end" if token.kind == "end" else token.text
-    raise InvalidParameter("question", f"must {rule} at character {token.place}", given=given, fix=fix)
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return refuse(start, "have one condition on a column, or one lower and one upper end")

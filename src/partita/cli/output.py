@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TextIO, TypeAlias, final
 
-__all__ = ["Outcome", "Record", "can_write", "plain", "printable", "show"]
+__all__ = ["Outcome", "Record", "can_write", "plain", "printable", "show", "with_error"]
 
 Record: TypeAlias = Mapping[str, object]
 
@@ -72,6 +72,17 @@ def plain(value: object) -> object:
     if isinstance(value, (Fraction, Decimal, date)):
         return value.isoformat() if isinstance(value, date) else str(value)
     return value
+
+
+def with_error(value: float, error: float) -> str:
+    """A count and its standard error.
+
+    >>> with_error(1234.5, 12.34)
+    '1,234 ± 12.3'
+    """
+    from partita.releases.figures import figure
+
+    return f"{figure(value)} ± {figure(error)}"
 
 
 def _encoding(stream: TextIO | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, final
 
@@ -16,6 +16,8 @@ __all__ = [
     "Count",
     "Difference",
     "Equal",
+    "HalfSpace",
+    "HeatMap",
     "Histogram",
     "Is",
     "OneOf",
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 SPECIALS: Final = ("null", "invalid", "below", "above", "other")
-RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "of", "where"})
+RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "of", "where", "+", "-"})
 
 _PLAIN: Final = re.compile(r"[\w.:+-]+")
 
@@ -95,26 +97,51 @@ Where: TypeAlias = Mapping[str, Condition]
 
 @final
 @dataclass(frozen=True)
-class Count:
-    """How many rows fulfil the conditions."""
+class HalfSpace:
+    """Where a weighted sum of columns is at most a bound, or at least."""
 
-    where: Where
+    weights: Mapping[str, Fraction]
+    bound: Fraction
+    sign: Literal["<=", ">="] = "<="
 
     def __str__(self) -> str:
-        return f"count where {_conditions(self.where)}" if self.where else "count"
+        terms = [
+            f"{'-' if weight < 0 else '+'} {self._term(column)}" for column, weight in self.weights.items()
+        ]
+        return f"{' '.join(terms).removeprefix('+ ')} {self.sign} {_number(self.bound)}"
+
+    def _term(self, column: str) -> str:
+        """A weight of 1 is left out where the sum has other terms, which tell it from a plain condition."""
+        weight = abs(self.weights[column])
+        return (
+            _word(column) if weight == 1 and len(self.weights) > 1 else f"{_number(weight)}*{_word(column)}"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Count:
+    """How many rows fulfil the conditions and lie in the half-space."""
+
+    where: Where
+    half_space: HalfSpace | None = None
+
+    def __str__(self) -> str:
+        return f"count{_where(self.where, self.half_space)}"
 
 
 @final
 @dataclass(frozen=True)
 class Quantile:
-    """Below which value a share of the rows lies."""
+    """Below which value a share of the rows lies, of those that fulfil the conditions."""
 
     share: Fraction
     column: str
+    where: Where = field(default_factory=dict)
 
     def __str__(self) -> str:
         what = "median" if self.share == Fraction(1, 2) else f"quantile {self.share}"
-        return f"{what} of {_word(self.column)}"
+        return f"{what} of {_word(self.column)}{_where(self.where)}"
 
 
 @final
@@ -124,10 +151,11 @@ class Cdf:
 
     column: str
     values: tuple[str, ...] = ()
+    where: Where = field(default_factory=dict)
 
     def __str__(self) -> str:
         at = f" at {', '.join(map(_word, self.values))}" if self.values else ""
-        return f"cdf of {_word(self.column)}{at}"
+        return f"cdf of {_word(self.column)}{at}{_where(self.where)}"
 
 
 @final
@@ -137,10 +165,26 @@ class Histogram:
 
     column: str
     bins: int | None = None
+    where: Where = field(default_factory=dict)
 
     def __str__(self) -> str:
         bins = "" if self.bins is None else f" in {self.bins} bins"
-        return f"histogram of {_word(self.column)}{bins}"
+        return f"histogram of {_word(self.column)}{bins}{_where(self.where)}"
+
+
+@final
+@dataclass(frozen=True)
+class HeatMap:
+    """How many rows lie in each bin of two columns together."""
+
+    columns: tuple[str, str]
+    bins: tuple[int, int] | None = None
+    where: Where = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        columns = ", ".join(map(_word, self.columns))
+        bins = "" if self.bins is None else f" in {self.bins[0]} by {self.bins[1]} bins"
+        return f"histogram of {columns}{bins}{_where(self.where)}"
 
 
 @final
@@ -165,15 +209,27 @@ class Unreleased:
     where: Where
 
     def __str__(self) -> str:
-        where = f" where {_conditions(self.where)}" if self.where else ""
-        return f"{self.what} of {_word(self.column)}{where}"
+        return f"{self.what} of {_word(self.column)}{_where(self.where)}"
 
 
-Question: TypeAlias = Count | Quantile | Cdf | Histogram | Difference | Unreleased
+Question: TypeAlias = Count | Quantile | Cdf | Histogram | HeatMap | Difference | Unreleased
+
+
+def _where(where: Where, half_space: HalfSpace | None = None) -> str:
+    said = [_conditions(where)] if where else []
+    said += [] if half_space is None else [str(half_space)]
+    return f" where {' and '.join(said)}" if said else ""
 
 
 def _conditions(where: Where) -> str:
     return " and ".join(condition.said(_word(column)) for column, condition in where.items())
+
+
+def _number(exact: Fraction) -> str:
+    """A decimal if it has an end, else a ratio."""
+    from partita.domain.text import number_text
+
+    return number_text(exact)
 
 
 def _word(text: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import csv
 from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.arguments import NEIGHBORS, Options, argument, epsilon, whole
 from partita.cli.columns import described
 from partita.cli.spec import Spec, domain, read_spec
+from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from partita.domain import Domain
@@ -28,7 +30,17 @@ def add_request(declared: argparse.ArgumentParser) -> None:
         help="a column, for example age:integer(0,120); may be repeated",
     )
     declared.add_argument(
-        "--view", action="append", metavar="COLUMN", help="publish this column; default: every column"
+        "--by",
+        type=_names,
+        metavar="COLUMNS",
+        help="publish these columns together, for example age,salary; default: every column",
+    )
+    declared.add_argument(
+        "--view",
+        action="append",
+        type=_names,
+        metavar="COLUMNS",
+        help="publish these columns together and others apart; may be repeated, in place of --by",
     )
     declared.add_argument("--epsilon", type=epsilon, metavar="E", help="what all views together may cost")
     declared.add_argument("--person", metavar="COLUMN", help="the column of ids; default: a row is a person")
@@ -51,18 +63,22 @@ def spec_of(options: Options) -> Spec:
 
 def requested(options: Options, spec: Spec) -> dict[str, Any]:
     """The parameters of `plan` and `publish`; what nobody has said is left to their defaults."""
-    schema = _schema(options, spec)
-    views = options.view or spec.views or list(schema)
     said = {
         "epsilon": options.epsilon or spec.epsilon,
-        "shares": None if options.view else spec.shares,
+        **_layout(options, spec),
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
+    schema = _schema(options, spec)
     if said["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
-    return {"schema": schema, "views": views} | {
-        name: value for name, value in said.items() if value is not None
-    }
+    return {"schema": schema} | {name: value for name, value in said.items() if value is not None}
+
+
+def _layout(options: Options, spec: Spec) -> dict[str, Any]:
+    """Which columns are published together: all that options say about it, or all that the spec says."""
+    if options.by or options.view:
+        return {"by": options.by, "views": options.view}
+    return {"by": spec.by, "views": spec.views, "shares": spec.shares}
 
 
 def _schema(options: Options, spec: Spec) -> dict[str, Domain]:
@@ -81,3 +97,17 @@ def reading(options: Options, spec: Spec) -> dict[str, Any]:
     """How files are read, as far as somebody has said so."""
     said = {"delimiter": options.delimiter or spec.delimiter, "header": spec.header}
     return {name: value for name, value in said.items() if value is not None}
+
+
+@argument
+def _names(text: str) -> list[str]:
+    """Names of columns between commas; one that has a comma of its own stands in double quotes."""
+    try:
+        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        names = []
+    if names and all(names):
+        return names
+    raise InvalidParameter(
+        "columns", "must be names between commas", given=text, fix="write for example age,salary"
+    )

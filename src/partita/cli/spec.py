@@ -33,6 +33,7 @@ COLUMN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _TABLES: Final = ("columns", "release", "csv")
 _RELEASE: Final = (
+    "by",
     "views",
     "shares",
     "epsilon",
@@ -54,6 +55,7 @@ class Spec:
     """What a steward wrote down; None where the spec is silent."""
 
     columns: Mapping[str, Domain] = field(default_factory=dict)
+    by: Sequence[str] | None = None
     views: Sequence[Sequence[str]] | None = None
     shares: Sequence[Fraction] | None = None
     epsilon: Fraction | None = None
@@ -125,7 +127,8 @@ def _entries(
 
 def _views(value: object) -> list[list[str]]:
     return [
-        [view] if isinstance(view, str) else _names(view) for view in _listed(value, '[["age"], ["sex"]]')
+        [view] if isinstance(view, str) else _names(view)
+        for view in _listed(value, '[["age"], ["age", "sex"]]')
     ]
 
 
@@ -209,6 +212,7 @@ def _placed(error: InvalidParameter, place: str, given: object) -> InvalidParame
 
 
 _READERS: Final[Mapping[str, Reader]] = {
+    "by": _names,
     "views": _views,
     "shares": _shares,
     "epsilon": positive_epsilon,

@@ -31,6 +31,15 @@ _MEANING: Final[Mapping[str, tuple[str, str]]] = {
     "labels": ('["a", "b"]', "all values, in the order in which ranges count them"),
 }
 
+_TOGETHER: Final = """
+# All columns above are published together, and can be asked alone or together. Name fewer in by, or
+# list in views which go together: each view has its share of epsilon.
+# by = {by}
+# views = {views}"""
+_APART: Final = """
+# Up to {most} columns can be published, and then asked, together: put them in one view.
+views = {views}"""
+
 _RELEASE: Final = """
 # epsilon = "1"                 # or --epsilon; all views together cost this much
 # shares = ["1/2", "1/2"]       # how the views share it, if not equally
@@ -47,9 +56,16 @@ _RELEASE: Final = """
 def template(columns: Columns) -> str:
     """A spec with these columns; what they leave open is a placeholder in a comment."""
     tables = [_table(name, entries) for name, entries in columns.items()]
-    views = ", ".join(f"[{_text(name)}]" for name in columns)
-    release = f"[release]\nviews = [{views}]        # one table of counts for each{_RELEASE}"
-    return "\n\n".join([_HEAD, *tables, release]) + "\n"
+    return "\n\n".join([_HEAD, *tables, f"[release]{_layout(list(columns))}{_RELEASE}"]) + "\n"
+
+
+def _layout(names: list[str]) -> str:
+    """Which columns are published together: all of them, if they are not too many."""
+    from partita.mechanisms.box_mechanism import MOST_AXES
+
+    views = ", ".join(f"[{_text(name)}]" for name in names)
+    shown = _TOGETHER if len(names) <= MOST_AXES else _APART
+    return shown.format(by=_value(names), views=f"[{views}]", most=MOST_AXES) if len(names) > 1 else ""
 
 
 def _table(name: str, entries: Entries) -> str:

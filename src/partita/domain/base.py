@@ -37,8 +37,12 @@ Spec: TypeAlias = dict[str, str | list[str]]
 class Special(IntEnum):
     """Where a value went: an ordinary cell of the line, or one of the cells beside it.
 
+    Arrays hold its number, but it equals no number of Python: {NULL, 4} is a set of two.
+
     >>> Special.BELOW, str(Special.BELOW), Special.named("null")
     (<Special.BELOW: 1>, 'below', <Special.NULL: 4>)
+    >>> len({Special.NULL, 4})
+    2
     """
 
     ORDINARY = 0
@@ -50,6 +54,12 @@ class Special(IntEnum):
 
     def __str__(self) -> str:
         return self.name.lower()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, int) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @classmethod
     def named(cls, name: str) -> Special:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
 from partita.inference.curve import Bools, Floats
+from partita.inference.node_ranges import NodeRange, seen
 from partita.inference.signed_ranges import SignedRange, laid_over
 from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import Families, TreeShape
@@ -16,32 +17,12 @@ from partita.inference.tree_shape import Families, TreeShape
 __all__ = ["TreeIntervals"]
 
 
-class _Range(NamedTuple):
-    """A count at least `low` and at most `high`, for each of several nodes."""
-
-    low: Floats
-    high: Floats
-
-    def within(self, other: _Range) -> _Range:
-        """Both hold."""
-        return _Range(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
-
-    def minus(self, other: _Range) -> _Range:
-        """What remains if a part is taken away."""
-        return _Range(self.low - other.high, self.high - other.low)
-
-    def summed(self, family: Families) -> _Range:
-        return _Range(family.sum(self.low[family.nodes]), family.sum(self.high[family.nodes]))
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class TreeIntervals:
     """The count of every node lies between `low` and `high`, all at once, with probability 1 - beta.
 
-    Looks decide what is looked at next, so no combination of looks has a known law; but a single
-    look has one given those before it. Each node's interval is what all its looks allow, then
-    tightened once upward, by the sum of its children, and once downward, by its parent less its siblings.
+    Each node's interval is what all its looks allow, tightened by what its relatives allow.
     """
 
     shape: TreeShape
@@ -51,12 +32,7 @@ class TreeIntervals:
     @staticmethod
     def of(shape: TreeShape, looks: TreeLooks, unit: float, beta: float) -> TreeIntervals:
         """The intervals of all looks. The total is no look: it may have decided that there is a tree."""
-        reach = looks.reach(unit, beta)
-        low, high = np.zeros(shape.first.size), np.full(shape.first.size, np.inf)
-        np.maximum.at(low, looks.nodes, looks.values - reach)
-        np.minimum.at(high, looks.nodes, looks.values + reach)
-        _tighten(shape, _Range(low, high))
-        return TreeIntervals(shape, low, np.maximum(low, high))
+        return TreeIntervals(shape, *seen(shape.families, shape.first.size, looks, unit, beta))
 
     def signed_sum(self, terms: Iterable[SignedRange]) -> tuple[float, float]:
         """Bounds on a signed sum of ranges; cells that are added and taken away alike are left out."""
@@ -83,49 +59,36 @@ class TreeIntervals:
 
     def prefixes(self) -> tuple[Floats, Floats]:
         """Bounds on the count before each leaf, in order, and on the count of all cells at the end."""
-        before = _Range(np.zeros_like(self.low), np.zeros_like(self.high))
+        before = NodeRange(np.zeros_like(self.low), np.zeros_like(self.high))
         for family in self.shape.families:
             for end, own in zip(before, self._elder(family), strict=True):
                 end[family.nodes] = family.spread(end[family.parents]) + own
         leaves = self.shape.leaves
         return np.append(before.low[leaves], self.low[0]), np.append(before.high[leaves], self.high[0])
 
-    def _elder(self, family: Families) -> _Range:
+    def _elder(self, family: Families) -> NodeRange:
         """Bounds on the count of the siblings before each child."""
-        own = _Range(self.low[family.nodes], self.high[family.nodes])
-        whole = _Range(self.low[family.parents], self.high[family.parents])
+        own = NodeRange(self.low[family.nodes], self.high[family.nodes])
+        whole = NodeRange(self.low[family.parents], self.high[family.parents])
         sums = own.summed(family._replace(nodes=slice(None)))
-        before = _Range(*(_running(family, ends) for ends in own))
-        behind = _Range(
+        before = NodeRange(*(_running(family, ends) for ends in own))
+        behind = NodeRange(
             *(family.spread(all_) - ends - each for all_, ends, each in zip(sums, before, own, strict=True))
         )
-        rest = _Range(*(family.spread(end) for end in whole)).minus(own).minus(behind)
+        rest = NodeRange(*(family.spread(end) for end in whole)).minus(own).minus(behind)
         return before.within(rest)
 
-    def _cut(self, inside: Bools, outside: Bools) -> _Range:
+    def _cut(self, inside: Bools, outside: Bools) -> NodeRange:
         """The part of each node that lies inside, as far as its own interval tells."""
-        return _Range(np.where(inside, self.low, 0.0), np.where(outside, 0.0, self.high))
+        return NodeRange(np.where(inside, self.low, 0.0), np.where(outside, 0.0, self.high))
 
-    def _lift(self, family: Families, cut: Bools, part: _Range, rest: _Range) -> None:
+    def _lift(self, family: Families, cut: Bools, part: NodeRange, rest: NodeRange) -> None:
         """For parents that are cut: what their children tell of each side, and each side of the other."""
         parents = family.parents[cut]
-        whole = _Range(self.low[parents], self.high[parents])
-        sides = [_Range(*(end[cut] for end in side.summed(family))) for side in (part, rest)]
+        whole = NodeRange(self.low[parents], self.high[parents])
+        sides = [NodeRange(*(end[cut] for end in side.summed(family))) for side in (part, rest)]
         for side, own, other in ((part, *sides), (rest, *reversed(sides))):
             side.low[parents], side.high[parents] = own.within(whole.minus(other))
-
-
-def _tighten(shape: TreeShape, ends: _Range) -> None:
-    for family in reversed(shape.families):
-        parents = family.parents
-        both = _Range(ends.low[parents], ends.high[parents]).within(ends.summed(family))
-        ends.low[parents], ends.high[parents] = both
-    for family in shape.families:
-        own = _Range(ends.low[family.nodes], ends.high[family.nodes])
-        whole = _Range(*(family.spread(end[family.parents]) for end in ends))
-        siblings = _Range(*(family.spread(end) for end in ends.summed(family)))
-        others = _Range(siblings.low - own.low, siblings.high - own.high)
-        ends.low[family.nodes], ends.high[family.nodes] = own.within(whole.minus(others))
 
 
 def _running(family: Families, values: Floats) -> Floats:

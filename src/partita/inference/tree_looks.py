@@ -6,18 +6,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.curve import Floats, Ints
+from partita.inference.curve import Bools, Floats, Ints
 from partita.inference.released import damaged
 from partita.inference.spending_rule import UNITS
 from partita.inference.tails import half_width, laplace_variances
-from partita.inference.tree_shape import TreeShape
+from partita.inference.tree_shape import Families
 
-__all__ = ["TreeLooks"]
+__all__ = ["Tree", "TreeLooks"]
+
+
+class Tree(Protocol):
+    """Nodes that were looked at: which of them are cut further, and each level as children of its parents."""
+
+    @property
+    def expanded(self) -> Bools: ...
+
+    @property
+    def families(self) -> list[Families]: ...
 
 
 @final
@@ -84,25 +94,28 @@ class TreeLooks:
         looks = np.repeat(self.steps, self.steps)
         return half_width(self.rates(unit), np.log(beta * 6 / (math.pi * at) ** 2 / looks))
 
-    def check(self, shape: TreeShape) -> None:
-        """Refuse looks that are not of this tree, or that spend more than the budget of a path."""
-        count, looks = shape.first.size, self.nodes.size
+    def check(self, tree: Tree, *, first: int = 1) -> None:
+        """Refuse looks that are not of this tree, or that spend more than the budget of a path.
+
+        Every node from `first` on must have been looked at, and none before it.
+        """
+        count, looks = tree.expanded.size, self.nodes.size
         if not self.units.size == self.noisy.size == looks or bool((self.steps < 1).any()):
             raise damaged("looks", "must be as many of each kind")
         if bool((self.steps > looks).any()) or self.steps.sum() != looks:
             raise damaged("looks", "must be taken in the steps given")
-        if not looks or int(self.nodes.min()) < 1 or int(self.nodes.max()) >= count:
+        if not looks or int(self.nodes.min()) < first or int(self.nodes.max()) >= count:
             raise damaged("looks", "must be at nodes of the tree")
         if int(self.units.min()) < 1 or int(self.units.max()) > UNITS:
             raise damaged("looks", f"must cost between 1 and {UNITS} units")
-        self._check_paths(shape)
+        self._check_paths(tree, first)
 
-    def _check_paths(self, shape: TreeShape) -> None:
-        spent = np.zeros(shape.first.size, dtype=np.int64)
+    def _check_paths(self, tree: Tree, first: int) -> None:
+        spent = np.zeros(tree.expanded.size, dtype=np.int64)
         np.add.at(spent, self.nodes, self.units)
-        if bool((spent[1:] < 1).any()):
+        if bool((spent[first:] < 1).any()):
             raise damaged("looks", "must be at every node")
-        for family in shape.families:
+        for family in tree.families:
             spent[family.nodes] += spent[family.parents].repeat(family.sizes)
         if int(spent.max()) > UNITS:
             raise damaged("looks", f"must cost at most {UNITS} units on every path")

@@ -13,7 +13,7 @@ from partita.histogram import Histogram
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 
-__all__ = ["Mechanism", "Protected"]
+__all__ = ["Mechanism", "Private", "Protected"]
 
 
 class Protected(TypedDict):
@@ -25,8 +25,8 @@ class Protected(TypedDict):
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
-class Mechanism(ABC):
-    """A pure epsilon-DP release of one histogram, between named neighbours.
+class Private:
+    """What is pure epsilon-DP between named neighbours.
 
     Each mechanism spells out its own parameters and hands those that all have to `_settle`.
     """
@@ -68,6 +68,11 @@ class Mechanism(ABC):
     def rate(self) -> Fraction:
         """Epsilon for each row by which neighbours may differ."""
         return self.epsilon / self.rows_changed
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class Mechanism(Private, ABC):
+    """A pure epsilon-DP release of one histogram."""
 
     @abstractmethod
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> object:

@@ -1,23 +1,39 @@
-"""The mechanisms that a column can be published with, by name, and the choice among them."""
+"""The mechanisms that columns can be published with, by name, and the choice among them."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final, cast, final, get_args, get_type_hints
+from typing import Any, Final, Generic, TypeVar, cast, final, get_args, get_type_hints
 
 from partita import mechanisms as package
 from partita.domain import Category, Domain
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.axis import Axis
+from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.with_specials import AxisMechanism
+from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
 
-__all__ = ["AUTO", "ROWS", "Choice", "axis_mechanisms", "choose", "predicted_error", "predicted_numbers"]
+__all__ = [
+    "AUTO",
+    "ROWS",
+    "Choice",
+    "axis_mechanisms",
+    "box_mechanisms",
+    "check_name",
+    "choose",
+    "choose_boxes",
+    "predicted_error",
+    "predicted_numbers",
+]
+
+Chosen = TypeVar("Chosen", bound="AxisMechanism | BoxMechanism", covariant=True)
 
 AUTO: Final = "auto"
 ROWS: Final = (10**3, 10**5, 10**7)
@@ -25,25 +41,32 @@ ROWS: Final = (10**3, 10**5, 10**7)
 
 _EQUALITY: Final = "histogram"
 _RANGES: Final = "intervals"
-_PARAMETERS: Final = ("size", "epsilon", "neighbors", "contributions", "unit")
+_BOXES: Final = "rectangles"
+_PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
 _FEW_CELLS: Final = 2**12
+_ASKED_FOR: Final = "It was asked for by name."
 
 
 @final
 @dataclass(frozen=True)
-class Choice:
-    """A mechanism for one column, and the sentence that says why: functions of public facts."""
+class Choice(Generic[Chosen]):
+    """A mechanism for a view, and the sentence that says why: functions of public facts."""
 
     name: str
     why: str
-    mechanism: AxisMechanism
+    mechanism: Chosen
 
 
 @cache
 def axis_mechanisms() -> Mapping[str, type[Any]]:
     """Every exported mechanism that releases an axis of cells, by the name users know."""
-    exported = (getattr(package, name) for name in package.__all__)
-    return {each.name: each for each in exported if _is_axis_mechanism(each)}
+    return _exported("size", Ranges)
+
+
+@cache
+def box_mechanisms() -> Mapping[str, type[Any]]:
+    """Every exported mechanism that releases several axes together, by the name users know."""
+    return _exported("axes", Boxes)
 
 
 def choose(
@@ -54,7 +77,7 @@ def choose(
     neighbors: Neighbors = "add-remove",
     contributions: int = 1,
     unit: Unit | None = None,
-) -> Choice:
+) -> Choice[AxisMechanism]:
     """The mechanism asked for by name, or the one that public facts speak for.
 
     "auto" never looks at data: of categories each is counted, and of an ordered column with few
@@ -64,18 +87,56 @@ def choose(
     facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
     if mechanism != AUTO:
         name = _known(mechanism, known)
-        return Choice(name, "It was asked for by name.", _made(known[name], name, domain, facts))
+        return Choice(name, _ASKED_FOR, _made(known[name], name, domain, facts))
     name, why = _best(domain, known, facts)
     return Choice(name, why, _made(known[name], name, domain, facts))
 
 
-def predicted_error(mechanism: AxisMechanism, rows: int) -> float | None:
-    """The root-mean-square error of a random range if there were that many rows; None if not known."""
+def choose_boxes(
+    domains: Sequence[Domain],
+    *,
+    epsilon: object,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "add-remove",
+    contributions: int = 1,
+    unit: Unit | None = None,
+) -> Choice[BoxMechanism]:
+    """The mechanism for several columns together: the one asked for by name, or the default.
+
+    The default decides on its structure itself: it adds how, and its release says what it decided.
+    """
+    known = box_mechanisms()
+    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
+    name = _known(_BOXES if mechanism == AUTO else mechanism, known)
+    made = _made_boxes(known[name], name, domains, facts)
+    why = f"It is the default for {len(domains)} columns together." if mechanism == AUTO else _ASKED_FOR
+    return Choice(name, f"{why} {getattr(made, 'why', '')}".rstrip(), made)
+
+
+def check_name(mechanism: object, widths: Iterable[int]) -> None:
+    """Refuse a name that is no mechanism's, or of one that suits no view of so many columns."""
+    if mechanism == AUTO:
+        return
+    suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
+    name = _known(mechanism, {**axis_mechanisms(), **box_mechanisms()})
+    if any(name in known for known in suiting):
+        return
+    kind = "several columns together" if name in box_mechanisms() else "one column"
+    raise InvalidParameter(
+        "mechanism",
+        f"must suit a view, and this one is for {kind}",
+        given=name,
+        fix=f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}",
+    )
+
+
+def predicted_error(mechanism: AxisMechanism | BoxMechanism, rows: int) -> float | None:
+    """The root-mean-square error of a random range or box if there were that many rows; None if not known."""
     predict = getattr(mechanism, "predicted_error", None)
     return None if predict is None else float(predict(rows))
 
 
-def predicted_numbers(mechanism: AxisMechanism, rows: int) -> int | None:
+def predicted_numbers(mechanism: AxisMechanism | BoxMechanism, rows: int) -> int | None:
     """How many integers the release would hold if there were that many rows; None if not known."""
     predict = getattr(mechanism, "predicted_numbers", None)
     return None if predict is None else int(predict(rows))
@@ -110,12 +171,26 @@ def _made(kind: type[Any], name: str, domain: Domain, facts: Mapping[str, Any]) 
         if error.parameter != "size":
             raise
         rule = error.rule
-    raise InvalidParameter(
-        "mechanism",
-        f"must suit a column of {domain.size} cells, where size {rule}",
-        given=name,
-        fix=f"use {AUTO!r}, or a coarser domain",
-    )
+    raise _unsuited(name, f"must suit a column of {domain.size} cells, where size {rule}")
+
+
+def _made_boxes(
+    kind: type[Any], name: str, domains: Sequence[Domain], facts: Mapping[str, Any]
+) -> BoxMechanism:
+    """The mechanism over the axes of some domains; axes that it cannot have are the mechanism's fault."""
+    axes = [Axis.of(domain) for domain in domains]
+    try:
+        return cast(BoxMechanism, kind(axes=axes, **facts))
+    except InvalidParameter as error:
+        if error.parameter != "axes":
+            raise
+        rule = error.rule
+    widths = " x ".join(str(axis.width) for axis in axes)
+    raise _unsuited(name, f"must suit columns of {widths} cells, special cells included: axes {rule}")
+
+
+def _unsuited(name: str, rule: str) -> InvalidParameter:
+    return InvalidParameter("mechanism", rule, given=name, fix=f"use {AUTO!r}, or a coarser domain")
 
 
 def _known(name: object, known: Mapping[str, type[Any]]) -> str:
@@ -130,16 +205,21 @@ def _known(name: object, known: Mapping[str, type[Any]]) -> str:
     )
 
 
-def _is_axis_mechanism(each: object) -> bool:
+def _exported(shape: str, released: type[object]) -> Mapping[str, type[Any]]:
+    """The exported mechanisms made from `shape` and what all have, whose releases are of this class."""
+    exported = (getattr(package, name) for name in package.__all__)
+    return {each.name: each for each in exported if _is_made_from(each, shape) and _releases(each, released)}
+
+
+def _is_made_from(each: object, shape: str) -> bool:
     if not inspect.isclass(each) or not isinstance(getattr(each, "name", None), str):
         return False
-    released = get_type_hints(each.release).get("return") if hasattr(each, "release") else None
     takes = inspect.signature(each).parameters
     needed = {name for name, parameter in takes.items() if parameter.default is inspect.Parameter.empty}
-    return _is_ranges(released) and set(_PARAMETERS) <= set(takes) and needed <= set(_PARAMETERS)
+    return {shape, *_PARAMETERS} <= set(takes) and needed <= {shape, *_PARAMETERS}
 
 
-def _is_ranges(released: object) -> bool:
-    """Whether a type, or every type of a union, is a release along an axis."""
-    kinds = get_args(released) or (released,)
-    return all(inspect.isclass(kind) and issubclass(kind, Ranges) for kind in kinds)
+def _releases(each: type[Any], released: type[object]) -> bool:
+    """Whether what a mechanism releases, or every type of a union, is of this class."""
+    made = get_type_hints(each.release).get("return") if hasattr(each, "release") else None
+    return all(inspect.isclass(kind) and issubclass(kind, released) for kind in get_args(made) or (made,))

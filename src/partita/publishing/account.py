@@ -91,7 +91,7 @@ class Account:
         return self.ledger.debit(
             self.dataset,
             self.request.guarantee,
-            what=_name(self.request.columns),
+            what=_name(self.request),
             key=self.key,
             request=self._asked,
             part=self.part,
@@ -115,8 +115,8 @@ class Account:
         return release
 
 
-def _name(columns: tuple[str, ...]) -> str:
-    """The columns as a ledger writes them, or how many they are where they cannot be written."""
-    listed = ", ".join(columns)
+def _name(request: Request) -> str:
+    """The views as a ledger writes them, or how many columns there are where they cannot be written."""
+    listed = ", ".join(view.name for view in request.views)
     writable = listed.isprintable() and listed == listed.strip() and len(listed) <= _LONGEST_NAME
-    return listed if writable else f"{len(columns)} columns"
+    return listed if writable else f"{len(request.columns)} columns"

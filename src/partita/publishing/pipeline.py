@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import partita
 from partita.domain import Domain
@@ -19,9 +19,10 @@ from partita.publishing.making import count, draw
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
 from partita.publishing.room import check_room
+from partita.publishing.views import Shares, Views
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
-from partita.sources import Column, open_source
+from partita.sources import open_source
 from partita.sources.names import checked
 
 __all__ = ["publish"]
@@ -35,8 +36,8 @@ def publish(
     *,
     epsilon: object,
     by: str | Sequence[str] | None = None,
-    views: Sequence[str | Sequence[str]] | None = None,
-    shares: Mapping[str, object] | Sequence[object] | None = None,
+    views: Views | None = None,
+    shares: Shares | None = None,
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
@@ -56,9 +57,11 @@ def publish(
 
     `source` is anything that `partita.sources.open_source` takes: a path or glob of Parquet, CSV or
     JSON lines files, a mapping of arrays, a data frame. `schema` declares the domain of each column.
-    A schema of one column is one view; `by` names one column of several, and `views` several, each
-    a view of its own: `views=[("age",), ("salary",)]`. They share epsilon equally, or by the
-    weights in `shares`, and cost one debit.
+    Columns are published together, as axes of the boxes that can be asked for: all of the schema, or
+    those in `by`, up to six. `views` publishes several such sets of columns under one debit:
+    `views=[("age",), ("age", "salary"), ("region",)]`. They share epsilon equally, or by the weights
+    in `shares`: `{"age": 1, ("age", "salary"): 2, "region": 1}`. A `mechanism` for one column is used
+    for views of one column, and one for several for views of several.
 
     With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
     the guarantee is about persons. Without it the guarantee is about rows: one row per person.
@@ -75,6 +78,9 @@ def publish(
     >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
     >>> release.guarantee
     Guarantee(epsilon=1, neighbors=add-remove, unit=row)
+    >>> both = {"age": Integer(0, 120), "visits": Integer(0, 9)}
+    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1).views[0].columns
+    ('age', 'visits')
     """
     _refuse_what_is_not_there_yet(sums=sums, moments=moments, scale=scale)
     request = Request.checked(
@@ -96,8 +102,8 @@ def publish(
         return stored
     with place.reserved() as store:
         rows = open_source(source, delimiter=delimiter, header=header)
-        columns = count(rows, request, provenance.dataset, provenance.part)
-        make = partial(_make, store, request, columns, provenance)
+        counted = count(rows, request, provenance.dataset, provenance.part)
+        make = partial(_make, store, request, counted, provenance)
         return make() if account is None else account.pay(store, make)
 
 
@@ -118,8 +124,8 @@ def _checked(
     return provenance
 
 
-def _make(store: Store, request: Request, columns: Mapping[str, Column], provenance: Provenance) -> Release:
-    return store.keep(draw(request, columns, provenance))
+def _make(store: Store, request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
+    return store.keep(draw(request, counted, provenance))
 
 
 def _reading(delimiter: object, header: object) -> dict[str, object]:

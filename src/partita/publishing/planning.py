@@ -14,7 +14,9 @@ from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.guarantee import Guarantee, Neighbors
 from partita.mechanisms.catalogue import AUTO, ROWS, Choice, predicted_error, predicted_numbers
-from partita.publishing.request import Request, ViewRequest, chosen
+from partita.publishing.request import Request, view_request
+from partita.publishing.view_request import ViewRequest
+from partita.publishing.views import Shares, Views
 from partita.releases.figures import figure, table
 
 __all__ = ["Outlook", "Plan", "Prediction", "plan"]
@@ -29,8 +31,9 @@ _MOST_ROWS: Final = 2**62
 class Prediction:
     """What to expect if there are `rows` rows; None where the mechanism predicts nothing.
 
-    `error` is the root-mean-square error of a random range and `numbers` how many integers the
-    release holds. A file packs them, so `bytes`, eight for each, is more than it takes.
+    `error` is the root-mean-square error of a random range, or of a random box over several columns, and
+    `numbers` how many integers the release holds. A file packs them, so `bytes`, eight for each, is
+    more than it takes.
     """
 
     rows: int
@@ -46,25 +49,37 @@ class Prediction:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """One column with one domain: how it would be published, and what to expect of it.
+    """One view with its domains: how it would be published, and what to expect of it.
 
-    `rounding` is half the step of a column of real numbers: how far a value may lie from its cell.
-    `planned` says whether this is the domain of the schema, or another step to compare it with.
+    `planned` says whether these are the domains of the schema, or another step to compare them with.
     """
 
-    column: str
-    domain: Domain
+    view: ViewRequest[Any]
     epsilon: Fraction
-    choice: Choice
     predictions: tuple[Prediction, ...]
-    rounding: Fraction | None
     planned: bool
+
+    @property
+    def choice(self) -> Choice[Any]:
+        """The mechanism, and why."""
+        return self.view.choice
+
+    @property
+    def cells(self) -> int:
+        """How many cells the columns have together, special cells left out."""
+        return math.prod(domain.size for domain in self.view.domains)
+
+    @property
+    def rounding(self) -> Fraction | None:
+        """Half the step of a column of real numbers by itself: how far a value may lie from its cell."""
+        domain = _alone(self.view)
+        return domain.step / 2 if isinstance(domain, Real) else None
 
     def lines(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each number of rows."""
         shared = {
-            "column": self.column,
-            "cells": self.domain.size,
+            "column": self.view.name,
+            "cells": self.cells,
             "step": None if self.rounding is None else number_text(2 * self.rounding),
             "rounding": None if self.rounding is None else number_text(self.rounding),
             "planned": self.planned,
@@ -80,7 +95,7 @@ class Outlook:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A release that has not been made: its request, and what to expect of each column.
+    """A release that has not been made: its request, and what to expect of each view.
 
     Every number follows from public facts. Print it to read it.
     """
@@ -94,26 +109,26 @@ class Plan:
         return self.request.guarantee
 
     def rows(self) -> list[dict[str, Any]]:
-        """One mapping of plain values for each column, step and number of rows."""
+        """One mapping of plain values for each view, step and number of rows."""
         return [line for outlook in self.outlooks for line in outlook.lines()]
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON can write it: exact numbers as text, predictions as floats."""
-        reasons = {view.column: view.choice.why for view in self.request.views}
+        reasons = {view.name: view.choice.why for view in self.request.views}
         return {"request": self.request.to_json(), "why": reasons, "expected": self.rows()}
 
     def __str__(self) -> str:
         lines = self.rows()
         heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
         expected = table([heads, *([_shown(line, head) for head in heads] for line in lines)], left=2)
-        reasons = [f"{view.column}: {view.choice.name}. {view.choice.why}" for view in self.request.views]
+        reasons = [f"{view.name}: {view.choice.name}. {view.choice.why}" for view in self.request.views]
         return "\n".join([f"To publish with {self.guarantee}:", "", expected, "", *reasons, "", *_LEGEND])
 
 
 _HEADS: Final = ("column", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
 _LEGEND: Final = (
-    "rows is a guess, error the typical error of a random range, in rows; a step in parentheses is",
-    "not in the schema but shown beside it. rounding is how far a value may be moved, in units of the",
+    "rows is a guess, error the typical error of a random range or box, in rows; a step in parentheses",
+    "is not in the schema but shown beside it. rounding is how far a value may be moved, in units of the",
     "column. bytes is eight for each number, before packing. An error in a reason is the geometric mean",
     f"over {', '.join(f'{rows:,}' for rows in ROWS)} rows.",
 )
@@ -125,8 +140,8 @@ def plan(
     epsilon: object,
     rows: int | Sequence[int] | None = None,
     by: str | Sequence[str] | None = None,
-    views: Sequence[str | Sequence[str]] | None = None,
-    shares: Mapping[str, object] | Sequence[object] | None = None,
+    views: Views | None = None,
+    shares: Shares | None = None,
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
@@ -136,11 +151,11 @@ def plan(
     """What `publish` would do with the same parameters, without any data.
 
     `rows` is a public guess of how many rows there are; without one, few, usual and many are shown.
-    Columns of real numbers are shown with coarser steps too, or with those in `steps`: rounding
-    beside noise.
+    Columns of real numbers that have a view of their own are shown with coarser steps too, or with
+    those in `steps`: rounding beside noise.
 
     >>> from partita.domain import Integer
-    >>> [view.column for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
+    >>> [view.name for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
     ['age']
     """
     request = Request.checked(
@@ -157,34 +172,34 @@ def plan(
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps)
     outlooks = []
     for view in request.views:
-        outlooks.append(_outlook(view, request, view.domain, view.choice, guesses))
-        for domain in _other_steps(view.domain, finer):
-            choice = chosen(domain, view.share, request.guarantee, mechanism)
-            outlooks.append(_outlook(view, request, domain, choice, guesses))
+        outlooks.append(_outlook(view, request, guesses, planned=True))
+        for domain in _other_steps(_alone(view), finer):
+            other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
+            outlooks.append(_outlook(other, request, guesses, planned=False))
     return Plan(request=request, outlooks=tuple(outlooks))
 
 
-def _outlook(
-    view: ViewRequest, request: Request, domain: Domain, choice: Choice, guesses: Sequence[int]
-) -> Outlook:
+def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *, planned: bool) -> Outlook:
     return Outlook(
-        column=view.column,
-        domain=domain,
+        view=view,
         epsilon=view.share * request.guarantee.epsilon,
-        choice=choice,
-        predictions=tuple(_prediction(choice, rows) for rows in guesses),
-        rounding=domain.step / 2 if isinstance(domain, Real) else None,
-        planned=domain is view.domain,
+        predictions=tuple(_prediction(view.choice, rows) for rows in guesses),
+        planned=planned,
     )
 
 
-def _prediction(choice: Choice, rows: int) -> Prediction:
+def _prediction(choice: Choice[Any], rows: int) -> Prediction:
     return Prediction(
         rows, predicted_error(choice.mechanism, rows), predicted_numbers(choice.mechanism, rows)
     )
 
 
-def _other_steps(domain: Domain, steps: Sequence[Fraction] | None) -> list[Real]:
+def _alone(view: ViewRequest[Any]) -> Domain | None:
+    """The domain of a column that has a view of its own."""
+    return view.domains[0] if len(view.domains) == 1 else None
+
+
+def _other_steps(domain: Domain | None, steps: Sequence[Fraction] | None) -> list[Real]:
     """The same column of real numbers with other steps, its bounds moved outwards to multiples of them."""
     if not isinstance(domain, Real):
         return []

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, final
 
 from partita.domain import Domain, is_domain
 from partita.errors import InvalidParameter
-from partita.exact import integer, rational
+from partita.exact import integer
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon
-from partita.mechanisms.catalogue import AUTO, Choice, choose
-from partita.mechanisms.with_specials import WithSpecials
+from partita.mechanisms.catalogue import (
+    AUTO,
+    axis_mechanisms,
+    box_mechanisms,
+    check_name,
+    choose,
+    choose_boxes,
+)
+from partita.publishing.view_request import BoxRequest, ColumnRequest, ViewRequest
+from partita.publishing.views import Shares, Views, checked_shares, checked_views
 from partita.releases.release import Release
 
-__all__ = ["Request", "ViewRequest", "chosen"]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class ViewRequest:
-    """One column, its part of epsilon, and the mechanism that will release it."""
-
-    column: str
-    domain: Domain
-    share: Fraction
-    choice: Choice
-
-    @property
-    def mechanism(self) -> WithSpecials:
-        """The mechanism for the whole column, special cells included."""
-        return WithSpecials(axis=self.choice.mechanism, specials=self.domain.specials)
+__all__ = ["Request", "view_request"]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Columns to publish, each as a view of its own, about the same people and under one guarantee."""
+    """Views to publish, about the same people and under one guarantee."""
 
-    views: tuple[ViewRequest, ...]
+    views: tuple[ViewRequest[Any], ...]
     guarantee: Guarantee
     person: str | None
 
@@ -50,43 +41,39 @@ class Request:
         *,
         epsilon: object,
         by: str | Sequence[str] | None = None,
-        views: Sequence[str | Sequence[str]] | None = None,
-        shares: Mapping[str, object] | Sequence[object] | None = None,
+        views: Views | None = None,
+        shares: Shares | None = None,
         person: str | None = None,
         contributions: int = 1,
         neighbors: Neighbors = "add-remove",
         mechanism: str = AUTO,
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
-        columns = _columns(_schema(schema), by, views)
+        wanted = checked_views(_schema(schema), by, views)
         guarantee = Guarantee(
             epsilon=positive_epsilon(epsilon),
             neighbors=neighbors,
             unit=_unit(person),
             contributions=_bound(contributions, person),
         )
+        check_name(mechanism, map(len, wanted))
         requested = (
-            ViewRequest(
-                column=column,
-                domain=schema[column],
-                share=share,
-                choice=chosen(schema[column], share, guarantee, mechanism),
-            )
-            for column, share in zip(columns, _shares(shares, columns), strict=True)
+            view_request({column: schema[column] for column in columns}, share, guarantee, mechanism)
+            for columns, share in zip(wanted, checked_shares(shares, wanted), strict=True)
         )
         return Request(views=tuple(requested), guarantee=guarantee, person=person)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column of each view."""
-        return tuple(view.column for view in self.views)
+        """Every column that is in a view, once."""
+        return tuple(dict.fromkeys(column for view in self.views for column in view.columns))
 
     def describes(self, release: Release) -> bool:
-        """Whether a release is of these columns and ids, domains and mechanisms, with this guarantee."""
-        asked = [(view.column, view.domain.to_spec(), view.choice.name) for view in self.views]
-        given = [(view.column, view.domain.to_spec(), view.mechanism) for view in release.views]
-        person = release.provenance.person
-        return asked == given and (release.guarantee, person) == (self.guarantee, self.person)
+        """Whether a release is of these views and ids, with this guarantee."""
+        alike = len(self.views) == len(release.views) and all(
+            asked.describes(given) for asked, given in zip(self.views, release.views, strict=True)
+        )
+        return alike and (release.guarantee, release.provenance.person) == (self.guarantee, self.person)
 
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
@@ -96,27 +83,36 @@ class Request:
             "contributions": self.guarantee.contributions,
             "person": self.person,
             "views": [
-                {
-                    "column": view.column,
-                    "domain": view.domain.to_spec(),
-                    "share": str(view.share),
-                    "mechanism": view.choice.name,
-                }
+                {**view.described, "share": str(view.share), "mechanism": view.choice.name}
                 for view in self.views
             ],
         }
 
 
-def chosen(domain: Domain, share: Fraction, guarantee: Guarantee, mechanism: str) -> Choice:
-    """The mechanism for a column that gets this share of a guarantee."""
-    return choose(
-        domain,
-        epsilon=share * guarantee.epsilon,
-        mechanism=mechanism,
-        neighbors=guarantee.neighbors,
-        contributions=guarantee.contributions,
-        unit=guarantee.unit,
-    )
+def view_request(
+    schema: Mapping[str, Domain], share: Fraction, guarantee: Guarantee, mechanism: str
+) -> ViewRequest[Any]:
+    """A view of these columns that gets this share of a guarantee.
+
+    A mechanism for one column is not meant for views of several, nor the other way round: there the
+    choice is free.
+    """
+    facts: dict[str, Any] = {
+        "epsilon": share * guarantee.epsilon,
+        "neighbors": guarantee.neighbors,
+        "contributions": guarantee.contributions,
+        "unit": guarantee.unit,
+    }
+    columns, domains = tuple(schema), tuple(schema.values())
+    if len(columns) > 1:
+        boxes = choose_boxes(domains, mechanism=_unless(mechanism, axis_mechanisms()), **facts)
+        return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
+    axis = choose(domains[0], mechanism=_unless(mechanism, box_mechanisms()), **facts)
+    return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
+
+
+def _unless(mechanism: str, others: Mapping[str, object]) -> str:
+    return AUTO if mechanism in others else mechanism
 
 
 def _schema(schema: object) -> Mapping[str, Domain]:
@@ -143,82 +139,6 @@ def _writable(name: str, parameter: str) -> str:
         given=ascii(name),
         fix="remove unpaired surrogates",
     )
-
-
-def _columns(schema: Mapping[str, Domain], by: object, views: object) -> list[str]:
-    """The column of each view, in order."""
-    if by is not None and views is not None:
-        raise InvalidParameter("by", "must not come with views", given=by, fix="leave one of the two out")
-    if views is not None:
-        return _distinct([_one_column(view, "views") for view in _listed(views, "views")], schema, "views")
-    if by is None and len(schema) > 1:
-        raise InvalidParameter(
-            "views",
-            "must say how to publish a schema of several columns",
-            given=views,
-            fix=f"pass views={_suggested(list(schema))}, or by= with one of them",
-        )
-    return _distinct([_one_column(list(schema) if by is None else by, "by")], schema, "by")
-
-
-def _listed(views: object, name: str) -> Sequence[object]:
-    if isinstance(views, Sequence) and not isinstance(views, (str, bytes)) and views:
-        return views
-    raise InvalidParameter(name, "must be a list of views", given=views, fix='pass [("age",), ("salary",)]')
-
-
-def _one_column(view: object, name: str) -> str:
-    columns = [view] if isinstance(view, str) else view
-    if not isinstance(columns, (list, tuple)) or not all(isinstance(each, str) for each in columns):
-        raise InvalidParameter(name, "must name columns", given=view, fix='pass for example [("age",)]')
-    if len(columns) != 1:
-        raise InvalidParameter(
-            name,
-            "must have one column in each view: releases of several columns together are not there yet",
-            given=", ".join(columns),
-            fix=f"publish them apart, views={_suggested(columns) or [('age',)]}",
-        )
-    return str(columns[0])
-
-
-def _suggested(columns: Sequence[str]) -> list[tuple[str, ...]]:
-    return [(column,) for column in columns]
-
-
-def _distinct(columns: list[str], schema: Mapping[str, Domain], name: str) -> list[str]:
-    for column in columns:
-        if column not in schema:
-            near = get_close_matches(column, schema, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]!r}?" if near else "declare its domain in the schema"
-            raise InvalidParameter(name, "must name columns of the schema", given=column, fix=fix)
-        if columns.count(column) > 1:
-            raise InvalidParameter(name, "must name each column once", given=column, fix="leave one out")
-    return columns
-
-
-def _shares(shares: object, columns: Sequence[str]) -> list[Fraction]:
-    """The part of epsilon that each view gets; they add up to one exactly."""
-    weights = [_weight(share) for share in _weights(shares, columns)]
-    return [weight / sum(weights) for weight in weights]
-
-
-def _weights(shares: object, columns: Sequence[str]) -> list[object]:
-    if shares is None:
-        return [1] * len(columns)
-    if isinstance(shares, Mapping) and set(shares) == set(columns):
-        return [shares[column] for column in columns]
-    if isinstance(shares, (list, tuple)) and len(shares) == len(columns):
-        return list(shares)
-    raise InvalidParameter(
-        "shares", "must have one weight for each view", given=shares, fix='pass for example {"age": 1}'
-    )
-
-
-def _weight(share: object) -> Fraction:
-    exact = rational(share, "shares")
-    if exact <= 0:
-        raise InvalidParameter("shares", "must be positive", given=share, fix="leave a view out instead")
-    return exact
 
 
 def _unit(person: object) -> Unit:

@@ -8,22 +8,22 @@ and read in memory by the code that will write and read the release.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
 from partita.errors import InvalidParameter, InvalidRelease
-from partita.guarantee import Guarantee
 from partita.inference.tent_strategy import MOST_LEVELS
-from partita.publishing.request import Request, ViewRequest
+from partita.publishing.request import Request
+from partita.publishing.view_request import ColumnRequest, ViewRequest
 from partita.releases.checksum import checksum
 from partita.releases.file import LARGEST, packed, unpacked
 from partita.releases.file_entries import guarantee_entries, provenance_entries
 from partita.releases.provenance import Provenance
 from partita.releases.ranges import Json
-from partita.releases.spec import FORMAT, VERSION, Stored, columns_of
+from partita.releases.spec import FORMAT, Stored, columns_of, version_of
 
-__all__ = ["MOST_SERIES", "check_room"]
+__all__ = ["MOST_BOX_SERIES", "MOST_SERIES", "check_room"]
 
 MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
     "histogram": lambda size: 1,
@@ -37,9 +37,18 @@ MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
 }
 """How many series a release of each kind has at most, over so many cells."""
 
+MOST_BOX_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
+    "grid": lambda axes: 1,
+    "rank-boxes": lambda axes: 8 * (axes + 1) + 4,
+    "rectangles-paper": lambda axes: 8 * axes + 8,
+    "spending-boxes": lambda axes: 8,
+}
+"""How many series a release of each kind has at most, over so many axes."""
+
 _MOST_DIGITS: Final = 100
 _LONGEST_NUMBER: Final = "9" * 400
 _FACTS_BESIDE_SERIES: Final = 12
+_FACTS_OF_AN_AXIS: Final = 8
 _SIGNATURE: Final = bytes(1024)
 
 
@@ -74,12 +83,13 @@ def _check_digits(request: Request) -> None:
 
 def _empty(request: Request, provenance: Provenance) -> Stored:
     """A file of the same shape, with no number in it."""
+    views = [_view(view) for view in request.views]
     spec: dict[str, Json] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version_of(views),
         "guarantee": guarantee_entries(request.guarantee),
         "provenance": provenance_entries(provenance),
-        "views": [_view(view) for view in request.views],
+        "views": list[Json](views),
         "checksum": "",
     }
     values = [np.zeros(0, column.dtype) for column in columns_of(spec)]
@@ -87,27 +97,34 @@ def _empty(request: Request, provenance: Provenance) -> Stored:
     return Stored(spec, values)
 
 
-def _view(view: ViewRequest) -> dict[str, Json]:
-    guarantee: Guarantee = view.mechanism.guarantee
-    series = max(MOST_SERIES[kind](view.domain.size) for kind in _kinds(view.choice.mechanism))
+def _view(view: ViewRequest[Any]) -> dict[str, Json]:
+    series = _most_series(view)
+    facts = series + _FACTS_BESIDE_SERIES + _FACTS_OF_AN_AXIS * len(view.columns)
     return {
-        "column": view.column,
-        "domain": {key: _plain(value) for key, value in view.domain.to_spec().items()},
+        **view.described,
+        **_beside(view),
         "mechanism": view.choice.name,
         "why": view.choice.why,
         "kind": "",
-        "facts": {"all": [_LONGEST_NUMBER] * (series + _FACTS_BESIDE_SERIES)},
-        "guarantee": guarantee_entries(guarantee),
-        "specials": {
-            "counts": dict.fromkeys(view.domain.specials, _LONGEST_NUMBER),
-            "scale": _LONGEST_NUMBER,
-        },
+        "facts": {"all": [_LONGEST_NUMBER] * facts},
+        "guarantee": guarantee_entries(view.guarantee),
         "series": [{"name": f"series{number}", "dtype": "int128", "length": 0} for number in range(series)],
     }
 
 
-def _plain(value: str | list[str]) -> Json:
-    return list[Json](value) if isinstance(value, list) else value
+def _beside(view: ViewRequest[Any]) -> dict[str, Json]:
+    """The special cells that a view of one column has beside its axis."""
+    if not isinstance(view, ColumnRequest):
+        return {}
+    counts: dict[str, Json] = dict.fromkeys(view.domain.specials, _LONGEST_NUMBER)
+    return {"specials": {"counts": counts, "scale": _LONGEST_NUMBER}}
+
+
+def _most_series(view: ViewRequest[Any]) -> int:
+    kinds = _kinds(view.choice.mechanism)
+    if isinstance(view, ColumnRequest):
+        return max(MOST_SERIES[kind](view.domain.size) for kind in kinds)
+    return max(MOST_BOX_SERIES[kind](len(view.columns)) for kind in kinds)
 
 
 def _kinds(mechanism: object) -> list[str]:

@@ -10,26 +10,24 @@ import numpy as np
 
 from partita.errors import InvalidParameter
 from partita.exact import integer
-from partita.histogram import Histogram
-from partita.inference.curve import UInts
+from partita.inference.curve import Floats
 from partita.publishing.making import count
 from partita.publishing.planning import Plan
-from partita.publishing.request import ViewRequest
+from partita.publishing.trial import BoxTrial, ColumnTrial, Trial
+from partita.publishing.view_request import ViewRequest
+from partita.releases.box_view import BoxView
 from partita.releases.figures import figure, table
-from partita.sources import Column, open_source
+from partita.sources import open_source
 
 __all__ = ["Measured", "Simulation", "simulate"]
 
 _MOST_RANGES: Final = 10**6
-_WORD: Final = 2**64
-_STRIDES: Final = (13_925_035_116_211_876_495, 10_511_698_010_929_265_436)
-"""2^64 / g and 2^64 / g^2 with g^3 = g + 1: multiples of the two spread evenly over all pairs."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """How far the answers to some ranges lie from the exact counts.
+    """How far the answers to some ranges, or boxes over several columns, lie from the exact counts.
 
     `ranges` says where they end: anywhere in the domain ("anywhere"), or at values of the file ("values").
     """
@@ -59,7 +57,7 @@ class Simulation:
     measured: tuple[Measured, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One mapping of plain values for each column and kind of ranges."""
+        """One mapping of plain values for each view and kind of ranges."""
         return [asdict(each) for each in self.measured]
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +70,7 @@ class Simulation:
 
 
 _WARNING: Final = (
-    "Simulation: errors of ranges against the exact counts of a file, for PUBLIC data only. "
+    "Simulation: errors of ranges and boxes against the exact counts of a file, for PUBLIC data only. "
     "Nothing was released and no ledger was debited."
 )
 
@@ -93,42 +91,31 @@ def simulate(
     if not isinstance(plan, Plan):
         raise InvalidParameter("plan", "must be a Plan", given=plan, fix="pass what `plan` returned")
     number = integer(ranges, "ranges", low=1, high=_MOST_RANGES)
-    columns = count(open_source(source, delimiter=delimiter, header=header), plan.request, None)
-    measured = (each for view in plan.request.views for each in _measured(view, columns[view.column], number))
-    return Simulation(measured=tuple(measured))
-
-
-def _measured(view: ViewRequest, column: Column, ranges: int) -> list[Measured]:
-    axis, _ = view.mechanism.release(column.histogram, column.specials)
-    ends = {"anywhere": _pairs(ranges, view.domain.size)}
-    if column.histogram.cells.size:
-        ends["values"] = column.histogram.cells[_pairs(ranges, column.histogram.cells.size)]
-    found = []
-    for kind, (one, other) in ends.items():
-        lows, highs = np.minimum(one, other), np.maximum(one, other)
-        misses = np.abs(axis.counts(lows, highs) - _exact(column.histogram, lows, highs))
-        found.append(
-            Measured(
-                column=view.column,
-                mechanism=view.choice.name,
-                ranges=kind,
-                mean=float(misses.mean()),
-                typical=float(np.sqrt(np.mean(misses**2))),
-                largest=float(misses.max()),
-            )
-        )
-    return found
-
-
-def _pairs(count: int, size: int) -> UInts:
-    """Two rows of numbers below `size`, spread evenly over all pairs."""
-    return np.array(
-        [[(turn * stride % _WORD) * size // _WORD for turn in range(1, count + 1)] for stride in _STRIDES],
-        dtype=np.uint64,
+    counted = count(open_source(source, delimiter=delimiter, header=header), plan.request, None)
+    pairs = zip(plan.request.views, counted, strict=True)
+    return Simulation(
+        measured=tuple(each for view, secret in pairs for each in _measured(view, secret, number))
     )
 
 
-def _exact(histogram: Histogram, lows: UInts, highs: UInts) -> Any:
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(histogram.counts)])
-    upto = before[np.searchsorted(histogram.cells, highs, side="right")]
-    return upto - before[np.searchsorted(histogram.cells, lows)]
+def _measured(view: ViewRequest[Any], secret: Any, ranges: int) -> list[Measured]:
+    trial = _trial(view, secret)
+    return [_summary(view, kind, trial.misses(ends)) for kind, ends in trial.ends(ranges).items()]
+
+
+def _trial(view: ViewRequest[Any], secret: Any) -> Trial:
+    released = view.release(secret)
+    if isinstance(released, BoxView):
+        return BoxTrial(released.boxes, secret)
+    return ColumnTrial(released.axis, secret.histogram)
+
+
+def _summary(view: ViewRequest[Any], kind: str, misses: Floats) -> Measured:
+    return Measured(
+        column=view.name,
+        mechanism=view.choice.name,
+        ranges=kind,
+        mean=float(misses.mean()),
+        typical=float(np.sqrt(np.mean(misses**2))),
+        largest=float(misses.max()),
+    )

@@ -4,12 +4,16 @@ Nothing here can reach noise, histograms or sources; an import contract holds it
 """
 
 from partita.releases.cut import Cut
+from partita.releases.grid import GridRelease
 from partita.releases.histogram_counts import HistogramRelease
 from partita.releases.laplace import LaplaceRelease
 from partita.releases.linear_queries import LinearQueriesRelease
 from partita.releases.paper_intervals import PaperIntervalsRelease
+from partita.releases.paper_rectangles import PaperRectanglesRelease
 from partita.releases.partition_tents import PartitionTentsRelease
+from partita.releases.rank_boxes import RankBoxesRelease
 from partita.releases.release import Release
+from partita.releases.spending_boxes import SpendingBoxesRelease
 from partita.releases.spending_tree import SpendingTreeRelease
 from partita.releases.tents import TentRelease
 from partita.releases.thresholds import ThresholdRelease
@@ -17,12 +21,16 @@ from partita.releases.tree import TreeRelease
 
 __all__ = [
     "Cut",
+    "GridRelease",
     "HistogramRelease",
     "LaplaceRelease",
     "LinearQueriesRelease",
     "PaperIntervalsRelease",
+    "PaperRectanglesRelease",
     "PartitionTentsRelease",
+    "RankBoxesRelease",
     "Release",
+    "SpendingBoxesRelease",
     "SpendingTreeRelease",
     "TentRelease",
     "ThresholdRelease",

@@ -10,14 +10,15 @@ import numpy as np
 
 from partita.answer import Answers
 from partita.exact import integer
+from partita.inference.curve import UInts
 from partita.releases.excerpt import excerpt
 from partita.releases.figures import figure
-from partita.releases.spans import Spans
-from partita.releases.view import View
+from partita.releases.slice import Line
 
-__all__ = ["Bins", "bins_of"]
+__all__ = ["MOST_BINS", "Bins", "bins_of", "cells_of_bins", "even_bins"]
 
-_MOST: Final = 2**20
+MOST_BINS: Final = 2**20
+"""No table has more bins, also over two columns."""
 
 
 @final
@@ -46,15 +47,28 @@ class Bins:
         return self.lows[number], self.highs[number], *map(figure, counted)
 
 
-def bins_of(view: View, bins: int) -> Bins:
+def bins_of(line: Line, bins: int) -> Bins:
     """The cells of a column in `bins` bins whose sizes differ by one cell at most.
 
     There are no more bins than cells. Where they lie follows from the domain alone.
     """
-    number = min(integer(bins, "bins", low=1, high=_MOST), view.axis.size)
-    edges = [view.axis.size * i // number for i in range(number + 1)]
-    lows = np.array(edges[:-1], np.uint64)
-    highs = np.array([edge - 1 for edge in edges[1:]], np.uint64)
-    never = np.zeros(number, np.bool_)
-    counts = view.answers(Spans(lows, highs, empty=never, below=never, above=never))
-    return Bins(view.domain.decode(lows), view.domain.decode(highs), counts)
+    lows, highs = cells_of_bins(line.axis.size, bins)
+    counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs))
+    return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
+
+
+def cells_of_bins(size: int, bins: int) -> tuple[UInts, UInts]:
+    """The first and the last cell of each bin of an axis of `size` cells."""
+    number = min(integer(bins, "bins", low=1, high=MOST_BINS), size)
+    edges = [size * i // number for i in range(number + 1)]
+    return np.array(edges[:-1], np.uint64), np.array([edge - 1 for edge in edges[1:]], np.uint64)
+
+
+def even_bins(size: int, bins: int) -> int:
+    """At most as many bins, of sizes so nearly equal that a picture of even counts looks even.
+
+    >>> even_bins(151, 60), even_bins(120, 60), even_bins(7, 60)
+    (50, 60, 7)
+    """
+    width = -(-size // integer(bins, "bins", low=1, high=MOST_BINS))
+    return size // width

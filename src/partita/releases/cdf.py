@@ -13,7 +13,7 @@ from partita.domain import Encoded, Special
 from partita.inference.curve import Floats, UInts
 from partita.releases.excerpt import excerpt
 from partita.releases.figures import figure
-from partita.releases.view import View
+from partita.releases.slice import Line
 from partita.releases.where_arrays import cells_of, is_single
 
 __all__ = ["Cdf", "cdf"]
@@ -46,23 +46,23 @@ class Cdf:
         return self.values[number], *map(figure, counted), f"{self.fractions[number]:.4f}"
 
 
-def cdf(view: View, values: Any = None) -> Cdf:
+def cdf(line: Line, values: Any = None) -> Cdf:
     """The distribution at the values given, or at the last value of every piece of the release."""
     if values is None:
-        ends = view.axis.curve.ends
-        return _at(view, view.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
-    where = cells_of(view.domain, values, name="values")
-    return _at(view, [values] if is_single(values) else list(values), where)
+        ends = line.axis.curve.ends
+        return _at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
+    where = cells_of(line.domain, values, name="values")
+    return _at(line, [values] if is_single(values) else list(values), where)
 
 
-def _at(view: View, values: Sequence[object], where: Encoded) -> Cdf:
-    curve = view.axis.curve
-    cells = np.where(where.special == Special.ABOVE, np.uint64(view.axis.size - 1), where.cells)
+def _at(line: Line, values: Sequence[object], where: Encoded) -> Cdf:
+    curve = line.axis.curve
+    cells = np.where(where.special == Special.ABOVE, np.uint64(line.axis.size - 1), where.cells)
     inside = where.special != Special.BELOW
     counts = np.where(inside, curve.upto(cells), 0.0)
     fractions = counts / curve.total if curve.total else np.zeros_like(counts)
-    return Cdf(values, Answers(counts, lambda: _errors(view, cells) * inside), fractions)
+    return Cdf(values, Answers(counts, lambda: _errors(line, cells) * inside), fractions)
 
 
-def _errors(view: View, cells: UInts) -> Floats:
-    return view.axis.errors(np.zeros_like(cells), cells)
+def _errors(line: Line, cells: UInts) -> Floats:
+    return line.axis.errors(np.zeros_like(cells), cells)

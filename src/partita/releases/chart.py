@@ -6,7 +6,7 @@ from typing import Final
 
 from partita.releases.bins import Bins, bins_of
 from partita.releases.figures import figure, shortened
-from partita.releases.view import View
+from partita.releases.slice import Line
 
 __all__ = ["chart"]
 
@@ -17,12 +17,12 @@ _SHORTEST_BAR: Final = 10
 _GAPS: Final = 4
 
 
-def chart(view: View, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
+def chart(line: Line, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
     """A line for each bin: its first and last value, a bar, the count and its standard error.
 
     Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
     """
-    table = bins_of(view, bins)
+    table = bins_of(line, bins)
     labels, numbers = _labels(table), _numbers(table, "+-" if ascii_only else "±")
     room = max(_SHORTEST_BAR, width - len(labels[0]) - max(map(len, numbers)) - _GAPS)
     values = table.counts.values.tolist()

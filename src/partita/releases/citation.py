@@ -41,11 +41,14 @@ PAPERS: Final[Mapping[str, str]] = {
 """BibTeX entries by their keys in docs/references.md."""
 
 BEHIND: Final[Mapping[str, tuple[str, ...]]] = {
+    "grid": ("DMNS06",),
     "histogram": ("DMNS06",),
     "intervals": ("DNRR15",),
     "intervals-paper": ("DNRR15", "DNPR10"),
     "laplace": ("SU",),
     "partition-tents": ("DNRR15",),
+    "rectangles": ("DNRR15",),
+    "rectangles-paper": ("DNRR15", "DNPR10"),
     "thresholds": ("SU",),
     "tree": ("SU", "DNPR10"),
 }

@@ -1,15 +1,16 @@
-"""The kinds of releases along an axis that a file may hold."""
+"""The kinds of releases that a file may hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from partita.errors import InvalidRelease
+from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
 
-__all__ = ["KINDS", "class_of"]
+__all__ = ["BOX_KINDS", "KINDS", "box_class_of", "class_of"]
 
 KINDS: Final[Mapping[str, str]] = {
     "histogram": "histogram_counts",
@@ -21,14 +22,33 @@ KINDS: Final[Mapping[str, str]] = {
     "thresholds": "thresholds",
     "tree": "tree",
 }
-"""The module of `partita.releases` in which each kind is at home."""
+"""The module of `partita.releases` in which each kind of release along an axis is at home."""
+
+BOX_KINDS: Final[Mapping[str, str]] = {
+    "grid": "grid",
+    "rank-boxes": "rank_boxes",
+    "rectangles-paper": "paper_rectangles",
+    "spending-boxes": "spending_boxes",
+}
+"""The same for each kind of release over several axes."""
 
 
 def class_of(kind: str) -> type[Ranges]:
-    """The class of this kind; nothing but the modules above is ever imported for a file."""
-    if kind in KINDS:
-        home = import_module(f"partita.releases.{KINDS[kind]}")
+    """The class of this kind along an axis; nothing but the modules above is ever imported for a file."""
+    found: type[Ranges] = _found(kind, KINDS)
+    return found
+
+
+def box_class_of(kind: str) -> type[Boxes]:
+    """The class of this kind over several axes."""
+    found: type[Boxes] = _found(kind, BOX_KINDS)
+    return found
+
+
+def _found(kind: str, homes: Mapping[str, str]) -> type[Any]:
+    if kind in homes:
+        home = import_module(f"partita.releases.{homes[kind]}")
         for each in vars(home).values():
-            if isinstance(each, type) and issubclass(each, Ranges) and vars(each).get("kind") == kind:
+            if isinstance(each, type) and vars(each).get("kind") == kind:
                 return each
     raise InvalidRelease("kind", "is not known here", fix="read the file with a newer Partita")

@@ -15,8 +15,9 @@ from partita.errors import InvalidParameter
 from partita.exact import failure, rational
 from partita.inference.curve import Floats, UInts
 from partita.inference.quantile import least_cells
+from partita.releases.quantile_bounds import certain_cells
 from partita.releases.ranges import Term
-from partita.releases.view import View
+from partita.releases.slice import Slice
 
 __all__ = ["Quantile", "quantiles"]
 
@@ -30,19 +31,19 @@ class Quantile:
     counted, and for q = 0, that is the first value of the domain.
     """
 
-    view: View
+    line: Slice
     q: Fraction
     cell: int
 
     @property
     def value(self) -> object:
         """The quantile, as a value of the column."""
-        return self.view.domain.decode([self.cell])[0]
+        return self.line.domain.decode([self.cell])[0]
 
     def interval(self, confidence: float = 0.95) -> tuple[object, object]:
         """Values between which the true quantile lies with about this confidence; a model, no guarantee."""
         half = self._half_width(confidence)
-        return self._values(_reaching(self.view, float(self.q) * self._total + np.array([-half, half])))
+        return self._values(_reaching(self.line, float(self.q) * self._total + np.array([-half, half])))
 
     def rank_interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Between which shares of the rows the value truly stands, with about this confidence.
@@ -50,7 +51,7 @@ class Quantile:
         From the share of rows below the value, less its error, to the share at or below it, plus its
         error: a value that many rows have takes up many ranks.
         """
-        curve, half = self.view.axis.curve, self._half_width(confidence)
+        curve, half = self.line.axis.curve, self._half_width(confidence)
         if self._total == 0:
             return 0.0, 1.0
         upto = float(curve.upto(np.array([self.cell], np.uint64))[0])
@@ -62,11 +63,10 @@ class Quantile:
 
         Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile
         is the least x where the true E is not negative. If no range misses the truth by more than
-        B, no E(x) does, because 1-q and q add up to 1.
+        B, no E(x) does, because 1-q and q add up to 1. Where single ranges have much better bounds than
+        that, those are used.
         """
-        reach = self.view.axis.error(float(failure(beta)))
-        last = self.view.axis.size - 1
-        low, high = least_cells(self._excess, np.array([-reach, reach]), last=last).tolist()
+        low, high = self._certain(float(failure(beta)))
         return self._values(np.array([min(low, self.cell), max(high, self.cell)], np.uint64))
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Quantile:
 
     @property
     def _total(self) -> float:
-        return self.view.axis.curve.total
+        return self.line.axis.curve.total
 
     def _half_width(self, confidence: float) -> float:
         level = float(failure(confidence, "confidence"))
@@ -85,34 +85,42 @@ class Quantile:
 
         Its variance follows from those of C, of T and of the rest: (1-q) V(C) + q V(T-C) - q (1-q) V(T).
         """
-        q, last, axis = float(self.q), self.view.axis.size - 1, self.view.axis
+        q, last, axis = float(self.q), self.line.axis.size - 1, self.line.axis
         upto = axis.answer(Term(0, self.cell)).error ** 2
         rest = axis.answer(Term(self.cell + 1, last)).error ** 2 if self.cell < last else 0.0
         everything = axis.answer(Term(0, last)).error ** 2
         return math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
 
+    def _certain(self, beta: float) -> tuple[int, int]:
+        axis = self.line.axis
+        if self.line.one_by_one:
+            return certain_cells(axis, float(self.q), beta)
+        reach = axis.error(beta)
+        low, high = least_cells(self._excess, np.array([-reach, reach]), last=axis.size - 1).tolist()
+        return low, high
+
     def _excess(self, cells: UInts) -> Floats:
-        q, last = float(self.q), np.full_like(cells, self.view.axis.size - 1)
-        upto = self.view.axis.counts(np.zeros_like(cells), cells)
-        rest = self.view.axis.counts(np.where(cells < last, cells + np.uint64(1), cells), last)
+        q, last = float(self.q), np.full_like(cells, self.line.axis.size - 1)
+        upto = self.line.axis.counts(np.zeros_like(cells), cells)
+        rest = self.line.axis.counts(np.where(cells < last, cells + np.uint64(1), cells), last)
         return np.asarray((1 - q) * upto - q * np.where(cells < last, rest, 0.0))
 
     def _values(self, cells: UInts) -> tuple[object, object]:
-        low, high = self.view.domain.decode(cells)
+        low, high = self.line.domain.decode(cells)
         return low, high
 
 
-def quantiles(view: View, shares: Iterable[object]) -> list[Quantile]:
+def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
     """The quantile of each share."""
     exact = [_share(share) for share in shares]
-    targets = np.array([float(q) for q in exact]) * view.axis.curve.total
-    cells = _reaching(view, targets).tolist()
-    return [Quantile(view, q, cell) for q, cell in zip(exact, cells, strict=True)]
+    targets = np.array([float(q) for q in exact]) * line.axis.curve.total
+    cells = _reaching(line, targets).tolist()
+    return [Quantile(line, q, cell) for q, cell in zip(exact, cells, strict=True)]
 
 
-def _reaching(view: View, targets: Floats) -> UInts:
+def _reaching(line: Slice, targets: Floats) -> UInts:
     """The least cells at which the cumulative count reaches the targets."""
-    return least_cells(view.axis.curve.upto, targets, last=view.axis.size - 1)
+    return least_cells(line.axis.curve.upto, targets, last=line.axis.size - 1)
 
 
 def _share(value: object) -> Fraction:

@@ -5,32 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
-from functools import reduce
-from operator import add
-from typing import Any, Final, cast, final, get_args, overload
+from functools import cached_property
+from typing import Any, cast, final, overload
 
 from partita.answer import Answer, Answers
-from partita.errors import IncompatibleGuarantees, InvalidParameter, InvalidRelease
-from partita.exact import failure, integer, one_of
-from partita.guarantee import Guarantee, rows_changed
-from partita.releases.bins import Bins, bins_of
+from partita.errors import InvalidParameter
+from partita.exact import failure, integer
+from partita.guarantee import Guarantee
+from partita.releases.bins import Bins, bins_of, even_bins
+from partita.releases.box_view import BoxView
 from partita.releases.cdf import Cdf, cdf
+from partita.releases.choosing import columns_of, having
 from partita.releases.citation import citation
+from partita.releases.heat import Heat, bins_of_two
 from partita.releases.plot import plot
+from partita.releases.plot_heat import plot_heat
+from partita.releases.promise import check_views
 from partita.releases.provenance import Provenance
 from partita.releases.quantiles import Quantile, quantiles
+from partita.releases.regions import HalfSpace, Polygon, PublicRegion
 from partita.releases.report import report
-from partita.releases.spans import Closed
+from partita.releases.slice import Slice
+from partita.releases.spans import Ends, check_ends
 from partita.releases.synthesis import MOST_ROWS, synthetic
-from partita.releases.view import View
-from partita.releases.where import Question, Where, gathered, question
-from partita.releases.where_arrays import is_single, ranges
+from partita.releases.totals import Adjusted, AnyView, adjusted, total
+from partita.releases.where import Where, gathered
+from partita.releases.where_arrays import is_single
 
 __all__ = ["Release"]
-
-_FIX: Final = "get a fresh copy of the release"
 
 
 @final
@@ -41,7 +44,7 @@ class Release:
     `guarantee` is what all views promise together, to the last digit. It is None if one of them was made
     with injected noise: then the release protects nobody.
 
-    Questions name a column and say which of its values they ask for:
+    Questions name columns and say which of their values they ask for:
 
         release.count(age=(30, 39))            from 30 to 39, both included, as SQL BETWEEN
         release.count(age=(65, None))          an open end, above the declared bounds too
@@ -49,115 +52,217 @@ class Release:
         release.count(town=["Rome", "Bari"])   any of these labels; for other columns, a set of values
         release.count(age=pt.NULL)             a special cell: NULL, INVALID, BELOW, ABOVE, OTHER
         release.count(where={"where": 3})      a column of any name
+        release.count(age=42, town="Rome")     several columns, if a view has them together
 
     A tuple is always a range, along the declared order of labels too. A bounded end never counts what
     lies beyond the declared bounds, which is in the special cells below and above; null and invalid
     are counted only if they are asked for by name. The ends of a range fall in cells as values do: a
     Real column rounds them to its step, and a Timestamp column counts their whole slots.
+
+    A column that is not asked for is not constrained: who has no salary is still counted by age. The view
+    of fewest columns that has all columns asked for gives the answer, the first of several such. All
+    views counted the same rows: their values are brought to one total, the best that they know together,
+    while errors and guaranteed bounds stay those of what was released.
     """
 
-    views: tuple[View, ...]
+    views: tuple[AnyView, ...]
     guarantee: Guarantee | None
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        if not self.views or len(set(self.columns)) < len(self.views):
-            raise InvalidRelease("views", "must be of different columns", fix="release each column once")
-        if self.guarantee != _promised(self.views):
-            raise InvalidRelease("guarantee", "must be what its views promise together", fix=_FIX)
-        if not all(map(_keeps_its_promise, self.views)):
-            raise InvalidRelease("special cells", "must have the noise that is promised", fix=_FIX)
+        check_views(self.views, self.guarantee)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that can be asked for."""
-        return tuple(view.column for view in self.views)
+        """The columns that can be asked for, each once."""
+        return columns_of(self.views)
 
-    def view(self, column: str) -> View:
-        """What was released about one column."""
-        try:
-            return {view.column: view for view in self.views}[column]
-        except (KeyError, TypeError):
-            near = get_close_matches(str(column), self.columns, n=1, cutoff=0.5)
-        fix = f"did you mean {near[0]!r}?" if near else "ask for one of them"
-        raise InvalidParameter("column", f"must be one of {self._listed}", given=column, fix=fix)
+    def view(self, *columns: str) -> AnyView:
+        """What was released about these columns: the view of fewest columns that has all of them."""
+        return having(self.views, columns)
 
-    def count(self, /, where: Where | None = None, *, closed: Closed = "both", **columns: object) -> Answer:
+    def count(
+        self,
+        /,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        region: PublicRegion | None = None,
+        **columns: object,
+    ) -> Answer:
         """How many rows are in the cells asked for; without any column, how many there are.
 
-        `closed` says which ends of a range belong to it: "both", "left", "right" or "neither". The
-        count of all rows is the mean over the views by inverse variance, as all of them counted
-        the same rows. Of a range, the declared cells are counted: of ages from 0 to 120, (110, 200) means
-        110 to 120, and what lies beyond is in BELOW and ABOVE.
+        `closed` says which ends of a range belong to it: "both", "left", "right" or "neither", for all
+        columns or, as a mapping, column by column. Of a range,
+        the declared cells are counted: of ages from 0 to 120, (110, 200) means 110 to 120, and what
+        lies beyond is in BELOW and ABOVE. `region` is a public shape over several columns that were
+        released together, a `HalfSpace` or a `Polygon`. The count of all rows is the mean over the views
+        by inverse variance, as all of them counted the same rows.
         """
-        one_of(closed, "closed", get_args(Closed))
-        asked = gathered(where, columns)
-        if not asked:
-            return Answer.combined([view.answer(view.everybody) for view in self.views])
-        view, cells = self._question(asked, closed)
-        return view.answer(cells)
+        asked = _asked(where, columns, closed)
+        if region is not None:
+            return self._having_shape(region, asked).within(region, asked, closed=closed)
+        return self._having(*asked).count(asked, closed=closed) if asked else total(self.views)
 
-    def counts(self, /, where: Where | None = None, *, closed: Closed = "both", **columns: object) -> Answers:
-        """The counts of many ranges of one column: `counts(age=([0, 18], [17, 64]))`.
+    def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
+        """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
 
         A tuple of lows and highs, each an array, one value for all, or None; an end that is missing
         in its array is open. An array that is in no tuple asks for single values. Ranges mean what they
-        mean to `count`.
+        mean to `count`. Of several columns, all have equally many ranges, or one that goes with all;
+        a set of values or a special cell of one of several columns goes with all, too.
         """
-        view, values = self._asked(gathered(where, columns))
-        return view.answers(ranges(view.domain, values, name=view.column, closed=closed))
+        asked = _asked(where, columns, closed)
+        return self._having(*asked).counts(asked, closed=closed)
 
-    def difference(self, first: Where, second: Where, *, closed: Closed = "both") -> Answer:
+    def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
 
-        Of one column it is one linear question. Two columns have independent noise.
+        Of one view it is one linear question. Two views have independent noise.
         """
-        (one, added), (other, taken) = (
-            self._question(gathered(each, {}), closed) for each in (first, second)
-        )
-        return one.answer(added, taken) if one is other else one.answer(added) + -other.answer(taken)
+        added, taken = gathered(first, {}), gathered(second, {})
+        check_ends(closed, {*added, *taken})
+        one, other = self._having(*added), self._having(*taken)
+        if one is other:
+            return one.difference(added, taken, closed=closed)
+        return one.count(added, closed=closed) + -other.count(taken, closed=closed)
 
-    def cdf(self, column: str, values: Any = None) -> Cdf:
+    def slice(
+        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+    ) -> Slice:
+        """One column as a line of counts, of all rows or of those that are in the cells asked for."""
+        asked = _asked(where, columns, closed)
+        view = self._having(column, *asked)
+        _check_apart((column,), asked)
+        return view.slice(column, asked, closed=closed)
+
+    def cdf(
+        self,
+        column: str,
+        /,
+        values: Any = None,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Cdf:
         """How many rows, and which share of those with a value on the axis, do not exceed each of the values.
 
         Without `values`, at the last value of every piece of the release: between those the
-        counts rise evenly.
+        counts rise evenly. Other columns that are asked for say which rows are counted:
+        `cdf("salary", [20_000, 50_000], age=(30, 39))`.
         """
-        return cdf(self.view(column), values)
+        return cdf(self.slice(column, where, closed=closed, **columns), values)
 
     @overload
-    def quantile(self, column: str, q: float | Fraction) -> Quantile: ...
+    def quantile(
+        self,
+        column: str,
+        /,
+        q: float | Fraction,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Quantile: ...
 
     @overload
-    def quantile(self, column: str, q: Sequence[float | Fraction]) -> list[Quantile]: ...
+    def quantile(
+        self,
+        column: str,
+        /,
+        q: Sequence[float | Fraction],
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> list[Quantile]: ...
 
-    def quantile(self, column: str, q: object) -> Quantile | list[Quantile]:
-        """The least value that at least a share q of the rows on the axis do not exceed; one q or many."""
-        view = self.view(column)
-        return quantiles(view, [q])[0] if is_single(q) else quantiles(view, cast(Iterable[object], q))
+    def quantile(
+        self,
+        column: str,
+        /,
+        q: object,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Quantile | list[Quantile]:
+        """The least value that at least a share q of the rows on the axis do not exceed; one q or many.
 
-    def histogram(self, column: str, bins: int = 12) -> Bins:
-        """Counts in bins of equally many cells; where the bins lie follows from the domain alone."""
-        return bins_of(self.view(column), bins)
+        Other columns that are asked for say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`.
+        """
+        line = self.slice(column, where, closed=closed, **columns)
+        return quantiles(line, [q])[0] if is_single(q) else quantiles(line, cast(Iterable[object], q))
+
+    @overload
+    def histogram(
+        self,
+        column: str,
+        bins: int = 12,
+        /,
+        *,
+        where: Where | None = None,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Bins: ...
+
+    @overload
+    def histogram(
+        self,
+        column: str,
+        second: str,
+        /,
+        bins: int | tuple[int, int] = 12,
+        *,
+        where: Where | None = None,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Heat: ...
+
+    def histogram(
+        self,
+        column: str,
+        second: Any = None,
+        /,
+        bins: Any = 12,
+        *,
+        where: Where | None = None,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Bins | Heat:
+        """Counts in bins of equally many cells, of one column or of two: `histogram("age", "salary")`.
+
+        Where the bins lie follows from the domains alone. Of two columns, `bins` is one number for both, or
+        a pair. Other columns that are asked for say which rows are counted.
+        """
+        if not isinstance(second, str):
+            line = self.slice(column, where, closed=closed, **columns)
+            return bins_of(line, bins if second is None else second)
+        asked = _asked(where, columns, closed)
+        view = self._having(column, second, *asked)
+        _check_apart((column, second), asked)
+        return view.heat((column, second), bins, asked, closed=closed)
 
     def synthesize(self, n: int | None = None) -> dict[str, list[object]]:
         """n made-up rows that look like the release, a list of values for each column.
 
-        They are a function of the release: asking twice gives the same rows. Columns are made one by
-        one, so nothing is right about how they go together. A row that is in a special cell is
-        None. Without n, as many rows as were counted.
+        They are a function of the release: asking twice gives the same rows. The columns of a view are made
+        together, and a column that several views have comes from the one of most columns, the first of
+        those; nothing is right about how columns of different views go together. Where a row is in
+        a special cell, its value is None. Without n, as many rows as were counted.
         """
         counted = max(0, round(self.count().value)) if n is None else n
-        rows = integer(counted, "n", low=0, high=MOST_ROWS)
-        return {view.column: synthetic(view, rows) for view in self.views}
+        return synthetic(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
 
     def error(self, beta: float = 0.05) -> float:
-        """With probability 1 - beta no range count of any column misses the truth by more, whatever the data.
+        """With probability 1 - beta no range of a column, and no box, misses the truth by more.
 
-        Open ends included. Every view takes its share of beta.
+        That is so whatever the data, open ends included. Every view takes its share of beta. A set of values
+        is several ranges or boxes.
         """
         share = float(failure(beta)) / len(self.views)
-        return max(view.error(share) for view in self.views)
+        return max(view.error(share) for view in self._adjusted)
 
     def report(self, beta: float = 0.05) -> str:
         """What was released, from which public facts, with which guarantee, cost and error."""
@@ -168,9 +273,30 @@ class Release:
         """BibTeX entries for the library and the papers behind the release."""
         return citation([view.mechanism for view in self.views], version=self.provenance.version)
 
-    def plot(self, column: str, *, bins: int = 60, axes: Any = None) -> Any:
-        """The histogram of a column with 95% bars, on matplotlib axes, which are returned."""
-        return plot(self.view(column), bins=bins, axes=axes, dataset=self.provenance.dataset)
+    def plot(
+        self,
+        column: str,
+        second: str | None = None,
+        /,
+        *,
+        bins: int | tuple[int, int] = 60,
+        axes: Any = None,
+        where: Where | None = None,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Any:
+        """A picture on matplotlib axes, which are returned.
+
+        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each.
+        Other columns that are asked for say which rows are counted.
+        """
+        if second is None:
+            line = self.slice(column, where, closed=closed, **columns)
+            return plot(line, bins=cast(int, bins), axes=axes, dataset=self.provenance.dataset)
+        across, up = bins_of_two(bins)
+        even = even_bins(self._size(column), across), even_bins(self._size(second), up)
+        heat = self.histogram(column, second, even, where=where, closed=closed, **columns)
+        return plot_heat(heat, axes=axes, dataset=self.provenance.dataset)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a file, whole or not at all."""
@@ -182,41 +308,44 @@ class Release:
         promise = "no guarantee" if self.guarantee is None else str(self.guarantee)
         return f"Release({', '.join(self.columns)}; {promise})"
 
-    def _question(self, asked: Where, closed: Closed) -> tuple[View, Question]:
-        view, value = self._asked(asked)
-        return view, question(view.domain, value, name=view.column, closed=closed)
+    def _size(self, column: str) -> int:
+        return self.slice(column).domain.size
 
-    def _asked(self, asked: Where) -> tuple[View, object]:
-        """The view and the values of the one column asked for."""
-        views = [self.view(column) for column in asked]
-        if len(views) != 1:
+    def _having(self, *columns: str) -> Adjusted:
+        """The view that answers about these columns, brought to the total that all views share."""
+        return having(self._adjusted, columns)
+
+    def _having_shape(self, region: PublicRegion, asked: Where) -> Adjusted:
+        """The view that answers about a shape: one of several columns, if one has all that are asked for."""
+        if not isinstance(region, HalfSpace | Polygon):
             raise InvalidParameter(
-                "where",
-                f"must name one column, as the views are of one column each: {self._listed}",
-                given=", ".join(asked) or "no column",
-                fix="ask for one column at a time",
+                "region",
+                "must be a HalfSpace or a Polygon",
+                given=region,
+                fix="pass where={'region': ...} for a column of this name",
             )
-        return views[0], asked[views[0].column]
+        columns = *region.columns, *asked
+        wide = [view for view in self._adjusted if isinstance(view.view, BoxView)]
+        return having([view for view in wide if {*columns} <= {*view.columns}] or self._adjusted, columns)
 
-    @property
-    def _listed(self) -> str:
-        return ", ".join(map(repr, self.columns))
-
-
-def _promised(views: Sequence[View]) -> Guarantee | None:
-    """What views of the same people promise together; None if one of them promises nothing."""
-    guarantees = [view.axis.guarantee for view in views if view.axis.guarantee is not None]
-    if len(guarantees) < len(views):
-        return None
-    try:
-        return reduce(add, guarantees)
-    except IncompatibleGuarantees:
-        raise InvalidRelease("views", "must promise about the same neighbors", fix=_FIX) from None
+    @cached_property
+    def _adjusted(self) -> tuple[Adjusted, ...]:
+        return adjusted(self.views)
 
 
-def _keeps_its_promise(view: View) -> bool:
-    """Whether the special cells have the noise that the guarantee of the view asks for."""
-    promise, scale = view.axis.guarantee, view.specials.scale
-    return (
-        promise is None or scale == rows_changed(promise.neighbors, promise.contributions) / promise.epsilon
-    )
+def _asked(where: Where | None, columns: Where, closed: Ends) -> dict[str, object]:
+    asked = gathered(where, columns)
+    check_ends(closed, asked)
+    return asked
+
+
+def _check_apart(columns: tuple[str, ...], asked: Where) -> None:
+    """Refuse a column that is asked about twice, or that is also a condition."""
+    for place, column in enumerate(columns):
+        if column in columns[:place] or column in asked:
+            raise InvalidParameter(
+                "column",
+                "must be asked about once, and not be a condition on itself",
+                given=column,
+                fix="leave one of them out",
+            )

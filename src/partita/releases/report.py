@@ -6,38 +6,53 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
-from partita.domain import Category
+from partita.domain import Category, Domain, Special
 from partita.guarantee import Guarantee
+from partita.releases.box_view import BoxView
+from partita.releases.choosing import columns_of
 from partita.releases.figures import figure, shortened
 from partita.releases.provenance import Provenance
+from partita.releases.totals import AnyView, total
 from partita.releases.view import View
 
 __all__ = ["report"]
 
 _LONGEST_DOMAIN: Final = 100
 _LARGEST_EXPONENT: Final = 10
+_MUCH: Final = 0.25
+"""A bound on all errors above this share of the rows says little about any one box."""
+_HINT: Final = (
+    "That bound holds for all boxes at once and is large beside the number of rows: "
+    "`answer.worst(beta)` guarantees much more about a single answer."
+)
 _UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def report(
-    views: Sequence[View], guarantee: Guarantee | None, provenance: Provenance, *, beta: float, error: float
+    views: Sequence[AnyView],
+    guarantee: Guarantee | None,
+    provenance: Provenance,
+    *,
+    beta: float,
+    error: float,
 ) -> str:
-    """The report, a line for each matter; `error` bounds all range counts except with probability `beta`."""
+    """The report, a line for each matter; `error` bounds all counts except with probability `beta`."""
     lines = [
         _origin(views, provenance),
         _promise(guarantee),
         _cost(guarantee, provenance),
         *map(_released, views),
-        _accuracy(beta, error),
+        _accuracy(views, beta, error),
         *_rules(views, guarantee, provenance),
     ]
     return "\n".join(lines)
 
 
-def _origin(views: Sequence[View], provenance: Provenance) -> str:
-    columns = ", ".join(view.column for view in views)
+def _origin(views: Sequence[AnyView], provenance: Provenance) -> str:
+    columns = ", ".join(columns_of(views))
     dataset = f" of the dataset {provenance.dataset!r}" if provenance.dataset else ""
     return (
         f"A release{dataset} with noisy counts along {columns}, "
@@ -80,41 +95,76 @@ def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
     return f"Cost: {cost}, {where}. Questions to the release cost nothing."
 
 
-def _released(view: View) -> str:
-    share = f", with epsilon {view.axis.guarantee.epsilon}" if view.axis.guarantee else ""
-    cells = f"{view.domain.size:,} cell{'s' if view.domain.size > 1 else ''}"
-    beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.domain.specials)
+def _released(view: AnyView) -> str:
+    share = f", with epsilon {view.guarantee.epsilon}" if view.guarantee else ""
+    story = view.axis.story if isinstance(view, View) else view.boxes.story
     sentences = [
-        f"Column {view.column}, declared as {shortened(repr(view.domain), _LONGEST_DOMAIN)}: {cells}.",
+        _declared(view),
         f"Released by the mechanism {view.mechanism!r}{share}.",
         view.why,
-        view.axis.story,
-        f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}.",
+        story,
+        *([_beside(view)] if isinstance(view, View) else map(partial(_special_cells, view), view.columns)),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _accuracy(beta: float, error: float) -> str:
-    return (
-        f"Error: with a probability of at least {100 * (1 - beta):.10g}% no count of a range, in any column, "
+def _declared(view: AnyView) -> str:
+    columns = [
+        f"{column}, declared as {shortened(repr(domain), _LONGEST_DOMAIN)}: {_cells(domain)}"
+        for column, domain in zip(view.columns, view.domains, strict=True)
+    ]
+    return f"{'Column' if len(columns) == 1 else 'Columns together:'} {'; '.join(columns)}."
+
+
+def _cells(domain: Domain) -> str:
+    return f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
+
+
+def _beside(view: View) -> str:
+    beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.domain.specials)
+    return f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
+
+
+def _special_cells(view: BoxView, column: str) -> str:
+    """What is in the special cells of one of several columns, each with an error of its own."""
+    domain = view.declared[column]
+    counts = {name: view.count({column: Special.named(name)}, closed="both") for name in domain.specials}
+    said = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
+    return f"Special cells of {column}: {', '.join(said)}."
+
+
+def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
+    together = any(isinstance(view, BoxView) for view in views)
+    what = "range, in any column, and no count of a box," if together else "range, in any column,"
+    bound = (
+        f"Error: with a probability of at least {100 * (1 - beta):.10g}% no count of a {what} "
         f"misses the truth by more than {figure(error)}. Every answer has a bar of its own."
     )
+    return f"{bound} {_HINT}" if together and error > _MUCH * total(views).value else bound
 
 
-def _rules(views: Sequence[View], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
-    if any(not isinstance(view.domain, Category) for view in views):
+def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
+    domains = [domain for view in views for domain in view.domains]
+    if any(not isinstance(domain, Category) for domain in domains):
         yield (
             "Rule: a value beyond the declared bounds is counted in the special cell below or above, "
             "never as the bound itself; one that cannot be read is counted as invalid, a missing one as null."
         )
-    if any(isinstance(view.domain, Category) for view in views):
+    if any(isinstance(domain, Category) for domain in domains):
         yield "Rule: a value that is no declared label is counted as other, a missing one as null."
+    together = any(isinstance(view, BoxView) for view in views)
+    if together:
+        yield (
+            "Rule: special cells of columns released together are positions on their axes, "
+            "so that a count by one column takes in who is null, or out of bounds, in another."
+        )
     if provenance.person is None:
         yield "Rule: every row is taken to be another person; who has several rows is protected row by row."
         return
     most = 1 if guarantee is None else guarantee.contributions
     yield (
         f"Rule: of each person at most {most} row{'s' if most > 1 else ''} of a column "
+        f"{'or of columns together ' if together else ''}"
         f"{'are' if most > 1 else 'is'} counted, chosen by a rule that looks at that person's rows alone; "
         f"all rows without an id in {provenance.person!r} are one person."
     )

@@ -11,11 +11,14 @@ import numpy as np
 from partita.answer import Answer, Answers
 from partita.domain import Domain
 from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee, rows_changed
 from partita.inference.curve import Floats
 from partita.releases.ranges import Ranges, Term
-from partita.releases.spans import Spans
+from partita.releases.slice import Slice
+from partita.releases.spans import Ends, Spans
 from partita.releases.specials import Specials
-from partita.releases.where import Question
+from partita.releases.where import Question, Where, question
+from partita.releases.where_arrays import ranges
 
 __all__ = ["View"]
 
@@ -28,7 +31,7 @@ class View:
     """A column, its public domain, and what was released about it.
 
     `mechanism` is the name under which the mechanism is listed, and `why` the sentence that says how
-    it was chosen, a function of public facts.
+    it was chosen, a function of public facts. What is asked of a view names its column and no other.
     """
 
     column: str
@@ -47,9 +50,51 @@ class View:
             )
 
     @property
-    def everybody(self) -> Question:
-        """All rows: the whole axis and every special cell."""
-        return Question((Term(0, self.axis.size - 1),), self.domain.specials)
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """Its domain."""
+        return (self.domain,)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What was promised; None for injected noise."""
+        return self.axis.guarantee
+
+    @property
+    def keeps_its_promise(self) -> bool:
+        """Whether the special cells have the noise that the guarantee asks for."""
+        promise = self.guarantee
+        return promise is None or self.specials.scale == (
+            rows_changed(promise.neighbors, promise.contributions) / promise.epsilon
+        )
+
+    @property
+    def total(self) -> Answer:
+        """How many rows there are: on the axis and in every special cell."""
+        return self.answer(Question((Term(0, self.axis.size - 1),), self.domain.specials))
+
+    def count(self, asked: Where, *, closed: Ends) -> Answer:
+        """How many rows are in the cells asked for."""
+        return self.answer(self._question(asked, closed))
+
+    def difference(self, added: Where, taken: Where, *, closed: Ends) -> Answer:
+        """How many more rows one question counts than another, as one linear question."""
+        return self.answer(self._question(added, closed), self._question(taken, closed))
+
+    def counts(self, asked: Where, *, closed: Ends) -> Answers:
+        """How many rows are in each of many ranges."""
+        spans = ranges(self.domain, asked[self.column], name=self.column, closed=closed)
+        values = np.where(spans.empty, 0.0, self.axis.counts(spans.lows, spans.highs))
+        values += self.specials.value("below") * spans.below + self.specials.value("above") * spans.above
+        return Answers(values, lambda: self._errors(spans))
+
+    def slice(self, column: str, asked: Where, *, closed: Ends) -> Slice:
+        """The axis: a view of one column has no other that could be asked for."""
+        return Slice(self.column, self.domain, self.axis)
 
     def answer(self, added: Question, taken: Question = _NOTHING) -> Answer:
         """How many rows are in the cells of one question, less those of another, as one linear question."""
@@ -61,15 +106,12 @@ class View:
             return beside or Answer.exact(0.0)
         return self.axis.answer(*terms) + beside if beside else self.axis.answer(*terms)
 
-    def answers(self, spans: Spans) -> Answers:
-        """How many rows are in each of many ranges."""
-        values = np.where(spans.empty, 0.0, self.axis.counts(spans.lows, spans.highs))
-        values += self.specials.value("below") * spans.below + self.specials.value("above") * spans.above
-        return Answers(values, lambda: self._errors(spans))
-
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range, with open ends or without, misses the truth by more."""
         return self.axis.error(beta / 2) + self.specials.error(beta / 2)
+
+    def _question(self, asked: Where, closed: Ends) -> Question:
+        return question(self.domain, asked[self.column], name=self.column, closed=closed)
 
     def _errors(self, spans: Spans) -> Floats:
         axis = np.where(spans.empty, 0.0, self.axis.errors(spans.lows, spans.highs))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final, get_args
+from typing import Final, TypeAlias, final
 
 import numpy as np
 
 from partita.domain import Category, Domain, Encoded, Position, Special
 from partita.errors import InvalidParameter
-from partita.exact import one_of
 from partita.releases.figures import shortened
 from partita.releases.ranges import Term
-from partita.releases.spans import Closed, spans
+from partita.releases.spans import Closed, Ends, ends_of, spans
 
 __all__ = [
     "ABOVE",
@@ -83,18 +82,18 @@ def gathered(where: Where | None, keywords: Where) -> dict[str, object]:
     return named | dict(keywords)
 
 
-def question(domain: Domain, value: object, *, name: str, closed: Closed = "both") -> Question:
+def question(domain: Domain, value: object, *, name: str, closed: Ends = "both") -> Question:
     """The cells that `value` asks for in a column of the name `name`.
 
     >>> from partita.domain import Integer
     >>> question(Integer(0, 120), (18, None), name="age")
     Question(terms=(Term(low=18, high=120, sign=1),), specials=('above',))
     """
-    one_of(closed, "closed", get_args(Closed))
+    chosen = ends_of(name, closed)
     if isinstance(value, set | frozenset) or (isinstance(value, list) and isinstance(domain, Category)):
         return _members(domain, value, name)
     if isinstance(value, tuple):
-        return _range(domain, value, name, closed)
+        return _range(domain, value, name, chosen)
     if value is None or isinstance(value, list):
         raise InvalidParameter(name, "must say which values", given=value, fix=_FORMS)
     return _members(domain, [value], name)

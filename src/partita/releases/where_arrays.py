@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Final, get_args
+from typing import Final
 
 import numpy as np
 
 from partita.domain import Domain, Encoded, Real, Special
 from partita.errors import InvalidData, InvalidParameter
-from partita.exact import one_of
 from partita.releases.figures import shortened
-from partita.releases.spans import Closed, Spans, spans
+from partita.releases.spans import Ends, Spans, ends_of, spans
 from partita.releases.where import beyond, end
 from partita.releases.written import as_written
 
@@ -20,7 +19,7 @@ __all__ = ["cells_of", "is_single", "ranges"]
 _LONGEST_DOMAIN: Final = 60
 
 
-def ranges(domain: Domain, value: object, *, name: str, closed: Closed = "both") -> Spans:
+def ranges(domain: Domain, value: object, *, name: str, closed: Ends = "both") -> Spans:
     """The cells of many ranges of the column `name`: a tuple (lows, highs), or an array of single values.
 
     An end that is None, or missing in its array, is open; one end for all is repeated.
@@ -29,7 +28,7 @@ def ranges(domain: Domain, value: object, *, name: str, closed: Closed = "both")
     >>> ranges(Integer(0, 120), ([0, 18], [17, None]), name="age").highs.tolist()
     [17, 120]
     """
-    one_of(closed, "closed", get_args(Closed))
+    chosen = ends_of(name, closed)
     if not isinstance(value, tuple):
         cells = cells_of(domain, value, name=name)
         if bool((cells.special != Special.ORDINARY).any()):
@@ -45,7 +44,7 @@ def ranges(domain: Domain, value: object, *, name: str, closed: Closed = "both")
     low, high = _ends(domain, value[0], f"low of {name}"), _ends(domain, value[1], f"high of {name}")
     length = len(low) if len(high) == 1 else len(high)
     low, high = _repeated(low, length, name), _repeated(high, length, name)
-    return spans(low, high, size=domain.size, closed=closed, name=name, given="a low above its high")
+    return spans(low, high, size=domain.size, closed=chosen, name=name, given="a low above its high")
 
 
 def cells_of(domain: Domain, values: object, *, name: str) -> Encoded:

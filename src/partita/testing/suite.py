@@ -1,4 +1,4 @@
-"""The checks that every mechanism passes, found by discovery."""
+"""The checks that every mechanism passes, found by discovery: over one axis, and over several."""
 
 from __future__ import annotations
 
@@ -7,34 +7,100 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from partita import mechanisms as package
 from partita.errors import InvalidParameter, PartitaError
 from partita.histogram import Histogram
+from partita.inference.boxes.axis import Axis
 from partita.noise.system import SYSTEM
+from partita.points import Points
 from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
 
 __all__ = ["check_mechanism", "mechanisms"]
 
 _SIZE = 8
+_AXES = (Axis(size=5, before=1, after=3), Axis(size=3, after=2, labels=True))
 _CANARY = 987_654_321
 
 
+class _Ground(NamedTuple):
+    """What a kind of mechanism stands on: its shape and what is none, data that fit and data that do not."""
+
+    parameter: str
+    shape: Any
+    no_shapes: tuple[Any, ...]
+    data: Callable[[int], Any]
+    no_data: tuple[Callable[[], Any], ...]
+
+
+def _histogram(contributions: int = 1) -> Histogram:
+    return Histogram.dense((3, 0, 0, 5, 1, 0, 2, 9), contributions=contributions)
+
+
+def _points(contributions: int = 1) -> Points:
+    rows = [[1, 0], [1, 1], [3, 2], [5, 0], [0, 4], [8, 3]]
+    return Points.from_rows(rows, axes=_AXES, counts=[3, 5, 1, 2, 9, 1], contributions=contributions)
+
+
+_AXIS_GROUND = _Ground(
+    parameter="size",
+    shape=_SIZE,
+    no_shapes=(0, -1, 1.5, "8", True, None, 2**64 + 1),
+    data=_histogram,
+    no_data=(
+        lambda: Histogram.from_cells([_CANARY], size=_SIZE),
+        lambda: Histogram.from_cells([-_CANARY], size=_SIZE),
+        lambda: Histogram.from_cells([_CANARY + 0.5], size=_SIZE),
+        lambda: Histogram.from_cells([str(_CANARY)], size=_SIZE),
+        lambda: Histogram.dense([_CANARY, -_CANARY]),
+        lambda: Histogram.from_cells([1], size=2 * _SIZE),
+        lambda: _histogram(contributions=2),
+        lambda: _points(),
+        lambda: {"secret": _CANARY},
+        lambda: float(_CANARY),
+    ),
+)
+
+_BOX_GROUND = _Ground(
+    parameter="axes",
+    shape=_AXES,
+    no_shapes=((), 0, 1.5, "8", True, None, [_SIZE], [Axis(size=2)] * 7),
+    data=_points,
+    no_data=(
+        lambda: Points.from_rows([[_CANARY, 0]], axes=_AXES),
+        lambda: Points.from_rows([[-_CANARY, 0]], axes=_AXES),
+        lambda: Points.from_rows([[_CANARY + 0.5, 0]], axes=_AXES),
+        lambda: Points.from_rows([[str(_CANARY), "0"]], axes=_AXES),
+        lambda: Points.from_rows([[1, 0]], axes=_AXES, counts=[-_CANARY]),
+        lambda: Points.from_rows([[1, 0]], axes=[_AXES[0], Axis(size=_CANARY)]),
+        lambda: Points.from_rows([[1, 0, 0]], axes=[*_AXES, _AXES[0]]),
+        lambda: _points(contributions=2),
+        lambda: _histogram(),
+        lambda: {"secret": _CANARY},
+        lambda: float(_CANARY),
+    ),
+)
+
+
 def mechanisms() -> list[type[Any]]:
-    """Every mechanism over an axis that the package exports: made with a size, a guarantee, a release."""
+    """Every mechanism that the package exports, made with a size or with axes: a guarantee, a release."""
     exported = (getattr(package, name) for name in package.__all__)
     return [
-        each for each in exported if hasattr(each, "guarantee") and hasattr(each, "release") and _sized(each)
+        each for each in exported if hasattr(each, "guarantee") and hasattr(each, "release") and _shaped(each)
     ]
 
 
-def _sized(mechanism: type[Any]) -> bool:
-    return "size" in inspect.signature(mechanism).parameters
+def _shaped(mechanism: type[Any]) -> bool:
+    return not {"size", "axes"}.isdisjoint(inspect.signature(mechanism).parameters)
+
+
+def _ground(mechanism: type[Any]) -> _Ground:
+    return _BOX_GROUND if "axes" in inspect.signature(mechanism).parameters else _AXIS_GROUND
 
 
 def check_mechanism(mechanism: type[Any]) -> None:
-    """Run every check below on a mechanism class made with (size=, epsilon=, neighbors=, contributions=)."""
+    """Run every check below on a mechanism made with size= or axes=, epsilon=, neighbors=, contributions=."""
     for check in _checks():
         check(mechanism)
 
@@ -46,16 +112,17 @@ def _checks() -> Iterator[Callable[[type[Any]], None]]:
 
 
 def _made(mechanism: type[Any], **changes: Any) -> Any:
-    return mechanism(**{"size": _SIZE, "epsilon": Fraction(1), **changes})
+    ground = _ground(mechanism)
+    return mechanism(**{ground.parameter: ground.shape, "epsilon": Fraction(1), **changes})
 
 
-def _histogram(contributions: int = 1) -> Histogram:
-    return Histogram.dense((3, 0, 0, 5, 1, 0, 2, 9), contributions=contributions)
+def _released(made: Any, noise: Any, contributions: int = 1) -> Any:
+    return made.release(_ground(type(made)).data(contributions), noise=noise)
 
 
-def _scales(mechanism: Any, contributions: int = 1) -> list[Fraction]:
+def _scales(made: Any, contributions: int = 1) -> list[Fraction]:
     recorder = RecordingNoise(ZeroNoise())
-    mechanism.release(_histogram(contributions), noise=recorder)
+    _released(made, recorder, contributions)
     return recorder.scales
 
 
@@ -95,21 +162,22 @@ def _check_noise_follows_the_contribution_bound(mechanism: type[Any]) -> None:
 
 
 def _check_zero_noise_is_deterministic(mechanism: type[Any]) -> None:
-    one, other = (_made(mechanism).release(_histogram(), noise=ZeroNoise()) for _ in range(2))
+    one, other = (_released(_made(mechanism), ZeroNoise()) for _ in range(2))
     for field in dataclasses.fields(one):
         assert repr(getattr(one, field.name)) == repr(getattr(other, field.name)), field.name
 
 
 def _check_only_secure_noise_carries_the_guarantee(mechanism: type[Any]) -> None:
     made = _made(mechanism)
-    assert made.release(_histogram(), noise=SYSTEM).guarantee == made.guarantee
-    assert made.release(_histogram(), noise=ZeroNoise()).guarantee is None
+    assert _released(made, SYSTEM).guarantee == made.guarantee
+    assert _released(made, ZeroNoise()).guarantee is None
 
 
 def _check_bad_parameters_are_refused(mechanism: type[Any]) -> None:
+    ground = _ground(mechanism)
     bad: list[dict[str, Any]] = [
         *({"epsilon": value} for value in (0, -1, float("nan"), float("inf"), True, "much", None)),
-        *({"size": value} for value in (0, -1, 1.5, "8", True, None, 2**64 + 1)),
+        *({ground.parameter: value} for value in ground.no_shapes),
         *({"contributions": value} for value in (0, 1.5, True)),
         {"neighbors": "cousins"},
     ]
@@ -124,18 +192,7 @@ def _check_bad_parameters_are_refused(mechanism: type[Any]) -> None:
 def _check_bad_data_is_refused_before_any_draw(mechanism: type[Any]) -> None:
     """The error is ours, shows no value, and nothing was drawn."""
     made = _made(mechanism)
-    wrong: list[Callable[[], Any]] = [
-        lambda: Histogram.from_cells([_CANARY], size=_SIZE),
-        lambda: Histogram.from_cells([-_CANARY], size=_SIZE),
-        lambda: Histogram.from_cells([_CANARY + 0.5], size=_SIZE),
-        lambda: Histogram.from_cells([str(_CANARY)], size=_SIZE),
-        lambda: Histogram.dense([_CANARY, -_CANARY]),
-        lambda: Histogram.from_cells([1], size=2 * _SIZE),
-        lambda: _histogram(contributions=2),
-        lambda: {"secret": _CANARY},
-        lambda: float(_CANARY),
-    ]
-    for give in wrong:
+    for give in _ground(mechanism).no_data:
         error = _error(lambda give=give: made.release(give(), noise=ForbiddenNoise()))  # type: ignore[misc]
         assert isinstance(error, PartitaError), f"{mechanism.__name__} gave {error!r}"
         assert str(_CANARY) not in str(error), f"{mechanism.__name__} shows a value: {error}"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from partita.cli.arguments import Commands, Options, command, probability
 from partita.cli.output import Outcome, Record, can_write
+from partita.cli.said import column_records, view_records
 
 if TYPE_CHECKING:
     from partita.releases.release import Release
-    from partita.releases.view import View
 
 __all__ = ["declare", "run"]
 
@@ -47,15 +47,15 @@ def run(options: Options) -> Outcome:
     width = min(_WIDEST, shutil.get_terminal_size().columns)
     lines = release.report(options.beta).splitlines()
     report = "\n".join(fill(line, width, subsequent_indent="  ") for line in lines)
-    charts = [_chart(view, width) for view in release.views]
+    charts = [_chart(release, column, width) for column in release.columns]
     return Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
 
 
-def _chart(view: View, width: int) -> str:
+def _chart(release: Release, column: str, width: int) -> str:
     from partita.releases.chart import chart
 
     plain = not can_write("█▏±", sys.stdout)
-    return "\n".join([view.column, *chart(view, width, _BINS, ascii_only=plain)])
+    return "\n".join([column, *chart(release.slice(column), width, _BINS, ascii_only=plain)])
 
 
 def _record(release: Release, beta: float) -> Record:
@@ -65,16 +65,6 @@ def _record(release: Release, beta: float) -> Record:
         "guarantee": guarantee_entries(release.guarantee),
         "provenance": provenance_entries(release.provenance),
         "error": {"beta": beta, "bound": release.error(beta)},
-        "columns": [_column(view) for view in release.views],
-    }
-
-
-def _column(view: View) -> Record:
-    specials = {name: view.specials.answer(name) for name in view.domain.specials}
-    return {
-        "column": view.column,
-        "domain": view.domain.to_spec(),
-        "mechanism": view.mechanism,
-        "why": view.why,
-        "specials": {name: {"value": each.value, "error": each.error} for name, each in specials.items()},
+        "views": view_records(release),
+        "columns": column_records(release),
     }

@@ -16,20 +16,23 @@ def declare(commands: Commands) -> None:
         commands,
         "mechanisms",
         run,
-        says="list the mechanisms that a column can be published with",
+        says="list the mechanisms that columns can be published with",
         example="partita mechanisms",
     )
 
 
 def run(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
-    from partita.mechanisms.catalogue import axis_mechanisms
+    from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
     from partita.releases.figures import table
 
-    found = {name: _first_line(kind) for name, kind in sorted(axis_mechanisms().items())}
-    return Outcome(
-        table(found.items(), left=2), [{"mechanism": name, "says": says} for name, says in found.items()]
-    )
+    kinds = {"one": axis_mechanisms(), "several": box_mechanisms()}
+    records = [
+        {"mechanism": name, "columns": columns, "says": _first_line(kind)}
+        for columns, known in kinds.items()
+        for name, kind in sorted(known.items())
+    ]
+    return Outcome(table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records)
 
 
 def _first_line(kind: type) -> str:

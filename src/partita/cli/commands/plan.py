@@ -26,7 +26,7 @@ def declare(commands: Commands) -> None:
         "--step",
         action="append",
         metavar="STEP",
-        help="compare a real column with this step; may be repeated",
+        help="compare a real column in a view of its own with this step; may be repeated",
     )
     declared.add_argument(
         "--simulate", metavar="FILE", help="measure errors on this file, which must be PUBLIC: no budget pays"

@@ -1,13 +1,15 @@
-"""`partita plot`: a picture of a column."""
+"""`partita plot`: a picture of a column, or of two."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from partita.cli.arguments import Commands, Options, argument, command
+from partita.cli.grammar import conditions
 from partita.cli.output import Outcome
 from partita.cli.writing import write_whole
 from partita.errors import InvalidParameter
@@ -18,16 +20,23 @@ _FORMATS: Final = (".png", ".svg", ".pdf")
 
 
 def declare(commands: Commands) -> None:
-    """The release, the column, and where the picture goes."""
+    """The release, the columns, and where the picture goes."""
     declared = command(
         commands,
         "plot",
         run,
-        says="draw a column of a release; needs the extra `plot`",
-        example="partita plot people.release.parquet age -o age.png",
+        says="draw a column of a release, or a heat map of two; needs the extra `plot`",
+        example="partita plot people.release.parquet age salary -o map.png",
     )
     declared.add_argument("release", metavar="RELEASE")
-    declared.add_argument("column", metavar="COLUMN")
+    declared.add_argument("columns", nargs="+", metavar="COLUMN", help="one, or two for a heat map")
+    declared.add_argument(
+        "--where",
+        type=argument(conditions),
+        default={},
+        metavar="CONDITIONS",
+        help='draw only these rows, for example "age between 30 and 39"',
+    )
     declared.add_argument(
         "-o",
         "--output",
@@ -41,15 +50,17 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Draw and store; no window is opened."""
+    if len(options.columns) > 2:
+        raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
+    from partita.cli.cells import asked
     from partita.releases.file import load
 
     os.environ.setdefault("MPLBACKEND", "Agg")
-    axes, picture = load(options.release).plot(options.column), BytesIO()
+    axes, picture = load(options.release).plot(*options.columns, **asked(options.where)), BytesIO()
     axes.figure.savefig(picture, format=Path(options.output).suffix[1:].lower(), bbox_inches="tight")
     write_whole(options.output, picture.getvalue(), overwrite=options.force)
-    return Outcome.of(
-        f"drew {options.column} in {options.output}", path=options.output, column=options.column
-    )
+    drawn = " and ".join(options.columns)
+    return Outcome.of(f"drew {drawn} in {options.output}", path=options.output, columns=options.columns)
 
 
 @argument

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from partita.cli.arguments import Commands, Options, argument, command
-from partita.cli.output import Outcome, Record
+from partita.cli.output import Outcome, Record, with_error
 from partita.cli.request import add_request, reading, requested, spec_of
+from partita.cli.said import column_records, specials, view_records
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from partita.releases.release import Release
-    from partita.releases.view import View
 
 __all__ = ["declare", "run"]
 
@@ -80,14 +80,15 @@ def _part(text: str) -> tuple[str, str]:
 def _receipt(options: Options, release: Release, dataset: str | None, *, stored: bool) -> Outcome:
     from partita.releases.figures import table
     from partita.releases.file_entries import guarantee_entries
+    from partita.releases.spec import view_name
 
     debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
         ("guarantee", _promise(release)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
-        *(("column", f"{view.column}, {view.domain}, by {view.mechanism}") for view in release.views),
-        *(line for view in release.views for line in _beside(view)),
+        *(("view", f"{view_name(view.columns)}, by {view.mechanism}") for view in release.views),
+        *(line for column in release.columns for line in _column_lines(release, column)),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]
     return Outcome.of(
@@ -95,7 +96,8 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         path=options.output,
         guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_parts(release)), None),
-        columns=[_column(view.column, view.mechanism, view.domain.to_spec()) for view in release.views],
+        views=view_records(release),
+        columns=column_records(release),
         ledger=options.ledger,
         dataset=dataset,
         left=left,
@@ -108,21 +110,17 @@ def _parts(release: Release) -> list[Record]:
     return [] if part is None else [{"column": part[0], "value": part[1]}]
 
 
-def _beside(view: View) -> Iterator[tuple[str, str]]:
-    """The noisy special cells of a column, and a hint where they hold more than the axis."""
-    from partita.releases.figures import figure
-
-    cells = {name: view.specials.value(name) for name in view.domain.specials}
-    listed = ", ".join(f"{name} {figure(value)}" for name, value in cells.items())
-    yield (
-        "beside",
-        f"{view.column}: {listed}; each with a standard error of {figure(view.specials.deviation)}",
-    )
+def _column_lines(release: Release, column: str) -> Iterator[tuple[str, str]]:
+    """A column, its noisy special cells, and a hint where one of them holds more than the axis."""
+    beside = specials(release, column)
+    yield "column", f"{column}, {release.slice(column).domain}"
+    yield "beside", ", ".join(f"{name} {with_error(each.value, each.error)}" for name, each in beside.items())
+    valued = release.count({column: (None, None)})
     for name in ("invalid", "other"):
-        if cells.get(name, 0) > view.axis.curve.total + 4 * view.specials.deviation:
+        if name in beside and beside[name].value > valued.value + 4 * beside[name].error:
             yield (
                 "hint",
-                f"more rows of {view.column} are {name} than have a value: check the source and the domain",
+                f"more rows of {column} are {name} than have a value: check the source and the domain",
             )
 
 
@@ -141,7 +139,3 @@ def _paid(ledger: str | None, dataset: str | None) -> tuple[str, Record | None]:
     left = Ledger(ledger).balance(dataset).left
     said = f"by dataset {dataset!r} in {ledger}, which has {left} left"
     return said, {"epsilon": left.epsilon, "delta": left.delta}
-
-
-def _column(name: str, mechanism: str, domain: object) -> Record:
-    return {"column": name, "mechanism": mechanism, "domain": domain}

@@ -1,0 +1,193 @@
+"""Answers from a solved tree of boxes: counts, errors, bounds, curves, regions and made-up points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Final, final
+
+import numpy as np
+
+from partita.answer import Answer
+from partita.inference.boxes.along import along
+from partita.inference.boxes.asked import Asked
+from partita.inference.boxes.cover import Summed, summed
+from partita.inference.boxes.density import Density
+from partita.inference.boxes.intervals import BoxBounds
+from partita.inference.boxes.measure import Measure, Stretches
+from partita.inference.boxes.nodes import BoxNodes, Corners
+from partita.inference.boxes.plane import Plane
+from partita.inference.boxes.sampling import made_up
+from partita.inference.boxes.terms import SignedBox, laid_out, without_equals
+from partita.inference.boxes.within_region import Shares, within_region
+from partita.inference.curve import Bools, Curve, Floats, Ints
+from partita.inference.tree_looks import TreeLooks
+
+__all__ = ["BoxEngine"]
+
+_MANY: Final = 2**10
+"""For so many boxes on two axes at once it pays to make a table."""
+
+_FEW: Final = 3
+"""Questions about so many axes, if those are not all, are asked of the tree as it looks along these."""
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoxEngine:
+    """Answers about boxes of positions, all from one density.
+
+    `values` >= 0 and `variances` are those of the nodes; the values of leaves are what counts. Inside of a
+    leaf the `measures` tell where its count lies. `looks`, of which one unit has the rate `unit`, are
+    what guaranteed bounds are made of. The rest is a model for standard errors: `widening` calibrates
+    it, and `extra` is one more variance, a function of the values of answers.
+    """
+
+    nodes: BoxNodes
+    measures: Sequence[Measure]
+    values: Floats
+    variances: Floats
+    looks: TreeLooks
+    unit: float
+    widening: float
+    extra: Callable[[Floats], Floats] = np.zeros_like
+    _views: dict[tuple[int, ...], _View] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def density(self) -> Density:
+        """The solved tree."""
+        return Density.of(self.nodes, self.measures, self.values, self.variances)
+
+    @cached_property
+    def certain(self) -> BoxBounds:
+        """What the looks say for certain."""
+        return BoxBounds(self.density, self.looks, self.unit)
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        """The value of each box."""
+        found = np.zeros(len(lows))
+        for some, view in self._kinds(lows, highs):
+            found[some] = view.counts(lows[some], highs[some])
+        return found
+
+    def errors(self, lows: Corners, highs: Corners) -> Floats:
+        """The standard error of each box."""
+        found = np.zeros(len(lows))
+        for some, view in self._kinds(lows, highs):
+            found[some] = self._error(*view.summed(lows[some], highs[some]))
+        return found
+
+    def answer(self, terms: Sequence[SignedBox]) -> Answer:
+        """The signed sum of boxes as one linear question."""
+        least = 0.0 if all(sign > 0 for _, _, sign in terms) else -math.inf
+        different = without_equals(terms)
+        return self._answer(self._asked(different), partial(self.bounds, different), least)
+
+    def bounds(self, terms: Sequence[SignedBox], beta: float) -> tuple[float, float]:
+        """The true sum lies between the bounds with probability 1 - beta."""
+        lows, highs, signs = self._taken_apart(without_equals(terms))
+        boxes = Stretches.along(self.measures, lows, highs)
+        return self.certain.bounds(laid_out(self.density, boxes, signs), beta)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no box at all misses the truth by more."""
+        return self.certain.error(beta)
+
+    def along(self, axis: int, low: Sequence[int], high: Sequence[int]) -> Curve:
+        """Cumulative counts along an axis of what lies between the corners on the other axes."""
+        lows, highs = _corners([low], self.nodes.axes), _corners([high], self.nodes.axes)
+        bounded = self._bounded(lows, highs)[0]
+        bounded[axis] = True
+        view = self._view(bounded)
+        leaves = np.flatnonzero(view.density.nodes.leaves)
+        mass = view.density.held.values[leaves]
+        for at, own, asked in zip(view.axes, view.density.stretches, view.boxes(lows, highs), strict=True):
+            if at != axis:
+                mass = mass * own.at(leaves).overlap(asked)
+        return along(view.density, view.axes.index(axis), mass)
+
+    def region(self, shares: Shares, low: Sequence[int], high: Sequence[int]) -> Answer:
+        """How many lie in a region, given by the shares of boxes that it covers, and between the corners."""
+        box = Stretches.along(
+            self.measures, _corners([low], self.nodes.axes), _corners([high], self.nodes.axes)
+        )
+        asked = within_region(self.density, shares, box)
+        return self._answer(asked, partial(self.certain.bounds, asked), 0.0)
+
+    def points(self, rows: int) -> Corners:
+        """Positions of made-up rows, leaf by leaf."""
+        return made_up(self.density, rows)
+
+    def _answer(self, asked: Asked, bounds: Callable[[float], tuple[float, float]], least: float) -> Answer:
+        def error() -> float:
+            return float(self._error(np.array(asked.value), np.array(asked.variance)))
+
+        return Answer(asked.value, error, bounds, least)
+
+    def _error(self, values: Floats, variances: Floats) -> Floats:
+        return np.asarray(self.widening * np.sqrt(variances + self.extra(values) + 1.0))
+
+    def _asked(self, terms: Sequence[SignedBox]) -> Asked:
+        """The question, of the tree as it looks along the axes that any of the boxes bounds."""
+        lows, highs, signs = self._taken_apart(terms)
+        view = self._view(np.asarray(self._bounded(lows, highs).any(axis=0)))
+        return laid_out(view.density, view.boxes(lows, highs), signs)
+
+    def _taken_apart(self, terms: Sequence[SignedBox]) -> tuple[Corners, Corners, Floats]:
+        lows = _corners([low for low, _, _ in terms], self.nodes.axes)
+        highs = _corners([high for _, high, _ in terms], self.nodes.axes)
+        return lows, highs, np.array([float(sign) for _, _, sign in terms])
+
+    def _kinds(self, lows: Corners, highs: Corners) -> Iterator[tuple[Ints, _View]]:
+        """Boxes that bound the same axes, and the tree along these."""
+        kinds, kind = np.unique(self._bounded(lows, highs), axis=0, return_inverse=True)
+        for each, bounded in enumerate(kinds):
+            yield np.flatnonzero(kind.ravel() == each), self._view(bounded)
+
+    def _bounded(self, lows: Corners, highs: Corners) -> Bools:
+        """Which axes each box bounds: along the others it holds everything."""
+        return np.asarray((lows > self.nodes.lows[0]) | (highs < self.nodes.highs[0]))
+
+    def _view(self, bounded: Bools) -> _View:
+        """The tree for questions that bound these axes."""
+        axes = tuple(np.flatnonzero(bounded).tolist())
+        if not 0 < len(axes) <= _FEW:
+            axes = tuple(range(self.nodes.axes))
+        if axes not in self._views:
+            all_ = len(axes) == self.nodes.axes
+            self._views[axes] = _View(list(axes), self.density if all_ else self.density.onto(axes))
+        return self._views[axes]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _View:
+    """A tree along some axes of another one."""
+
+    axes: list[int]
+    density: Density
+
+    @cached_property
+    def plane(self) -> Plane | None:
+        """Two axes as a table, if it is not too large."""
+        return Plane.of(self.density) if len(self.axes) == 2 else None
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        """The value of each box, given by corners along all axes."""
+        if len(lows) < _MANY or self.plane is None:
+            return self.summed(lows, highs).values
+        return self.plane.counts(self.boxes(lows, highs))
+
+    def summed(self, lows: Corners, highs: Corners) -> Summed:
+        """The value of each box, and its variance."""
+        return summed(self.density, self.boxes(lows, highs))
+
+    def boxes(self, lows: Corners, highs: Corners) -> tuple[Stretches, ...]:
+        """The boxes along these axes."""
+        return Stretches.along(self.density.measures, lows[:, self.axes], highs[:, self.axes])
+
+
+def _corners(corners: Sequence[Sequence[int]], axes: int) -> Corners:
+    return np.array(corners, np.uint64).reshape(len(corners), axes)

@@ -1,0 +1,280 @@
+"""The tree of trees over the segments of several axes, as far as it was kept [DNRR15, section 3.3]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import mul
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.inference.curve import Bools, Floats, Ints
+from partita.inference.released import damaged
+from partita.inference.tree_cover import Hierarchy
+
+__all__ = [
+    "Cover",
+    "SegmentTree",
+    "Stage",
+    "Sums",
+    "TreeOfTrees",
+    "nodes_in_all",
+    "nodes_over_one_point",
+    "spread",
+]
+
+_BLOCK: Final = 1024
+
+
+@final
+@dataclass(frozen=True)
+class SegmentTree:
+    """The binary tree over the segments 0, ..., size-1 of one axis, its nodes numbered as in a heap.
+
+    The root is 1, and the children of h are 2h and 2h + 1. All segments lie equally deep, so every point
+    lies in one node of each level; at the right edge a node may have one child only.
+
+    >>> tree = SegmentTree(5)
+    >>> tree.levels, tree.most, [bound.tolist() for bound in tree.spans(np.array([1, 3, 12]))]
+    (4, 4, [[0, 4, 4], [5, 5, 5]])
+    """
+
+    size: int
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The same tree by levels, leaves first."""
+        return Hierarchy.of(size=self.size, branching=2)
+
+    @property
+    def levels(self) -> int:
+        """The number of nodes over one segment."""
+        return self.hierarchy.levels
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return sum(self.hierarchy.nodes)
+
+    @property
+    def most(self) -> int:
+        """No run of segments needs more nodes to cover it.
+
+        It is the root; or a child of the root and then at most one node on each level below; or at most
+        two nodes on each level below the children of the root.
+        """
+        return max(1, self.levels - 1, 2 * (self.levels - 2))
+
+    def there(self, nodes: Ints) -> Bools:
+        """Which numbers are those of nodes."""
+        inside = (nodes >= 1) & (nodes < 1 << self.levels)
+        return np.asarray(inside & (self.spans(np.where(inside, nodes, 1))[0] < self.size))
+
+    def spans(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The first segment of each node, and the one behind its last."""
+        level = self.levels - np.frexp(nodes.astype(np.float64))[1].astype(np.int64)
+        first = (nodes << level) - (1 << (self.levels - 1))
+        return first, np.minimum(first + (1 << level), self.size)
+
+    def children(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The children of some nodes, and for each the place of its parent among them."""
+        parents, children = np.repeat(np.arange(nodes.size), 2), (2 * nodes[:, None] + (0, 1)).ravel()
+        there = self.there(children)
+        return parents[there], children[there]
+
+    def covers(self, firsts: Ints, lasts: Ints) -> tuple[Ints, Ints]:
+        """The fewest nodes that make up each run of segments: how many, and all of them, run by run."""
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        for level, first, behind in self.hierarchy.runs(firsts, lasts):
+            run, place = spread(first, behind)
+            found.append((run, place + (1 << (self.levels - 1 - level))))
+        runs, nodes = (np.concatenate(series) for series in zip(*found, strict=True))
+        return np.bincount(runs, minlength=firsts.size), nodes[np.argsort(runs, kind="stable")]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """The kept nodes of all trees of one dimension, in the order of their owners and then their numbers.
+
+    The owner of a tree is a kept node of the dimension before, by its place there; the first dimension has
+    one tree, of owner 0.
+    """
+
+    tree: SegmentTree
+    owners: Ints
+    nodes: Ints
+    counts: NDArray[Any]
+
+    @staticmethod
+    def of(tree: SegmentTree, levels: Sequence[tuple[Ints, Ints, NDArray[Any]]]) -> Stage:
+        """The stage that has these nodes, given level by level."""
+        owners, nodes = (np.concatenate([np.zeros(0, np.int64), *series]) for series in _columns(levels, 2))
+        counts = np.concatenate([np.zeros(0, np.int64), *(level[2] for level in levels)])
+        order = np.lexsort((nodes, owners))
+        return Stage(tree, owners[order], nodes[order], counts[order])
+
+    @cached_property
+    def keys(self) -> Ints:
+        """One increasing number for each node."""
+        return np.asarray((self.owners << self.tree.levels) | self.nodes)
+
+    @cached_property
+    def values(self) -> Floats:
+        """The noisy counts as floats."""
+        return np.asarray(self.counts.astype(np.float64))
+
+    def find(self, owners: Ints, nodes: Ints) -> Ints:
+        """The place of each node, or -1 if it was not kept."""
+        if not self.keys.size:
+            return np.full(nodes.size, -1)
+        wanted = (owners << self.tree.levels) | nodes
+        place = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
+        return np.where(self.keys[place] == wanted, place, -1)
+
+    @cached_property
+    def parents(self) -> Ints:
+        """The place of the parent of each node; -1 for roots."""
+        return self.find(self.owners, self.nodes >> 1)
+
+    @cached_property
+    def below(self) -> Floats:
+        """What the kept children of each node have together."""
+        inner = self.nodes > 1
+        return np.bincount(self.parents[inner], self.values[inner], self.nodes.size).astype(np.float64)
+
+    @cached_property
+    def by_depth(self) -> list[Ints]:
+        """The places of the nodes of each level, roots first."""
+        depths = np.frexp(self.nodes.astype(np.float64))[1]
+        return [np.flatnonzero(depths == depth) for depth in range(1, self.tree.levels + 1)]
+
+    def check(self, *, owners: int) -> None:
+        """Refuse what no pruned tree can be."""
+        if not self.owners.size == self.nodes.size == self.counts.size:
+            raise damaged("nodes", "must have an owner and a count each")
+        if bool((self.owners < 0).any()) or bool((self.owners >= owners).any()):
+            raise damaged("owners", "must be kept nodes of the dimension before")
+        if not self.tree.there(self.nodes).all() or bool((self.keys[1:] <= self.keys[:-1]).any()):
+            raise damaged("nodes", "must be nodes of their trees in increasing order")
+        if bool(((self.parents < 0) != (self.nodes == 1)).any()):
+            raise damaged("nodes", "must hang together")
+        if bool((self.counts < 1).any()):
+            raise damaged("noisy", "must be positive, as all counts that are kept")
+
+
+class Cover(NamedTuple):
+    """The kept nodes of the last dimension in the covers of some boxes: the box of each, and its place.
+
+    For each box: how many nodes of the last dimension were `looked` for, and how many nodes of any
+    dimension were `missed`, because they were pruned or lie below one that was. `unseen` is about what lies
+    in these: as much as if all segments of an axis held the same and axes were independent, but half of
+    the floor at most in each.
+    """
+
+    boxes: Ints
+    places: Ints
+    looked: Ints
+    missed: Ints
+    unseen: Floats
+
+
+class Sums(NamedTuple):
+    """For each box the sum of the kept nodes in its cover, how many they are, and about what is unseen."""
+
+    values: Floats
+    kept: Ints
+    unseen: Floats
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeOfTrees:
+    """One stage for each dimension; every noisy count that is not in it lay below `floor`."""
+
+    stages: tuple[Stage, ...]
+    floor: int
+
+    def __post_init__(self) -> None:
+        owners = 1
+        for stage in self.stages:
+            stage.check(owners=owners)
+            owners = stage.owners.size
+
+    @property
+    def trees(self) -> tuple[SegmentTree, ...]:
+        """The tree of each dimension."""
+        return tuple(stage.tree for stage in self.stages)
+
+    @property
+    def kept(self) -> int:
+        """The number of nodes that were kept."""
+        return sum(stage.nodes.size for stage in self.stages)
+
+    @property
+    def total(self) -> float:
+        """The count of the first root; if it was pruned, the root mean square of anything below the floor."""
+        return float(self.stages[0].values[0]) if self.kept else self.floor / math.sqrt(3)
+
+    def sums(self, firsts: Ints, lasts: Ints) -> Sums:
+        """The sums of the covers of many boxes, a row of first and of last segments for each."""
+        blocks = [slice(start, start + _BLOCK) for start in range(0, max(1, len(firsts)), _BLOCK)]
+        found = [self._sums(self.cover(firsts[block], lasts[block])) for block in blocks]
+        return Sums(*(np.concatenate(series) for series in zip(*found, strict=True)))
+
+    def _sums(self, cover: Cover) -> Sums:
+        held, boxes = self.stages[-1].values[cover.places], cover.missed.size
+        values = np.bincount(cover.boxes, held, boxes).astype(np.float64)
+        return Sums(values, np.bincount(cover.boxes, None, boxes), cover.unseen)
+
+    def cover(self, firsts: Ints, lasts: Ints) -> Cover:
+        """The product of the covers along each axis, dimension by dimension, as far as nodes were kept."""
+        shares = (lasts - firsts + 1) / np.array([tree.size for tree in self.trees])
+        boxes, held = np.arange(len(firsts)), self.total * shares.prod(axis=1)
+        places, looked, missed = np.zeros((3, len(firsts)), np.int64)
+        unseen = np.zeros(len(firsts))
+        for axis, stage in enumerate(self.stages):
+            pairs, nodes, part = _along(stage.tree, firsts[:, axis], lasts[:, axis], boxes)
+            boxes, found = boxes[pairs], stage.find(places[pairs], nodes)
+            held, there = held[pairs] * part, found >= 0
+            looked = np.bincount(boxes, minlength=len(firsts))
+            missed += np.bincount(boxes[~there], minlength=len(firsts))
+            unseen += np.bincount(boxes[~there], np.minimum(held[~there], self.floor / 2), len(firsts))
+            boxes, places, held = boxes[there], found[there], held[there]
+        return Cover(boxes, places, looked, missed, unseen)
+
+
+def _along(tree: SegmentTree, firsts: Ints, lasts: Ints, boxes: Ints) -> tuple[Ints, Ints, Floats]:
+    """For each of some boxes, in turn, the cover of its run: whose, which node, and its part of the run."""
+    numbers, nodes = tree.covers(firsts, lasts)
+    first, behind = tree.spans(nodes)
+    parts = (behind - first) / np.repeat(lasts - firsts + 1, numbers)
+    stops = np.cumsum(numbers)[boxes]
+    pairs, wanted = spread(stops - numbers[boxes], stops)
+    return pairs, nodes[wanted], parts[wanted]
+
+
+def nodes_over_one_point(trees: Sequence[SegmentTree]) -> int:
+    """How many nodes hold a point: one of each level, for each that holds it of the dimension before."""
+    return sum(accumulate((tree.levels for tree in trees), mul))
+
+
+def nodes_in_all(trees: Sequence[SegmentTree]) -> int:
+    """How many nodes there would be if none were pruned."""
+    return sum(accumulate((tree.nodes for tree in trees), mul))
+
+
+def spread(firsts: Ints, behind: Ints) -> tuple[Ints, Ints]:
+    """All integers of all runs first, ..., behind-1, run by run: which run, and which integer."""
+    lengths = behind - firsts
+    runs = np.repeat(np.arange(lengths.size), lengths)
+    return runs, np.arange(runs.size) - np.repeat(np.cumsum(lengths) - lengths - firsts, lengths)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [[row[i] for row in rows] for i in range(width)]

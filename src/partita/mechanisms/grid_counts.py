@@ -1,0 +1,100 @@
+"""The noisy grid: every cell of a product of axes by itself [DMNS06]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+import numpy as np
+
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.prediction import grid_error
+from partita.inference.curve import Ints
+from partita.mechanisms.box_mechanism import BoxMechanism
+from partita.mechanisms.checks import check_scale
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.releases.grid import MOST_CELLS, GridRelease
+
+__all__ = ["GridCounts"]
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class GridCounts(BoxMechanism):
+    """Publish once; answer every cell of a product of axes as well as can be, and boxes as sums of cells.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DMNS06]
+    Error:     O(log cells / epsilon), all cells at once; O(sqrt(cells in it) / epsilon) for a box.
+    Proof:     docs/proofs/grid_counts.md (integer noise)
+
+    Special cells are cells like others. There may be up to 2^22 cells in all.
+
+    >>> GridCounts(axes=[Axis(size=7), Axis(size=2, after=2)], epsilon="1/2").cells
+    28
+    """
+
+    name: ClassVar[str] = "grid"
+
+    def __init__(
+        self,
+        *,
+        axes: Sequence[Axis],
+        epsilon: object,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_boxes(
+            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
+        )
+        check_scale(self.scale, self.epsilon)
+        if self.cells > MOST_CELLS:
+            raise InvalidParameter(
+                "axes",
+                "must have at most 2^22 cells together, special cells included",
+                given=self.cells,
+                fix='publish fewer columns together, make cells coarser, or use mechanism="rectangles"',
+            )
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of the product, special cells included."""
+        return math.prod(axis.width for axis in self.axes)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale: by how many rows neighbours differ, over epsilon."""
+        return 1 / self.rate
+
+    def predicted_error(self, rows: int) -> float:
+        """The root-mean-square error of a random box, exactly; the number of rows does not matter."""
+        return grid_error(self.axes, self.rate)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """How many integers the release holds."""
+        return self.cells
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+        """Add noise to every cell, whether or not there is a row in it."""
+        cells = self._exact(self.fitting(points))
+        session = noise.session()
+        return GridRelease(
+            axes=self.axes,
+            noisy=session.add(cells, self.scale),
+            scale=self.scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _exact(self, points: Points) -> Ints:
+        """The count of every cell, the last axis fastest."""
+        cells = np.zeros(self.cells, np.int64)
+        shape = tuple(axis.width for axis in self.axes)
+        cells[np.ravel_multi_index(tuple(points.places.T.astype(np.int64)), shape)] = points.counts
+        return cells

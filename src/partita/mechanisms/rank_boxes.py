@@ -1,0 +1,195 @@
+"""Rank boxes: every axis alone first, then a tree of boxes in rank space that looks for dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final, final
+
+import numpy as np
+
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.dependence import TOP_BITS, importance, pairs
+from partita.inference.boxes.plan import BoxPlan
+from partita.inference.boxes.prediction import rank_error
+from partita.inference.boxes.ranks import trimmed
+from partita.inference.boxes.schedule import rank_schedule
+from partita.inference.boxes.slots import RankSlots, halvings
+from partita.inference.boxes.tree_recipe import Recipe
+from partita.inference.curve import Ints
+from partita.inference.spending_rule import UNITS
+from partita.mechanisms.box_mechanism import BoxMechanism
+from partita.mechanisms.checks import check_scale
+from partita.mechanisms.spending_boxes import SpendingBoxes, grow
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.releases.rank_boxes import RankBoxesRelease
+from partita.releases.rank_views import RankViews
+from partita.releases.spending_boxes import SpendingBoxesRelease
+
+__all__ = ["RankBoxes"]
+
+_VIEWS_SHARE: Final = Fraction(45, 100)
+_SCORES_SHARE: Final = Fraction(2, 100)
+_RANK_BITS: Final = {2: 12, 3: 11, 4: 10, 5: 9, 6: 9}
+_VIEW_BITS: Final = 3
+_VIEW_RECIPE: Final = Recipe(growth="3/2", worth=5, depth_power=1)
+_TREE_RECIPE: Final = Recipe(growth="17/10", worth=3, depth_power=1)
+
+_NUMBERS: Final = 1.2
+_FEWEST_NUMBERS: Final = 1000.0
+"""How sizes grow with rows times epsilon: fitted to tables of three to six columns."""
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class RankBoxes(BoxMechanism):
+    """Every box over two to six axes: views of all axes, and a tree where columns depend on each other.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
+    Proof:     docs/proofs/rank_boxes.md (shares of epsilon, scores of sensitivity one, budgets along a path)
+
+    The views give rank coordinates, in which every axis alone looks even. Scores of all pairs of axes
+    then decide which axes a spending tree halves first.
+
+    >>> mechanism = RankBoxes(axes=[Axis(size=2**32), Axis(size=3), Axis(size=1000)], epsilon=1)
+    >>> [str(view.epsilon) for view in mechanism.views], mechanism.scores_epsilon, mechanism.tree_epsilon
+    (['3/20', '3/20', '3/20'], Fraction(1, 50), Fraction(53, 100))
+    """
+
+    name: ClassVar[str] = "rank-boxes"
+
+    def __init__(
+        self,
+        *,
+        axes: Sequence[Axis],
+        epsilon: object,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_boxes(
+            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
+        )
+        if len(self.axes) < 2:
+            raise InvalidParameter(
+                "axes",
+                "must be at least two",
+                given=len(self.axes),
+                fix="use an axis mechanism for one column",
+            )
+        for scale in (self.scores_scale, self.scale, self.scale / UNITS):
+            check_scale(scale, self.epsilon)
+        _ = self.views
+
+    @cached_property
+    def views(self) -> tuple[SpendingBoxes, ...]:
+        """The mechanism of each axis alone."""
+        share = self.epsilon * _VIEWS_SHARE / len(self.axes)
+        return tuple(
+            SpendingBoxes(axes=[axis], epsilon=share, bits=_VIEW_BITS, recipe=_VIEW_RECIPE, **self.protected)
+            for axis in self.axes
+        )
+
+    @property
+    def scores_epsilon(self) -> Fraction:
+        """What all scores cost together."""
+        return self.epsilon * _SCORES_SHARE
+
+    @property
+    def scores_scale(self) -> Fraction:
+        """The noise of a score: a row changes each by at most one."""
+        return len(pairs(len(self.axes))) * self.rows_changed / self.scores_epsilon
+
+    @property
+    def tree_epsilon(self) -> Fraction:
+        """What the tree costs: all that is left."""
+        return self.epsilon - sum(view.epsilon for view in self.views) - self.scores_epsilon
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise of a look of the tree that costs one unit; one of k units has a k-th of it."""
+        return UNITS * self.rows_changed / self.tree_epsilon
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random box if there are that many rows."""
+        return rank_error(self.axes, self.rate, rows)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds: the edges of slots, and all looks of views and tree."""
+        most = 1 << _RANK_BITS[len(self.axes)]
+        edges = sum(min(most, axis.width) + 1 for axis in self.axes)
+        return edges + int(_NUMBERS * max(float(rows * self.rate), _FEWEST_NUMBERS))
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> RankBoxesRelease:
+        """Release the views, score the pairs of axes in their ranks, and grow the tree in rank space."""
+        fitting = self.fitting(points)
+        session = noise.session()
+        views = RankViews(self._views(fitting, session))
+        scores = session.add(_scores(fitting, views), self.scores_scale)
+        grown = grow(
+            fitting,
+            plan=self._plan(views, scores.tolist()),
+            recipe=_TREE_RECIPE,
+            scale=self.scale,
+            total=views.rows,
+            session=session,
+        )
+        return RankBoxesRelease(
+            views=views,
+            rows=views.rows,
+            scores=scores,
+            scores_scale=self.scores_scale,
+            shape=grown.shape,
+            looks=grown.looks,
+            scale=self.scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _views(self, points: Points, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
+        return tuple(
+            view.release(_alone(points, axis), noise=session) for axis, view in enumerate(self.views)
+        )
+
+    def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
+        """Where the tree may cut, by released numbers: axes that matter first."""
+        slots = tuple(RankSlots(trimmed(edges)) for edges in views.edges(_RANK_BITS[len(self.axes)]))
+        matters = importance(scores, self.scores_scale, views.rows, views.top_shares)
+        return BoxPlan(slots, rank_schedule(matters, [halvings(each.line) for each in slots]))
+
+
+def _alone(points: Points, axis: int) -> Points:
+    """The points along one axis."""
+    return Points.from_rows(
+        points.places[:, [axis]],
+        axes=[points.axes[axis]],
+        counts=points.counts,
+        contributions=points.contributions,
+    )
+
+
+def _scores(points: Points, views: RankViews) -> Ints:
+    """The exact scores of all pairs: a row counts in one cell of each, so it changes each by at most one."""
+    ranks = [
+        RankSlots(edges).holding(places).astype(np.int64)
+        for edges, places in zip(views.top_edges, points.places.T, strict=True)
+    ]
+    return np.array(
+        [
+            _misfit((ranks[one] << TOP_BITS) + ranks[other], points.counts, views.expected(one, other))
+            for one, other in pairs(len(ranks))
+        ]
+    )
+
+
+def _misfit(cells: Ints, rows: Ints, expected: Ints) -> int:
+    """The sum of |count - expected| over all cells, of exact counts."""
+    counts = np.zeros_like(expected)
+    np.add.at(counts, cells, rows)
+    return int(np.abs(counts - expected).sum())

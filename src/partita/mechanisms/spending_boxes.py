@@ -1,0 +1,245 @@
+"""The spending tree over boxes: every node spends from the budget of its path, where it is worth it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple, final
+
+import numpy as np
+
+from partita.exact import freeze, integer
+from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.plan import MOST_BITS, BoxLevel, BoxPlan, native_schedule
+from partita.inference.boxes.prediction import tree_error
+from partita.inference.boxes.shape import BoxShape
+from partita.inference.boxes.slots import native_slots
+from partita.inference.boxes.tree_cut import Cut, SlotBoxes
+from partita.inference.boxes.tree_recipe import Recipe, usual_bits, usual_recipe
+from partita.inference.curve import Bools, Floats, Ints
+from partita.inference.released import LARGEST_NUMBER
+from partita.inference.spending_rule import MOST_NODES, UNITS, Evidence, SpendingRule
+from partita.inference.tree_looks import TreeLooks
+from partita.mechanisms.box_mechanism import BoxMechanism
+from partita.mechanisms.checks import check_scale
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.releases.spending_boxes import SpendingBoxesRelease
+
+__all__ = ["Grown", "SpendingBoxes", "grow"]
+
+_TOTAL_UNITS: Final = UNITS // 50
+_MOST_LOOKS: Final = 6
+_MOST_BITS_TOGETHER: Final = 12
+_LOOKED_AT: Final = 5
+_PER_CELL: Final = 7
+_PER_ROW: Final = Fraction(3, 2)
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class SpendingBoxes(BoxMechanism):
+    """A tree of boxes that spends epsilon where it is worth it: every box over up to six axes.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
+    Proof:     docs/proofs/spending_boxes.md (budgets along a path, integer noise)
+
+    Axes are cut at native positions, up to 2^63 of them; special cells are pieces of their own from
+    the first level on. `total` is a public number, where there is one: a guess of the number of rows,
+    or a noisy count that was released before. Without it a fiftieth of epsilon is spent on the total.
+
+    >>> SpendingBoxes(axes=[Axis(size=2**32), Axis(size=3)], epsilon=1).scale
+    Fraction(1048576, 1)
+    """
+
+    name: ClassVar[str] = "spending-boxes"
+
+    total: int | None
+    bits: int
+    recipe: Recipe
+
+    def __init__(
+        self,
+        *,
+        axes: Sequence[Axis],
+        epsilon: object,
+        total: int | None = None,
+        bits: int | None = None,
+        recipe: Recipe | None = None,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_boxes(
+            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
+        )
+        most = min(MOST_BITS, _MOST_BITS_TOGETHER // len(self.axes))
+        freeze(
+            self,
+            total=None
+            if total is None
+            else integer(total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
+            bits=usual_bits(self.axes) if bits is None else integer(bits, "bits", low=1, high=most),
+            recipe=usual_recipe(self.axes) if recipe is None else recipe,
+        )
+        check_scale(self.scale, self.epsilon)
+        check_scale(self.scale / UNITS, self.epsilon)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise of a look that costs one unit; one of k units has a k-th of it."""
+        return UNITS / self.rate
+
+    @cached_property
+    def plan(self) -> BoxPlan:
+        """Where the tree may cut."""
+        return BoxPlan(native_slots(self.axes), native_schedule(self.axes, self.bits))
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random box if there are that many rows."""
+        return tree_error(self.axes, self.rate, rows)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds, by what tables of one to six columns needed.
+
+        Three for every two rows in units of the noise, but no more than seven for each cell, and at
+        least five for each box that the root is cut into.
+        """
+        cells = math.prod(axis.width for axis in self.axes)
+        opened = int(self.plan.cut(0, self.plan.root).sizes.sum())
+        return max(_LOOKED_AT * opened, min(_PER_CELL * cells, int(_PER_ROW * rows * self.rate)))
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> SpendingBoxesRelease:
+        """Grow the tree level by level, all nodes of a level at once."""
+        fitting = self.fitting(points)
+        session = noise.session()
+        grown = grow(
+            fitting, plan=self.plan, recipe=self.recipe, scale=self.scale, total=self.total, session=session
+        )
+        return SpendingBoxesRelease(
+            shape=grown.shape,
+            looks=grown.looks,
+            scale=self.scale,
+            total=self.total,
+            recipe=self.recipe,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+
+class Grown(NamedTuple):
+    """A tree, and all looks at its nodes in the order in which they were taken."""
+
+    shape: BoxShape
+    looks: TreeLooks
+
+
+def grow(
+    points: Points, *, plan: BoxPlan, recipe: Recipe, scale: Fraction, total: int | None, session: Noise
+) -> Grown:
+    """Grow a tree over points. It costs UNITS / `scale` of epsilon for each row by which neighbours differ.
+
+    `total` is a number that is public already; if there is none, the first look is at the root.
+    """
+    looks = _Looks(points, plan, session, scale)
+    rule = recipe.rule(float(1 / scale))
+    front = _front(plan, looks, total)
+    levels: list[Bools] = []
+    for at, level in enumerate(plan.levels):
+        cut = plan.cut(at, front.boxes)
+        boxes = cut.boxes()
+        evidence = _looked_at(looks, rule, level, cut, front, plan.splittable(boxes))
+        expanded = rule.cut(evidence, most=_most(plan, at))
+        leaves = np.flatnonzero(~expanded & (evidence.left > 0))
+        looks.take(evidence, leaves, evidence.left[leaves])
+        levels.append(expanded)
+        if not expanded.any():
+            break
+        looks.follow(expanded)
+        front = _Front(boxes.some(expanded), evidence.left[expanded], evidence.counts[expanded])
+    return Grown(BoxShape.join(plan, levels), looks.taken)
+
+
+class _Front(NamedTuple):
+    """The boxes that are cut next, the units that they have left, and their released counts."""
+
+    boxes: SlotBoxes
+    budget: Ints
+    counts: Floats
+
+
+def _front(plan: BoxPlan, looks: _Looks, total: int | None) -> _Front:
+    """The root, with the public total, or with a look at it."""
+    if total is not None:
+        return _Front(plan.root, np.array([UNITS]), np.array([float(total)]))
+    evidence = Evidence(left=np.array([UNITS]), splittable=np.ones(1, bool))
+    looks.take(evidence, np.zeros(1, np.int64), np.array([_TOTAL_UNITS]))
+    return _Front(plan.root, evidence.left, evidence.counts)
+
+
+def _looked_at(
+    looks: _Looks, rule: SpendingRule, level: BoxLevel, cut: Cut, front: _Front, splittable: Bools
+) -> Evidence:
+    """A first look at every child, and second looks where they decide."""
+    parents = np.repeat(np.arange(front.budget.size), cut.sizes)
+    evidence = Evidence(left=front.budget[parents], splittable=splittable & (level.left > 1))
+    looks.open(cut)
+    units = rule.first_look(level, front.counts, front.budget)
+    looks.take(evidence, np.arange(parents.size), units[parents])
+    for _ in range(_MOST_LOOKS - 1):
+        nodes, units = rule.second_look(level, evidence)
+        if not nodes.size:
+            break
+        looks.take(evidence, nodes, units)
+    return evidence
+
+
+def _most(plan: BoxPlan, at: int) -> int:
+    """How many nodes of a level may be cut further."""
+    return MOST_NODES // plan.levels[min(at + 1, len(plan.levels) - 1)].children
+
+
+class _Looks:
+    """The only place where the data meet noise: exact counts go in, noisy counts come out and are kept.
+
+    Every point knows the box it lies in, counted among those that are cut next.
+    """
+
+    def __init__(self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction) -> None:
+        self._slots, self._rows = plan.holding(points.places), points.counts
+        self._boxes = np.zeros(self._rows.size, np.int64)
+        self._session, self._scale = session, scale
+        self._offset, self._counts = 0, np.array([points.total])
+        self._steps: list[TreeLooks] = []
+
+    def open(self, cut: Cut) -> None:
+        """Turn to the next level: every point moves to its child."""
+        self._offset += self._counts.size
+        self._boxes = cut.child(self._boxes, self._slots)
+        self._counts = np.zeros(int(cut.sizes.sum()), np.int64)
+        np.add.at(self._counts, self._boxes, self._rows)
+
+    def take(self, evidence: Evidence, nodes: Ints, units: Ints) -> None:
+        """Pay for one look at each of the nodes, take it, and learn from what was released."""
+        if not nodes.size:
+            return
+        evidence.pay(nodes, units)
+        noisy = self._session.add(self._counts[nodes], self._scale, parts=units)
+        evidence.learn(nodes, units, noisy)
+        self._steps.append(TreeLooks.step(nodes + self._offset, units, noisy))
+
+    def follow(self, expanded: Bools) -> None:
+        """Count boxes among the expanded ones, and let go of the points in leaves."""
+        alive = expanded[self._boxes]
+        self._slots, self._rows = self._slots[alive], self._rows[alive]
+        self._boxes = (np.cumsum(expanded) - 1)[self._boxes[alive]]
+
+    @property
+    def taken(self) -> TreeLooks:
+        """All looks, in the order in which they were taken."""
+        return TreeLooks.join(self._steps)

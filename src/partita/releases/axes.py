@@ -1,0 +1,102 @@
+"""The axes of a release over boxes: in files, and as the limits of every question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partita.arrays import integer_array
+from partita.errors import InvalidParameter
+from partita.exact import ordered
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.nodes import Corners
+from partita.inference.released import damaged
+from partita.releases.boxes import BoxTerm
+from partita.releases.ranges import Json
+from partita.releases.reading import PartsReader
+
+__all__ = ["checked_boxes", "checked_terms", "least", "read_axes", "written_axes"]
+
+_MOST_AXES: Final = 6
+
+
+def written_axes(axes: Sequence[Axis]) -> list[Json]:
+    """Size, special cells before and after, and whether cells are labels, of each axis: for a file."""
+    return [[axis.size, axis.before, axis.after, axis.labels] for axis in axes]
+
+
+def read_axes(reader: PartsReader, name: str = "axes") -> tuple[Axis, ...]:
+    """The axes that `written_axes` wrote; anything else is an `InvalidRelease`."""
+    listed = reader.parts.facts.get(name)
+    if not isinstance(listed, list) or not 1 <= len(listed) <= _MOST_AXES:
+        raise damaged(name, f"must be a list of 1 to {_MOST_AXES} axes")
+    return tuple(_read_axis(axis, name) for axis in listed)
+
+
+def checked_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tuple[Corners, Corners]:
+    """Corners of many boxes of positions, a row for each box and a column for each axis."""
+    low, high = _corners(lows, "lows", axes), _corners(highs, "highs", axes)
+    if low.shape != high.shape:
+        raise InvalidParameter(
+            "highs", "must be as many as lows", given=len(high), fix="pass pairs of corners"
+        )
+    widths = np.array([axis.width for axis in axes], np.uint64)
+    if bool((low < 0).any()) or bool((low > high).any()) or bool((high >= widths).any()):
+        raise InvalidParameter(
+            "lows", "must be positions from 0 on and at most highs, on their axes", given=low, fix="clip them"
+        )
+    return low.astype(np.uint64), high.astype(np.uint64)
+
+
+def checked_terms(terms: Iterable[BoxTerm], axes: Sequence[Axis]) -> list[BoxTerm]:
+    """The terms, if they are boxes of positions on these axes with a sign."""
+    return [_checked_term(term, axes) for term in terms]
+
+
+def least(terms: Iterable[BoxTerm]) -> float:
+    """What a signed sum of counts cannot undercut: nothing is taken away from a plain count."""
+    return 0.0 if all(term.sign > 0 for term in terms) else -math.inf
+
+
+def _read_axis(given: Json, name: str) -> Axis:
+    match given:
+        case [int(size), int(before), int(after), bool(labels)] if not _flags(size, before, after):
+            try:
+                return Axis(size=size, before=before, after=after, labels=labels)
+            except InvalidParameter:
+                pass
+    raise damaged(name, "must hold size, special cells before and after, and true for labels, of each axis")
+
+
+def _flags(*values: int) -> bool:
+    return any(isinstance(value, bool) for value in values)
+
+
+def _corners(corners: ArrayLike, name: str, axes: Sequence[Axis]) -> NDArray[Any]:
+    array = integer_array(corners, name)
+    if array.size == 0:
+        return np.zeros((0, len(axes)), np.uint64)
+    if array.ndim != 2 or array.shape[1] != len(axes):
+        raise InvalidParameter(
+            name,
+            f"must have {len(axes)} columns, one for each axis",
+            given=corners,
+            fix="pass a row for each box",
+        )
+    return array
+
+
+def _checked_term(term: BoxTerm, axes: Sequence[Axis]) -> BoxTerm:
+    low, high, sign = term
+    if sign not in (1, -1):
+        raise InvalidParameter("sign", "must be 1 or -1", given=sign, fix="add a box or take it away")
+    if len(low) != len(axes) or len(high) != len(axes):
+        raise InvalidParameter(
+            "box", f"must have {len(axes)} ends, one for each axis", given=len(low), fix="pass all of them"
+        )
+    ends = [ordered(a, b, first=0, last=axis.width - 1) for a, b, axis in zip(low, high, axes, strict=True)]
+    return BoxTerm(tuple(a for a, _ in ends), tuple(b for _, b in ends), sign)

@@ -1,0 +1,102 @@
+"""Several columns of a release together: a box of cells, special cells included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from partita.answer import Answer, Answers
+from partita.domain import Domain
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee
+from partita.inference.boxes.axis import LARGEST_AXIS, Axis
+from partita.releases.box_where import box_terms, described, many_boxes
+from partita.releases.boxes import Boxes, BoxTerm, Region
+from partita.releases.slice import BoxSlice, Slice
+from partita.releases.spans import Ends
+from partita.releases.where import Where
+
+__all__ = ["BoxView"]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoxView:
+    """Columns, their public domains, and what was released about them together.
+
+    `mechanism` is the name under which the mechanism is listed, and `why` the sentence that says how
+    it was chosen, a function of public facts. What is asked of a view names some of its columns; a column
+    that is not asked for is not constrained, and its special cells count too.
+    """
+
+    columns: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    boxes: Boxes
+    mechanism: str
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.columns or len(set(self.columns)) < len(self.columns):
+            raise InvalidRelease("columns", "must be different", fix="release each column once")
+        if len(self.domains) != len(self.columns) or not self._fits:
+            raise InvalidRelease("boxes", "must have the cells of their domains", fix="get the file again")
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What was promised; None for injected noise."""
+        return self.boxes.guarantee
+
+    @property
+    def keeps_its_promise(self) -> bool:
+        """Nothing lies beside the boxes that could have another noise than theirs."""
+        return True
+
+    @property
+    def declared(self) -> Mapping[str, Domain]:
+        """The domain of each column."""
+        return dict(zip(self.columns, self.domains, strict=True))
+
+    @property
+    def total(self) -> Answer:
+        """How many rows there are: those in special cells, too."""
+        return self.boxes.answer(self.boxes.everything)
+
+    def count(self, asked: Where, *, closed: Ends) -> Answer:
+        """How many rows are in the cells asked for."""
+        return self._answer(box_terms(self.declared, asked, closed=closed))
+
+    def difference(self, added: Where, taken: Where, *, closed: Ends) -> Answer:
+        """How many more rows one question counts than another, as one linear question."""
+        plus, minus = (box_terms(self.declared, asked, closed=closed) for asked in (added, taken))
+        return self._answer((*plus, *(box._replace(sign=-1) for box in minus)))
+
+    def counts(self, asked: Where, *, closed: Ends) -> Answers:
+        """How many rows are in each of many boxes."""
+        return many_boxes(self.declared, asked, closed=closed).answers(self.boxes)
+
+    def slice(self, column: str, asked: Where, *, closed: Ends) -> Slice:
+        """One column, of the rows that are in the cells asked for of the others."""
+        terms = box_terms(self.declared, asked, closed=closed)
+        number = self.columns.index(column)
+        axis = BoxSlice(self.boxes, number, terms)
+        return Slice(column, self.domains[number], axis, described(asked), one_by_one=True)
+
+    def within(self, region: Region, asked: Where, *, closed: Ends) -> Answer:
+        """How many rows are in a region of positions and in the cells asked for."""
+        terms = box_terms(self.declared, asked, closed=closed)
+        found = [self.boxes.region(region, box) for box in terms]
+        return Answer.together(found) if found else Answer.exact(0.0)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no box misses the truth by more."""
+        return self.boxes.error(beta)
+
+    def _answer(self, terms: tuple[BoxTerm, ...]) -> Answer:
+        return self.boxes.answer(*terms) if terms else Answer.exact(0.0)
+
+    @property
+    def _fits(self) -> bool:
+        return all(domain.size <= LARGEST_AXIS for domain in self.domains) and (
+            self.boxes.axes == tuple(map(Axis.of, self.domains))
+        )

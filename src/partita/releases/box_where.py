@@ -1,0 +1,141 @@
+"""What people ask of several columns together, as boxes of positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from partita.domain import Domain, Special
+from partita.errors import InvalidParameter
+from partita.inference.boxes.axis import Axis
+from partita.inference.curve import UInts
+from partita.releases.box_many import ManyBoxes
+from partita.releases.boxes import BoxTerm
+from partita.releases.spans import Ends, Spans
+from partita.releases.where import Where, question
+from partita.releases.where_arrays import ranges
+
+__all__ = ["MOST_BOXES", "box_terms", "described", "many_boxes"]
+
+MOST_BOXES: Final = 4096
+"""No question is about more boxes: sets of values in several columns multiply."""
+
+Declared: TypeAlias = Mapping[str, Domain]
+Run: TypeAlias = tuple[int, int]
+
+
+def box_terms(declared: Declared, asked: Where, *, closed: Ends = "both") -> tuple[BoxTerm, ...]:
+    """The boxes, which do not overlap, that `asked` asks for among the columns declared.
+
+    A column that is not asked for is not constrained: its special cells are in the boxes, too.
+
+    >>> from partita.domain import Category, Integer
+    >>> declared = {"age": Integer(0, 120), "town": Category(["Rome", "Bari", "Turin"])}
+    >>> box_terms(declared, {"age": (65, None), "town": ["Rome", "Turin"]})
+    (BoxTerm(low=(66, 0), high=(122, 0), sign=1), BoxTerm(low=(66, 2), high=(122, 2), sign=1))
+    """
+    runs = [_runs(name, domain, asked, closed) for name, domain in declared.items()]
+    number = math.prod(map(len, runs))
+    if number > MOST_BOXES:
+        raise InvalidParameter(
+            "where",
+            f"must make up at most {MOST_BOXES:,} boxes",
+            given=number,
+            fix="ask for ranges, or for fewer values at a time",
+        )
+    return tuple(
+        BoxTerm(tuple(low for low, _ in box), tuple(high for _, high in box)) for box in product(*runs)
+    )
+
+
+def many_boxes(declared: Declared, asked: Where, *, closed: Ends = "both") -> ManyBoxes:
+    """Boxes given by arrays of bounds, one box for each row of the arrays.
+
+    One range, or one value, goes with all rows, and so does a set of values or a special cell.
+    """
+    fixed = {name: value for name, value in asked.items() if isinstance(value, set | frozenset | Special)}
+    found = {
+        name: ranges(declared[name], value, name=name, closed=closed)
+        for name, value in asked.items()
+        if name not in fixed
+    }
+    rows = _rows(found)
+    cut = {name: _positions(declared[name], spans, rows) for name, spans in found.items()}
+    there = np.logical_and.reduce([np.ones(rows, np.bool_), *(low <= high for low, high in cut.values())])
+    numbers = {name: number for number, name in enumerate(declared)}
+    along = {numbers[name]: pair for name, pair in cut.items()}
+    return ManyBoxes(box_terms(declared, fixed, closed=closed), along, there)
+
+
+def described(asked: Where) -> str:
+    """Conditions for people to read.
+
+    >>> described({"age": (30, 39), "town": {"Rome"}, "salary": (50_000, None)})
+    'age 30 to 39, town Rome, salary from 50000'
+    """
+    return ", ".join(f"{name} {_said(value)}" for name, value in asked.items())
+
+
+def _runs(name: str, domain: Domain, asked: Where, closed: Ends) -> list[Run]:
+    """The runs of positions that are asked for along one axis; all of them if nothing is."""
+    if name not in asked:
+        return [(0, Axis.of(domain).width - 1)]
+    cells, places = question(domain, asked[name], name=name, closed=closed), Axis.specials(domain)
+    shift = Axis.of(domain).before
+    ordinary = [(low + shift, high + shift) for low, high, _ in cells.terms]
+    return _joined([*ordinary, *((places[special], places[special]) for special in cells.specials)])
+
+
+def _joined(runs: Iterable[Run]) -> list[Run]:
+    """The same positions, where runs that touch are one."""
+    joined: list[Run] = []
+    for low, high in sorted(runs):
+        if joined and low == joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], high
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _rows(found: Mapping[str, Spans]) -> int:
+    """How many boxes the columns ask for: as many as the longest of them, which all others must fit."""
+    lengths = {name: len(spans) for name, spans in found.items() if len(spans) != 1}
+    for name, length in lengths.items():
+        first = next(iter(lengths.values()))
+        if length != first:
+            raise InvalidParameter(
+                name,
+                "must have as many ranges as the other columns, or one for all",
+                given=f"{length} and {first}",
+                fix="pass arrays of one length",
+            )
+    return next(iter(lengths.values()), 1)
+
+
+def _positions(domain: Domain, spans: Spans, rows: int) -> tuple[UInts, UInts]:
+    """The lowest and the highest position of each span, the lowest above the highest where it is empty."""
+    axis, beside = Axis.of(domain), Axis.specials(domain)
+    below, above = spans.below & ("below" in beside), spans.above & ("above" in beside)
+    first, behind = np.uint64(axis.before), np.uint64(axis.before + axis.size)
+    lows = np.where(below, np.uint64(0), np.where(spans.empty, behind, spans.lows + first))
+    highs = np.where(above, behind, np.where(spans.empty, np.uint64(0), spans.highs + first))
+    return np.broadcast_to(lows, rows), np.broadcast_to(highs, rows)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, set | frozenset | list):
+        return " or ".join(sorted(map(str, value)))
+    match value:
+        case (None, None):
+            return "with any value"
+        case (low, None):
+            return f"from {low}"
+        case (None, high):
+            return f"up to {high}"
+        case (low, high):
+            return f"{low} to {high}"
+    return str(value)

@@ -1,0 +1,38 @@
+"""A picture of two columns together, a heat map; needs matplotlib."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from partita.releases.figures import figure
+from partita.releases.heat import Heat
+from partita.releases.plot import title
+from partita.releases.scales import Scale, new_axes
+
+__all__ = ["plot_heat"]
+
+_COLOURS: Final = "Blues"
+
+
+def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> Any:
+    """A field for every pair of bins, darker where there are more rows, on these axes or on new ones.
+
+    The first column goes to the right and the second one up. Counts below zero are drawn as none.
+    """
+    axes = new_axes() if axes is None else axes
+    across, up = (
+        Scale(domain, lows, highs)
+        for domain, lows, highs in zip(heat.domains, heat.lows, heat.highs, strict=True)
+    )
+    counts = np.maximum(0.0, heat.counts.values).T
+    field = axes.pcolormesh(across.edges, up.edges, counts, cmap=_COLOURS, vmin=0.0, rasterized=True)
+    across.mark(axes, "x")
+    up.mark(axes, "y")
+    axes.set_xlabel(heat.columns[0])
+    axes.set_ylabel(heat.columns[1])
+    axes.set_title(title(dataset, heat.guarantee, heat.within), loc="left", fontsize="medium")
+    typical = figure(float(np.median(heat.counts.error)))
+    axes.figure.colorbar(field, ax=axes, label=f"rows in each field, to a standard error of about {typical}")
+    return axes

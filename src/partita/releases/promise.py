@@ -1,0 +1,46 @@
+"""Views that make up a release: of different columns, declared in one way, and with one promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Final
+
+from partita.errors import IncompatibleGuarantees, InvalidRelease
+from partita.guarantee import Guarantee
+from partita.releases.totals import AnyView
+
+__all__ = ["check_views"]
+
+_FIX: Final = "get a fresh copy of the release"
+
+
+def check_views(views: Sequence[AnyView], guarantee: Guarantee | None) -> None:
+    """Refuse views that are not of different columns, or that do not promise together what is claimed."""
+    if not views or len({frozenset(view.columns) for view in views}) < len(views):
+        raise InvalidRelease("views", "must be of different columns", fix="release each set of columns once")
+    if not _agree_on_domains(views):
+        raise InvalidRelease("views", "must declare a column in one way", fix=_FIX)
+    if guarantee != _promised(views):
+        raise InvalidRelease("guarantee", "must be what its views promise together", fix=_FIX)
+    if not all(view.keeps_its_promise for view in views):
+        raise InvalidRelease("special cells", "must have the noise that is promised", fix=_FIX)
+
+
+def _promised(views: Sequence[AnyView]) -> Guarantee | None:
+    """What views of the same people promise together; None if one of them promises nothing."""
+    guarantees = [view.guarantee for view in views if view.guarantee is not None]
+    if len(guarantees) < len(views):
+        return None
+    try:
+        return reduce(add, guarantees)
+    except IncompatibleGuarantees:
+        raise InvalidRelease("views", "must promise about the same neighbors", fix=_FIX) from None
+
+
+def _agree_on_domains(views: Sequence[AnyView]) -> bool:
+    """Whether a column that is in several views has one domain."""
+    declared: dict[str, object] = {}
+    pairs = (pair for view in views for pair in zip(view.columns, view.domains, strict=True))
+    return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)

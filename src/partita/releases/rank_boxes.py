@@ -1,0 +1,260 @@
+"""A release in rank space: views of all axes, and a tree of boxes where columns depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.exact import failure, freeze
+from partita.guarantee import Guarantee
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.density import Density
+from partita.inference.boxes.dependence import pairs
+from partita.inference.boxes.engine import BoxEngine
+from partita.inference.boxes.measure import Curved
+from partita.inference.boxes.rake import RankBins, prefix_variance, raked
+from partita.inference.boxes.ranks import ranks_of
+from partita.inference.boxes.shape import BoxShape
+from partita.inference.boxes.slots import RankSlots, halvings
+from partita.inference.boxes.solution import BoxSolution, as_seen
+from partita.inference.curve import Floats, UInts
+from partita.inference.released import damaged
+from partita.inference.tree_looks import TreeLooks
+from partita.releases.axes import checked_terms
+from partita.releases.boxes import BoxTerm
+from partita.releases.engine_boxes import EngineBoxes
+from partita.releases.ranges import Json, Parts
+from partita.releases.rank_views import MOST_ROWS, RankViews
+from partita.releases.reading import PartsReader
+from partita.releases.spending_boxes import SpendingBoxesRelease, read_tree, written_tree
+
+__all__ = ["RankBoxesRelease"]
+
+_FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
+_SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
+_WIDENING: Final = 1.05
+"""The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md."""
+
+_FAVOUR: Final = 2.0
+"""By this factor the views count for more than their predicted variance says."""
+
+_MOST_TERMS: Final = 16
+_USUAL_BETA: Final = 0.05
+_CLOSE_TO_TOTAL: Final = (
+    "The bound that holds for all boxes at once, error(beta), is close to the total; "
+    "a single answer has a tighter one, answer.worst(beta)."
+)
+_MOST_AXES: Final = 6
+_MOST_BITS: Final = 12
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankBoxesRelease(EngineBoxes):
+    """Views of all axes, scores of all pairs of them, and a tree over slots of about equal rank.
+
+    `rows` is the number of rows by the views, which the tree began with. A look of the tree for k units
+    has noise of `scale` / k, and no path has more than 2^20 units. The edges of slots and the schedule
+    follow from the views and the scores, but for how floats are rounded, so they are released too.
+    """
+
+    kind: ClassVar[str] = "rank-boxes"
+
+    axes: tuple[Axis, ...] = field(init=False)
+    views: RankViews
+    rows: int
+    scores: NDArray[Any]
+    scores_scale: Fraction
+    shape: BoxShape
+    looks: TreeLooks
+    scale: Fraction
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, axes=self.views.axes)
+        if self.scores.size != len(pairs(len(self.axes))):
+            raise damaged("scores", "must be one for each pair of axes")
+        self.looks.check(self.shape)
+
+    @cached_property
+    def solution(self) -> BoxSolution:
+        """The estimate of every node of the tree, before raking."""
+        noisy, variances = self.looks.means(self.shape.expanded.size, float(1 / self.scale))
+        noisy[0], variances[0] = self.rows, self.views.total.variance
+        return BoxSolution(self.shape.families, self.shape.expanded, noisy, variances, as_seen)
+
+    @cached_property
+    def engine(self) -> BoxEngine:
+        """What answers, from the raked tree; inside of its leaves columns are independent."""
+        return BoxEngine(
+            nodes=self.shape.nodes,
+            measures=self._measures,
+            values=self._raked,
+            variances=self.solution.estimates.variances,
+            looks=self.looks,
+            unit=float(1 / self.scale),
+            widening=_WIDENING,
+            extra=self._doubt,
+        )
+
+    def answer(self, *terms: BoxTerm) -> Answer:
+        """The signed sum of the terms as one linear question."""
+        return replace(super().answer(*terms), bounds=partial(self._bounds, checked_terms(terms, self.axes)))
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no box at all misses the truth by more."""
+        half = float(failure(beta)) / 2
+        return min(self.engine.error(half), max(self.engine.density.total, self.views.most(half)))
+
+    @property
+    def story(self) -> str:
+        """What was chosen, and by which released numbers."""
+        levels, leaves = self.shape.levels.size - 1, int((~self.shape.expanded).sum())
+        told = (
+            f"It published each of {len(self.axes)} columns alone, about {self.rows:,} rows, and grew a tree "
+            f"of {levels} levels over their ranks, columns that depend on others first; {leaves:,} boxes "
+            "are counted at its leaves."
+        )
+        close = self.error(_USUAL_BETA) > self.rows / 2
+        return f"{told} {_CLOSE_TO_TOTAL}" if close else told
+
+    def parts(self) -> Parts:
+        """The views, the scores, the edges of slots, the tree with all its looks, and the public facts."""
+        views = [tree.parts() for tree in self.views.trees]
+        facts: dict[str, Json] = {
+            "rows": self.rows,
+            "scores_scale": str(self.scores_scale),
+            "scale": str(self.scale),
+            "bits": [halvings(slots.line) for slots in self.shape.plan.slots],
+            "views": [dict(view.facts) for view in views],
+        }
+        series = {"scores": self.scores, "edges": np.concatenate(self._edges)}
+        for axis, view in enumerate(views):
+            series |= {f"{_prefix(axis)}{name}": values for name, values in view.series.items()}
+        return Parts(facts, series | written_tree(self.shape, self.looks))
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        views = _read_views(parts)
+        own = {name: values for name, values in parts.series.items() if not _of_a_view(name, len(views))}
+        reader = PartsReader(Parts(parts.facts, own))
+        reader.expect(facts=_FACTS, series=_SERIES)
+        shape, looks = read_tree(reader, _read_slots(reader, [tree.axes[0] for tree in views]))
+        return cls(
+            views=RankViews(views),
+            rows=reader.integer("rows", low=0, high=MOST_ROWS),
+            scores=reader.noisy("scores"),
+            scores_scale=reader.scale("scores_scale"),
+            shape=shape,
+            looks=looks,
+            scale=reader.scale("scale"),
+            guarantee=guarantee,
+        )
+
+    @property
+    def _measures(self) -> list[Curved]:
+        return [Curved(shares) for shares in self.views.shares]
+
+    @cached_property
+    def _raked(self) -> Floats:
+        """The solved counts of all nodes, leaves drawn towards the views."""
+        leaves = self.shape.nodes.leaves
+        lows, highs = self.shape.nodes.corners(leaves)
+        bins = [
+            RankBins.of(ranks_of(shares, low), ranks_of(shares, high + np.uint64(1)))
+            for shares, low, high in zip(self.views.shares, lows.T, highs.T, strict=True)
+        ]
+        values = self.solution.estimates.values.copy()
+        values[leaves] = raked(values[leaves], bins, self._weights)
+        return values
+
+    @property
+    def _weights(self) -> Floats:
+        """For each axis how much its view says about the marginal, against the tree."""
+        solved = Density.of(self.shape.nodes, self._measures, *self.solution.estimates)
+        tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.shares)])
+        return np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
+
+    def _doubt(self, values: Floats) -> Floats:
+        """The variance of answers beside that of the tree: of where the views put what is in leaves."""
+        part = np.clip(values / max(1.0, self.engine.density.total), 0.0, 1.0)
+        return np.asarray(2.0 * part * (1.0 - part) * self.views.variances.mean())
+
+    def _bounds(self, terms: Sequence[BoxTerm], beta: float) -> tuple[float, float]:
+        """What the tree allows, and what the views do, with half of beta each."""
+        low, high = self.engine.bounds(terms, beta / 2)
+        if len(terms) > _MOST_TERMS:
+            return low, high
+        sides = [self._signed(term, beta / 2 / len(terms)) for term in terms]
+        return max(low, sum(side[0] for side in sides)), min(high, sum(side[1] for side in sides))
+
+    def _signed(self, term: BoxTerm, beta: float) -> tuple[float, float]:
+        low, high = self.views.bounds(term, beta)
+        return (max(low, 0.0), high) if term.sign > 0 else (-high, -max(low, 0.0))
+
+    @cached_property
+    def _edges(self) -> list[UInts]:
+        """The edges of the slots along each axis."""
+        return [slots.edges for slots in self.shape.plan.slots if isinstance(slots, RankSlots)]
+
+
+def _prefix(axis: int) -> str:
+    """How the names of the series of a view begin."""
+    return f"axis{axis}_"
+
+
+def _of_a_view(name: str, views: int) -> bool:
+    return any(name.startswith(_prefix(axis)) for axis in range(views))
+
+
+def _read_views(parts: Parts) -> tuple[SpendingBoxesRelease, ...]:
+    listed = parts.facts.get("views")
+    if not isinstance(listed, list) or not 2 <= len(listed) <= _MOST_AXES:
+        raise damaged("views", f"must be a list of 2 to {_MOST_AXES} views")
+    return tuple(_read_view(parts, axis, facts) for axis, facts in enumerate(listed))
+
+
+def _read_view(parts: Parts, axis: int, facts: Json) -> SpendingBoxesRelease:
+    if not isinstance(facts, dict):
+        raise damaged("views", "must be told by their facts")
+    prefix = _prefix(axis)
+    series = {name.removeprefix(prefix): row for name, row in parts.series.items() if name.startswith(prefix)}
+    view = SpendingBoxesRelease.from_parts(Parts(facts, series), None)
+    if len(view.axes) != 1:
+        raise damaged("views", "must have one axis each")
+    return view
+
+
+def _read_slots(reader: PartsReader, axes: Sequence[Axis]) -> tuple[RankSlots, ...]:
+    """The slots along each axis, from all edges in a row and the halvings of each axis."""
+    counts = [(1 << bits) + 1 for bits in _read_bits(reader, len(axes))]
+    edges = reader.row("edges", np.uint64)
+    if edges.size != sum(counts):
+        raise damaged("edges", "must be those of all slots")
+    rows = np.split(edges, np.cumsum(counts)[:-1])
+    if not all(_covers(row, axis) for row, axis in zip(rows, axes, strict=True)):
+        raise damaged("edges", "must go from 0 to the width of their axis and never decrease")
+    return tuple(RankSlots(row) for row in rows)
+
+
+def _read_bits(reader: PartsReader, axes: int) -> list[int]:
+    bits = reader.parts.facts.get("bits")
+    if not isinstance(bits, list) or len(bits) != axes:
+        raise damaged("bits", "must be a list of a number for each axis")
+    numbers = [each for each in bits if type(each) is int and 0 <= each <= _MOST_BITS]
+    if len(numbers) != axes:
+        raise damaged("bits", f"must be whole numbers from 0 to {_MOST_BITS}")
+    return numbers
+
+
+def _covers(edges: UInts, axis: Axis) -> bool:
+    """Whether slots between these edges hold every position of the axis once."""
+    return edges[0] == 0 and int(edges[-1]) == axis.width and bool((edges[1:] >= edges[:-1]).all())

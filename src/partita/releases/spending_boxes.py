@@ -1,0 +1,170 @@
+"""A released spending tree over boxes: every look at every node, and the boxes that it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Guarantee
+from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.engine import BoxEngine
+from partita.inference.boxes.measure import Even
+from partita.inference.boxes.plan import BoxPlan
+from partita.inference.boxes.shape import BoxShape
+from partita.inference.boxes.slots import Slots, native_slots
+from partita.inference.boxes.solution import BoxSolution
+from partita.inference.boxes.tree_recipe import Recipe
+from partita.inference.curve import Bools, Ints
+from partita.inference.released import LARGEST_NUMBER, damaged
+from partita.inference.tree_looks import TreeLooks
+from partita.releases.axes import read_axes, written_axes
+from partita.releases.engine_boxes import EngineBoxes
+from partita.releases.ranges import Json, Parts
+from partita.releases.reading import PartsReader
+
+__all__ = ["SpendingBoxesRelease", "read_tree", "written_tree"]
+
+_WIDENING: Final = 1.4
+"""The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md."""
+
+_FACTS: Final = ("axes", "scale", "total", "growth", "worth", "depth_power")
+_SERIES: Final = ("schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpendingBoxesRelease(EngineBoxes):
+    """A tree over the positions of several axes and all looks at its nodes, in the order of the looks.
+
+    A look of k units has noise of `scale` / k, and no path has more than 2^20 units. `total` is the
+    public number that the tree began with, if there was one; else the first look was at the root.
+    The last look at a leaf decided nothing; all other looks decided what was looked at next.
+    """
+
+    kind: ClassVar[str] = "spending-boxes"
+
+    axes: tuple[Axis, ...] = field(init=False)
+    shape: BoxShape
+    looks: TreeLooks
+    scale: Fraction
+    total: int | None
+    recipe: Recipe
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, axes=tuple(slots.line for slots in self.shape.plan.slots))
+        self.looks.check(self.shape, first=0 if self.total is None else 1)
+
+    @property
+    def story(self) -> str:
+        """What was chosen, and by which released numbers."""
+        leaves = int((~self.shape.expanded).sum())
+        began = max(0, int(self.looks.noisy[0]) if self.total is None else self.total)
+        return (
+            f"For a total of about {began:,} rows it grew a tree of {self.shape.levels.size - 1} levels; "
+            f"{leaves:,} boxes are counted at its leaves."
+        )
+
+    @cached_property
+    def solution(self) -> BoxSolution:
+        """The estimate of every node."""
+        noisy, variances = self.looks.means(self.shape.expanded.size, self._unit)
+        if self.total is not None:
+            noisy[0] = self.total
+        return BoxSolution(self.shape.families, self.shape.expanded, noisy, variances)
+
+    @cached_property
+    def engine(self) -> BoxEngine:
+        """The solved tree; counts are spread evenly inside of leaves."""
+        values, variances = self.solution.estimates
+        return BoxEngine(
+            nodes=self.shape.nodes,
+            measures=[Even()] * len(self.axes),
+            values=values,
+            variances=variances,
+            looks=self.looks,
+            unit=self._unit,
+            widening=_WIDENING,
+        )
+
+    @cached_property
+    def _unit(self) -> float:
+        """The rate of a look of one unit."""
+        return float(1 / self.scale)
+
+    def parts(self) -> Parts:
+        """The plan, the nodes that were cut, all looks, and the public facts."""
+        facts: dict[str, Json] = {
+            "axes": written_axes(self.axes),
+            "scale": str(self.scale),
+            "total": self.total,
+            "growth": str(self.recipe.growth),
+            "worth": str(self.recipe.worth),
+            "depth_power": str(self.recipe.depth_power),
+        }
+        return Parts(facts, written_tree(self.shape, self.looks))
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        reader = PartsReader(parts)
+        reader.expect(facts=_FACTS, series=_SERIES)
+        shape, looks = read_tree(reader, native_slots(read_axes(reader)))
+        return cls(
+            shape=shape,
+            looks=looks,
+            scale=reader.scale("scale"),
+            total=reader.optional("total", partial(reader.integer, low=-LARGEST_NUMBER, high=LARGEST_NUMBER)),
+            recipe=_recipe(reader),
+            guarantee=guarantee,
+        )
+
+
+def written_tree(shape: BoxShape, looks: TreeLooks) -> dict[str, NDArray[Any]]:
+    """A tree and its looks as series for a file."""
+    return {
+        "schedule": shape.plan.schedule.ravel(),
+        "levels": shape.levels,
+        "expanded": shape.expanded.astype(np.int64),
+        "steps": looks.steps,
+        "nodes": looks.nodes,
+        "units": looks.units,
+        "noisy": looks.noisy,
+    }
+
+
+def read_tree(reader: PartsReader, slots: tuple[Slots, ...]) -> tuple[BoxShape, TreeLooks]:
+    """The tree and the looks that `written_tree` wrote, over these slots."""
+    plan = BoxPlan(slots, _schedule(reader, len(slots)))
+    steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))
+    looks = TreeLooks(steps, nodes, units, reader.noisy("noisy", count=nodes.size))
+    return BoxShape(plan, reader.row("levels", np.int64), _flags(reader, "expanded")), looks
+
+
+def _schedule(reader: PartsReader, axes: int) -> Ints:
+    bits = reader.row("schedule", np.int64)
+    if bits.size % axes:
+        raise damaged("schedule", "must have a number for each axis at every level")
+    return bits.reshape(-1, axes)
+
+
+def _flags(reader: PartsReader, name: str) -> Bools:
+    flags = reader.row(name, np.int64)
+    if bool((flags & ~1).any()):
+        raise damaged(name, "must be 0 or 1")
+    return flags.astype(bool)
+
+
+def _recipe(reader: PartsReader) -> Recipe:
+    constants = {name: reader.rational(name) for name in ("growth", "worth", "depth_power")}
+    try:
+        return Recipe(**constants)
+    except InvalidParameter as error:
+        raise damaged(error.parameter, "must be in its range") from None
