@@ -12,6 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 from benchmarks import machine
 from benchmarks.accuracy import (
     border,
+    boxes_2d,
+    boxes_breaking,
+    boxes_coverage,
+    boxes_paper,
+    boxes_peer_check,
+    boxes_raw,
     breaking,
     coverage,
     dpbench,
@@ -22,11 +28,11 @@ from benchmarks.accuracy import (
     raw,
     wide,
 )
-from benchmarks.accuracy.ours import named
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.table import table
 from benchmarks.accuracy.work import NoData, folder
+from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 
 ROWS: dict[str, Row] = {
     "dpbench": dpbench.DPBENCH,
@@ -39,13 +45,19 @@ ROWS: dict[str, Row] = {
     "breaking": breaking.BREAKING,
     "paper": paper.PAPER,
     "peers": peer_check.PEER_CHECK,
+    "boxes2d": boxes_2d.BOXES_2D,
+    "boxesraw": boxes_raw.BOXES_RAW,
+    "boxespaper": boxes_paper.BOXES_PAPER,
+    "boxescoverage": boxes_coverage.BOXES_COVERAGE,
+    "boxesbreaking": boxes_breaking.BOXES_BREAKING,
+    "boxespeers": boxes_peer_check.BOXES_PEER_CHECK,
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure the chosen rows; say so where the data are not there."""
     options = parser().parse_args(arguments)
-    plan = Plan(mechanism=options.mechanism, against=options.against, trials=options.trials)
+    plan = Plan(against=options.against, trials=options.trials, **measured_by(options.mechanism))
     try:
         folder()
     except NoData as missing:
@@ -63,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     made.add_argument("--rows", type=chosen, default=list(ROWS), help=f"some of {','.join(ROWS)}")
     made.add_argument("--trials", type=int, default=10, help="releases of each cell")
-    made.add_argument("--mechanism", type=known, default=Plan.mechanism, help="the measured mechanism")
+    made.add_argument("--mechanism", type=known, help="the measured mechanism, along an axis or over boxes")
     made.add_argument("--against", type=known, default=Plan.against, help="the other one of the row border")
     made.add_argument("--jobs", type=int, default=1, help="processes that measure side by side")
     made.add_argument("--table", action="store_true", help="print Markdown tables of the totals instead")
@@ -81,9 +93,17 @@ def chosen(names: str) -> list[str]:
 
 def known(name: str) -> str:
     """The name of a mechanism of the library."""
-    if name not in named():
-        raise argparse.ArgumentTypeError(f"no mechanism named {name}; choose from {', '.join(named())}")
+    names = [*axis_mechanisms(), *box_mechanisms()]
+    if name not in names:
+        raise argparse.ArgumentTypeError(f"no mechanism named {name}; choose from {', '.join(names)}")
     return name
+
+
+def measured_by(name: str | None) -> dict[str, str]:
+    """The part of a plan that a named mechanism takes: rows along an axis, or those over boxes."""
+    if name is None:
+        return {}
+    return {"boxes" if name in box_mechanisms() else "mechanism": name}
 
 
 def run(names: Sequence[str], plan: Plan, *, jobs: int) -> Iterator[Json]:

@@ -15,6 +15,7 @@ from benchmarks.accuracy.queries import Work, misses
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, cell_row, grouped
 from benchmarks.accuracy.work import column_bounds, column_values, columns
+from partita import Histogram
 
 BITS = (14, 16, 18, 20, 24, 28)
 ROWS = (1_000, 100_000, 10_000_000)
@@ -57,7 +58,7 @@ def column_cell(plan: Plan, table: str, column: str, n: int, epsilon: str) -> Js
     return compared(plan, work)
 
 
-def compared(plan: Plan, work: Work) -> Json:
+def compared(plan: Plan, work: Work[Histogram]) -> Json:
     """The mechanism's mean errors, against those of the other on the same data."""
     first, second = (misses(Ours(name), work, plan.trials) for name in (plan.mechanism, plan.against))
     others = {kind: {plan.against: second[kind].L1} for kind in KINDS}

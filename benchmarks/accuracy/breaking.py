@@ -8,7 +8,7 @@ on every kind of data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from benchmarks.accuracy.draws import QUERIES, Generator, lognormal, three_kinds, uniform
 from benchmarks.accuracy.ours import Ours
-from benchmarks.accuracy.peers import ANCHORED
-from benchmarks.accuracy.queries import Counts, Work, misses
+from benchmarks.accuracy.peers import ANCHORED, Peer
+from benchmarks.accuracy.queries import Counts, Data, Method, Work, misses
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, short
-from partita import Histogram
+from partita import Histogram, Points
 from partita.inference.curve import Floats, UInts
 
 EPSILONS = ("0.1", "1.0")
@@ -93,17 +93,24 @@ def cells(plan: Plan) -> Sequence[Cell]:
 
 def cell(plan: Plan, case: str, epsilon: str) -> Json:
     """Mean errors beside the best peer and the floor, and whether all of it is sane."""
-    work, floor = case_work(case, epsilon), FLOOR / float(epsilon)
-    checked = Checked(plan.mechanism)
-    found = misses(checked, work, plan.trials)
+    work = case_work(case, epsilon)
+    return judged("breaking", plan.mechanism, work, able(work.data), plan.trials)
+
+
+def judged(
+    benchmark: str, mechanism: str, work: Work[Data], peers: Mapping[str, Method[Data]], trials: int
+) -> Json:
+    """A case measured against these peers."""
+    checked, floor = Checked(mechanism), FLOOR / float(work.epsilon)
+    found = misses(checked, work, trials)
     made: Json = {
-        "row": "breaking",
-        "dataset": case,
+        "row": benchmark,
+        "dataset": work.dataset,
         "n": work.n,
-        "epsilon": epsilon,
+        "epsilon": work.epsilon,
         "finite": checked.finite,
     }
-    for query, best in best_peers(work, plan.trials).items():
+    for query, best in best_peers(work, peers, trials).items():
         made[f"{query}_L1"], made[f"{query}_peer_L1"] = short(found[query].L1), short(best)
         made[f"{query}_ratio"] = short(found[query].L1 / max(best, floor))
     sane = checked.finite and all(made[f"{query}_ratio"] <= TIMES for query in work.queries)
@@ -116,8 +123,8 @@ class Checked:
     def __init__(self, name: str) -> None:
         self.method, self.finite = Ours(name), True
 
-    def __call__(self, histogram: Histogram, epsilon: str) -> Counts:
-        counts = self.method(histogram, epsilon)
+    def __call__(self, data: Histogram | Points, epsilon: str) -> Counts:
+        counts = self.method(data, epsilon)
 
         def watched(lows: UInts, highs: UInts) -> Floats:
             found = counts(lows, highs)
@@ -127,17 +134,21 @@ class Checked:
         return watched
 
 
-def best_peers(work: Work, trials: int) -> dict[str, float]:
-    """The least mean error among the peers that can run, for each list of questions."""
-    able = ANCHORED if work.data.size <= DENSE_PEERS else {name: ANCHORED[name] for name in SPARSE}
-    found = [misses(peer, work, trials) for peer in able.values()]
-    return {query: min(one[query].L1 for one in found) for query in work.queries}
+def able(histogram: Histogram) -> Mapping[str, Peer]:
+    """The peers that can run."""
+    return ANCHORED if histogram.size <= DENSE_PEERS else {name: ANCHORED[name] for name in SPARSE}
 
 
 SPARSE = ("Uniform", "PrivTree")
 
 
-def case_work(case: str, epsilon: str) -> Work:
+def best_peers(work: Work[Data], peers: Mapping[str, Method[Data]], trials: int) -> dict[str, float]:
+    """The least mean error among the peers, for each list of questions."""
+    found = [misses(peer, work, trials) for peer in peers.values()]
+    return {query: min(one[query].L1 for one in found) for query in work.queries}
+
+
+def case_work(case: str, epsilon: str) -> Work[Histogram]:
     """A case with its questions: uniform ends, ends at data values, prefixes up to data values."""
     (size, draw), rng = CASES[case], np.random.default_rng(list(CASES).index(case))
     rows = draw(rng)
@@ -149,7 +160,7 @@ def summary(rows: list[Json]) -> Iterator[Json]:
     """How many cases are sane, and which are not."""
     wrong = [f"{row['dataset']} epsilon={row['epsilon']}" for row in rows if not row["sane"]]
     yield {
-        "row": "breaking",
+        "row": rows[0]["row"],
         "total": "sane",
         "cells": len(rows),
         "sane": len(rows) - len(wrong),

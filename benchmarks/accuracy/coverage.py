@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+import numpy as np
+
 from benchmarks.accuracy import breaking, huge
 from benchmarks.accuracy.bars import Alone, Bars, quantile
 from benchmarks.accuracy.draws import FAMILIES
 from benchmarks.accuracy.ours import release
-from benchmarks.accuracy.queries import Queries, Work
+from benchmarks.accuracy.queries import Data, Ints, Work
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, short
 from benchmarks.accuracy.work import shape_work, shapes
+from partita import Histogram
 
 RELEASES, QUESTIONS = 20, 500
 CONFIDENCES = {"90": 0.90, "95": 0.95, "99": 0.99}
@@ -43,10 +46,10 @@ def cell(plan: Plan, kind: str, dataset: str, n: int, epsilon: str) -> Json:
     """Coverage and width on each list of questions, over fresh releases of one histogram."""
     work = WORKS[kind](dataset, n, epsilon)
     made: Json = {"row": "coverage", "kind": kind, "dataset": dataset, "n": work.n, "epsilon": epsilon}
-    return {**made, "questions": measured(plan.mechanism, work, max(plan.trials, RELEASES))}
+    return {**made, "questions": measured(plan.mechanism, work, plan.trials)}
 
 
-WORKS: dict[str, Callable[[str, int, str], Work]] = {
+WORKS: dict[str, Callable[[str, int, str], Work[Histogram]]] = {
     "shape": shape_work,
     "huge": lambda family, n, epsilon: huge.fresh_work(family, n, epsilon, 0),
     "breaking": lambda case, _, epsilon: breaking.case_work(case, epsilon),
@@ -62,24 +65,24 @@ class Seen:
     band_failed: bool
 
 
-def measured(mechanism: str, work: Work, releases: int) -> dict[str, Json]:
-    """The figures of each list of questions."""
+def measured(mechanism: str, work: Work[Data], trials: int) -> dict[str, Json]:
+    """The figures of each list of questions, over at least twenty releases."""
     asked = {name: queries.some(QUESTIONS) for name, queries in work.queries.items()}
+    truth = {name: queries.truth(work.data) for name, queries in asked.items()}
     seen: dict[str, list[Seen]] = {name: [] for name in asked}
-    for number in range(releases):
+    for number in range(max(trials, RELEASES)):
         made = release(mechanism, work.data, work.epsilon)
         reach = made.error(BETA)
         for name, queries in asked.items():
-            bars = Bars.of(made, queries, work.data)
-            alone = Alone.of(made, single(queries, number), work.data, BETA)
+            bars, place = Bars.of(made, queries, truth[name]), single(len(queries.lows), number)
+            alone = Alone.of(queries.at(place).alone(made), truth[name][place], BETA)
             seen[name].append(Seen(bars, alone, bars.beyond(reach)))
     return {name: figures(looks, float(work.epsilon)) for name, looks in seen.items()}
 
 
-def single(queries: Queries, number: int) -> Queries:
-    """One of the questions, another one in each release."""
-    place = number * queries.lows.size // RELEASES % queries.lows.size
-    return Queries(queries.lows[place : place + 1], queries.highs[place : place + 1])
+def single(questions: int, number: int) -> Ints:
+    """The place of one of the questions, another one in each release."""
+    return np.array([number * questions // RELEASES % questions])
 
 
 def figures(looks: list[Seen], epsilon: float) -> Json:
@@ -106,10 +109,10 @@ def widest(bars: Bars, c: float, epsilon: float) -> float:
 def summary(rows: list[Json]) -> Iterator[Json]:
     """Lists of questions that keep the rule, and failures of the guaranteed bounds, for each kind of data."""
     for kind in WORKS:
-        yield kind_total(kind, [row for row in rows if row["kind"] == kind])
+        yield kind_total("coverage", kind, [row for row in rows if row["kind"] == kind])
 
 
-def kind_total(kind: str, rows: list[Json]) -> Json:
+def kind_total(benchmark: str, kind: str, rows: list[Json]) -> Json:
     """One kind of data."""
     lists = [(row, name, found) for row in rows for name, found in row["questions"].items()]
     found = [figures for _, _, figures in lists]
@@ -118,7 +121,7 @@ def kind_total(kind: str, rows: list[Json]) -> Json:
     ]
     worst, band = rate(found, "worst"), rate(found, "band")
     return {
-        "row": "coverage",
+        "row": benchmark,
         "total": kind,
         "cells": len(lists),
         "kept": len(lists) - len(bad),

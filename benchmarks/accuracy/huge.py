@@ -13,13 +13,14 @@ from benchmarks.accuracy.draws import FAMILIES, FAMILY_BITS, counted, three_kind
 from benchmarks.accuracy.ours import Ours
 from benchmarks.accuracy.queries import Method, Misses, Work, misses
 from benchmarks.accuracy.rows import Cell, Plan, Row
-from benchmarks.accuracy.score import Goal, Json, cell_row, geometric_mean, totals
+from benchmarks.accuracy.score import Goal, Json, cell_row, pooled, totals
 from benchmarks.accuracy.work import peers_huge
+from partita import Histogram
 
 ROWS = (1_000, 100_000, 1_000_000)
 EPSILONS = ("0.1", "1.0")
 KINDS = ("uniform", "data", "prefix")
-POOLED = 0.78
+POOLED = Goal(ratio=0.78)
 GOALS = {"uniform": Goal(), "data": Goal(worst=1.9, worst_weak=1.9), "prefix": Goal()}
 
 
@@ -33,7 +34,9 @@ def cell(plan: Plan, family: str, n: int, epsilon: str) -> Json:
     return cell_row("huge", fresh_work(family, n, epsilon, 0), found, peers_huge(family, n, epsilon))
 
 
-def fresh_misses(method: Method, family: str, n: int, epsilon: str, trials: int) -> dict[str, Misses]:
+def fresh_misses(
+    method: Method[Histogram], family: str, n: int, epsilon: str, trials: int
+) -> dict[str, Misses]:
     """What a method misses each kind of question by, new data and new questions in each trial."""
     found = [misses(method, fresh_work(family, n, epsilon, trial), 1) for trial in range(trials)]
     return {kind: joined([one[kind] for one in found]) for kind in KINDS}
@@ -51,7 +54,7 @@ def joined(found: list[Misses]) -> Misses:
     )
 
 
-def fresh_work(family: str, n: int, epsilon: str, trial: int) -> Work:
+def fresh_work(family: str, n: int, epsilon: str, trial: int) -> Work[Histogram]:
     """Data and questions of one trial; the same for every mechanism and epsilon."""
     rng = np.random.default_rng([n, trial, list(FAMILIES).index(family)])
     values, size = FAMILIES[family](n, rng), 2**FAMILY_BITS
@@ -61,20 +64,7 @@ def fresh_work(family: str, n: int, epsilon: str, trial: int) -> Work:
 def summary(rows: list[Json]) -> Iterator[Json]:
     """Each kind alone, then all of them pooled."""
     yield from totals("huge", rows, GOALS)
-    yield pooled(rows)
-
-
-def pooled(rows: list[Json]) -> Json:
-    """One geometric mean over all kinds of questions."""
-    ratio = geometric_mean(row[f"{kind}_ratio"] for row in rows for kind in KINDS)
-    return {
-        "row": "huge",
-        "total": "pooled",
-        "cells": len(rows) * len(KINDS),
-        "ratio": ratio,
-        "target": POOLED,
-        "met": ratio <= POOLED,
-    }
+    yield pooled("huge", "pooled", rows, KINDS, POOLED)
 
 
 HUGE = Row(cells, summary)

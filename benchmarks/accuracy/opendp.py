@@ -53,7 +53,7 @@ def cell(plan: Plan, dataset: str, bits: int) -> Json:
     }
 
 
-def timed(work: Work, trials: int, answers: Callable[[], Floats]) -> tuple[float, float]:
+def timed(work: Work[Histogram], trials: int, answers: Callable[[], Floats]) -> tuple[float, float]:
     """Root mean square error, mean over trials, and the least seconds of a trial."""
     truth, errors, seconds = work.queries["range"].truth(work.data), [], []
     for _ in range(trials):

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.queries import Counts
-from partita import Histogram, mechanisms
+from partita import Histogram, Points
+from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from partita.noise.system import SYSTEM
+from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
 
 TOTAL_SHARE = Fraction(1, 100)
@@ -20,9 +22,13 @@ STRONG = 3e4
 """n epsilon from which the wide spending tree is used."""
 
 
-def release(name: str, histogram: Histogram, epsilon: str) -> Ranges:
+def release(name: str, data: Any, epsilon: str) -> Ranges | Boxes:
     """A fresh release by the mechanism of that name, at exactly epsilon in all."""
-    made: Ranges = tool(named()[name], histogram, Fraction(epsilon)).release(histogram)
+    made: Ranges | Boxes
+    if isinstance(data, Points):
+        made = box_mechanisms()[name](axes=data.axes, epsilon=epsilon).release(data)
+    else:
+        made = tool(axis_mechanisms()[name], data, Fraction(epsilon)).release(data)
     return made
 
 
@@ -53,11 +59,5 @@ class Ours:
 
     name: str
 
-    def __call__(self, histogram: Histogram, epsilon: str) -> Counts:
-        return release(self.name, histogram, epsilon).counts
-
-
-def named() -> dict[str, Any]:
-    """Every mechanism along an axis, by its name."""
-    found = [getattr(mechanisms, name) for name in mechanisms.__all__]
-    return {made.name: made for made in found if hasattr(made, "name")}
+    def __call__(self, data: Histogram | Points, epsilon: str) -> Counts:
+        return release(self.name, data, epsilon).counts

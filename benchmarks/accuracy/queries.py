@@ -10,13 +10,13 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from partita import Answer, Histogram
+from partita import Answer, Histogram, Points
 from partita.inference.curve import Floats, UInts
 
 Ints: TypeAlias = NDArray[np.int64]
 
-Data = TypeVar("Data")
-"""What is released: a `Histogram` along one axis, or `Points` along several."""
+Data = TypeVar("Data", Histogram, Points)
+"""What is released: counts along one axis, or points along several."""
 
 Counts: TypeAlias = Callable[[UInts, UInts], Floats]
 """Answers to what lies between lows and highs, both included: what a release gives for many at once."""

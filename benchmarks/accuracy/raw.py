@@ -35,7 +35,7 @@ def cell(plan: Plan, table: str, column: str, n: int, epsilon: str) -> Json:
     )
 
 
-def peer_errors(work: Work, trials: int) -> Peers:
+def peer_errors(work: Work[Histogram], trials: int) -> Peers:
     """The mean error of each peer on each list of questions, fresh releases."""
     found = {name: misses(peer, work, trials) for name, peer in PEERS.items()}
     return {query: {name: found[name][query].L1 for name in found} for query in work.queries}

@@ -14,10 +14,14 @@ Cell: TypeAlias = Callable[[], Json]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to run: the mechanism, the one it is compared with where two are, releases of each cell."""
+    """What to run: the mechanism, the one it is compared with where two are, releases of each cell.
+
+    Rows about boxes over several columns run `boxes`.
+    """
 
     mechanism: str = "intervals"
     against: str = "partition-tents"
+    boxes: str = "rectangles"
     trials: int = 10
 
 

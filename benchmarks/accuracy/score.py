@@ -26,7 +26,7 @@ class Goal:
 
 
 def cell_row(
-    row: str, work: Work, found: Mapping[str, Misses], peers: Mapping[str, Mapping[str, float]]
+    row: str, work: Work[Any], found: Mapping[str, Misses], peers: Mapping[str, Mapping[str, float]]
 ) -> Json:
     """One cell: for each list of questions our error, the best peer, its error, and the ratio."""
     made: Json = {"row": row, "dataset": work.dataset, "n": work.n, "epsilon": work.epsilon}
@@ -60,6 +60,21 @@ def totals(row: str, rows: list[Json], goals: Mapping[str, Goal]) -> Iterator[Js
             "met": verdict(rows, ratio, goal),
             "by_n_epsilon": breakdown(rows, ratio),
         }
+
+
+def pooled(row: str, name: str, rows: list[Json], queries: Iterable[str], goal: Goal) -> Json:
+    """One geometric mean over several lists of questions."""
+    ratios = [made[f"{query}_ratio"] for made in rows for query in queries]
+    ratio = geometric_mean(ratios)
+    return {
+        "row": row,
+        "total": name,
+        "cells": len(ratios),
+        "ratio": ratio,
+        "worst": max(ratios),
+        "target": goal.ratio,
+        "met": None if goal.ratio is None else ratio <= goal.ratio,
+    }
 
 
 def halves(rows: list[Json]) -> tuple[list[Json], list[Json]]:

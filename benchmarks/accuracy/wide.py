@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -11,9 +12,10 @@ import numpy as np
 from benchmarks.accuracy.draws import FAMILIES, FAMILY_BITS, Generator, at_bits, counted, three_kinds
 from benchmarks.accuracy.huge import EPSILONS, KINDS, joined
 from benchmarks.accuracy.ours import Ours
-from benchmarks.accuracy.queries import Misses, Queries, Work, misses
+from benchmarks.accuracy.queries import Misses, Work, misses
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Goal, Json, cell_row, totals
+from partita import Histogram
 
 ROWS = (1_000, 100_000)
 WIDE_BITS = 64
@@ -47,17 +49,16 @@ def one_trial(
     return misses(Ours(mechanism), wide, 1), misses(Ours(mechanism), narrow, 1)
 
 
-def stretched(narrow: Work, values: np.ndarray, rng: Generator) -> Work:
+def stretched(narrow: Work[Histogram], values: np.ndarray, rng: Generator) -> Work[Histogram]:
     """Values times 2^32 with uniform low bits, and questions drawn alike."""
     size, values = 2**WIDE_BITS, at_bits(values, WIDE_BITS, rng)
     asked = three_kinds(values, size, rng)
     return Work(narrow.dataset, narrow.n, narrow.epsilon, counted(values, size), asked)
 
 
-def same_values(narrow: Work, values: np.ndarray) -> Work:
+def same_values(narrow: Work[Histogram], values: np.ndarray) -> Work[Histogram]:
     """The same values and questions; only the public bound is wider."""
-    asked: dict[str, Queries] = dict(narrow.queries)
-    return Work(narrow.dataset, narrow.n, narrow.epsilon, counted(values, 2**WIDE_BITS), asked)
+    return replace(narrow, data=counted(values, 2**WIDE_BITS))
 
 
 def summary(rows: list[Json]) -> Iterator[Json]:

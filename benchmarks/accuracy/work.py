@@ -38,7 +38,7 @@ def shapes() -> list[tuple[str, int, str]]:
     return list(anchors_1d())
 
 
-def shape_work(dataset: str, n: int, epsilon: str) -> Work:
+def shape_work(dataset: str, n: int, epsilon: str) -> Work[Histogram]:
     """A histogram exactly as the peers saw it, the 2,000 ranges and every prefix."""
     histogram = Histogram.dense(work_1d()[f"{dataset}:{n}"])
     return Work(dataset, n, epsilon, histogram, fixed_queries())

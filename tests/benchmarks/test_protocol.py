@@ -36,7 +36,7 @@ def one_too_many(histogram: Histogram, epsilon: str) -> Counts:
     return lambda lows, highs: Queries(lows, highs).truth(histogram) + 1
 
 
-def small_work() -> Work:
+def small_work() -> Work[Histogram]:
     prefixes = Queries.prefixes(np.arange(4, dtype=np.uint64))
     return Work("small", 10, "0.1", Histogram.dense([4, 0, 5, 1]), {"prefix": prefixes})
 
@@ -148,7 +148,7 @@ def test_infinite_and_negative_answers_are_not_sane(monkeypatch: pytest.MonkeyPa
             return np.array([1.0, bad])
 
         monkeypatch.setattr(checked, "method", lambda histogram, epsilon, found=answers: found)
-        checked(small_work().histogram, "1")(np.zeros(2, np.uint64), np.ones(2, np.uint64))
+        checked(small_work().data, "1")(np.zeros(2, np.uint64), np.ones(2, np.uint64))
 
         assert not checked.finite
 

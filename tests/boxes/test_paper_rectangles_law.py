@@ -43,7 +43,7 @@ SQUARE = (Axis(size=2), Axis(size=2))
 OBLONG = (Axis(size=2), Axis(size=3))
 SPECIAL = (Axis(size=1, after=1), Axis(size=2, before=1))
 PAIRS: list[Pair] = [*add_remove_pairs(4, 1)]
-FEW: list[Pair] = [((0, 0, 0, 0), (1, 0, 0, 0)), ((0, 0, 0, 1), (0, 0, 1, 1))]
+FEW: list[Pair] = [((0, 0, 0, 0), (1, 0, 0, 0)), ((1, 0, 0, 0), (1, 0, 0, 1))]
 
 
 class ClampedNoise(RationalNoise):
@@ -391,14 +391,14 @@ def _greedy_partitions(mechanism: PaperRectangles) -> tuple[Partition, ...]:
 
 
 BUGS: list[tuple[object, str, Any, list[Pair]]] = [
-    (PaperRectangles, "scale", _half_scale, FEW),
-    (PaperRectangles, "scale", _levels_only, FEW),
-    (PaperRectangles, "scale", _last_dimension_only, FEW),
-    (module._Looks, "take", _pruned_by_truth, FEW),
-    (module._Looks, "take", _one_noise, FEW),
+    (PaperRectangles, "scale", _half_scale, FEW[:1]),
+    (PaperRectangles, "scale", _levels_only, FEW[:1]),
+    (PaperRectangles, "scale", _last_dimension_only, FEW[:1]),
+    (module._Looks, "take", _pruned_by_truth, FEW[:1]),
+    (module._Looks, "take", _one_noise, FEW[:1]),
     (module._Looks, "take", _floor_of_rows, FEW),
-    (module, "_stage", _bare_successors, FEW),
-    (module, "_stage", _empty_unvisited, FEW),
+    (module, "_stage", _bare_successors, FEW[:1]),
+    (module, "_stage", _empty_unvisited, FEW[:1]),
     (PaperRectangles, "_edges", _bare_cut, [((1, 0, 0, 1), (2, 0, 0, 1)), ((2, 0, 0, 0), (3, 0, 0, 0))]),
     (PaperRectangles, "_edges", _cut_where_rows_are, FEW),
     (PaperRectangles, "partitions", property(_greedy_partitions), FEW),

@@ -214,8 +214,12 @@ def few_units(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_units")
 @pytest.mark.parametrize(
     ("axes", "changes"),
-    [((TWO, TWO), {}), ((THREE,), {"total": 9, "recipe": Recipe(growth=2, worth="1/2", depth_power=1)})],
-    ids=["2x2", "two levels"],
+    [
+        ((TWO, TWO), {"total": 3}),
+        ((TWO, Axis(size=1)), {}),
+        ((THREE,), {"total": 9, "recipe": Recipe(growth=2, worth="1/2", depth_power=1)}),
+    ],
+    ids=["2x2", "a look at the root", "two levels"],
 )
 def test_the_whole_law_loses_epsilon(axes: tuple[Axis, ...], changes: dict[str, Any]) -> None:
     """Over all outcomes, looks beyond a window taken together, one row costs epsilon and no more."""
@@ -227,13 +231,13 @@ def test_the_whole_law_loses_epsilon(axes: tuple[Axis, ...], changes: dict[str, 
 @pytest.mark.usefixtures("few_units")
 def test_the_law_knows_a_root_that_is_not_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the look at the root takes nothing from what its children have, one row costs more than epsilon."""
-    tree = _tree(TWO, TWO)
+    tree = _tree(TWO, Axis(size=1))
     right = module._Front
     whole = np.array([FEW_UNITS])
     monkeypatch.setattr(module, "_Front", lambda boxes, budget, counts: right(boxes, whole, counts))
     monkeypatch.setattr(TreeLooks, "check", lambda *_, **__: None)
 
-    assert _worst_loss(tree, _few(4, 1)[:1]) == EPSILON * Fraction(FEW_UNITS + 1, FEW_UNITS)
+    assert _worst_loss(tree, _few(2, 1)) == EPSILON * Fraction(FEW_UNITS + 1, FEW_UNITS)
 
 
 # Planted bugs: each is one way to get a tree of boxes wrong, put into the shipped code.

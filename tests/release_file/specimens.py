@@ -72,7 +72,7 @@ BOX_MECHANISMS: Final = {
 
 BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
     "grid": (Integer(0, 5), Category(["north", "söuth"])),
-    "rank-boxes": (Integer(0, 2**63 - 1), Category(["a", "b", "c"]), Date("2024-01-01", "2024-01-24")),
+    "rank-boxes": (Integer(0, 2**16), Category(["a", "b", "c"]), Date("2024-01-01", "2024-01-24")),
     "rectangles-paper": (Real(0, 20, step="0.01"), Integer(1, 9)),
     "spending-boxes": (Integer(-(2**62), 2**62 - 1), Real(0, 1, step="0.01"), Category(["a", "b"])),
 }

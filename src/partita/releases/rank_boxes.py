@@ -39,18 +39,13 @@ __all__ = ["RankBoxesRelease"]
 
 _FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
 _SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
-_WIDENING: Final = 1.05
+_WIDENING: Final = 1.1
 """The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md."""
 
 _FAVOUR: Final = 2.0
 """By this factor the views count for more than their predicted variance says."""
 
 _MOST_TERMS: Final = 16
-_USUAL_BETA: Final = 0.05
-_CLOSE_TO_TOTAL: Final = (
-    "The bound that holds for all boxes at once, error(beta), is close to the total; "
-    "a single answer has a tighter one, answer.worst(beta)."
-)
 _MOST_AXES: Final = 6
 _MOST_BITS: Final = 12
 
@@ -117,13 +112,11 @@ class RankBoxesRelease(EngineBoxes):
     def story(self) -> str:
         """What was chosen, and by which released numbers."""
         levels, leaves = self.shape.levels.size - 1, int((~self.shape.expanded).sum())
-        told = (
+        return (
             f"It published each of {len(self.axes)} columns alone, about {self.rows:,} rows, and grew a tree "
             f"of {levels} levels over their ranks, columns that depend on others first; {leaves:,} boxes "
             "are counted at its leaves."
         )
-        close = self.error(_USUAL_BETA) > self.rows / 2
-        return f"{told} {_CLOSE_TO_TOTAL}" if close else told
 
     def parts(self) -> Parts:
         """The views, the scores, the edges of slots, the tree with all its looks, and the public facts."""

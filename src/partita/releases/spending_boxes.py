@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Self, final
@@ -14,15 +14,19 @@ from partita.errors import InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Guarantee
 from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.density import Density
 from partita.inference.boxes.engine import BoxEngine
 from partita.inference.boxes.measure import Even
 from partita.inference.boxes.plan import BoxPlan
+from partita.inference.boxes.ramps import ramped
 from partita.inference.boxes.shape import BoxShape
 from partita.inference.boxes.slots import Slots, native_slots
 from partita.inference.boxes.solution import BoxSolution
+from partita.inference.boxes.surroundings import Surroundings
 from partita.inference.boxes.tree_recipe import Recipe
-from partita.inference.curve import Bools, Ints
+from partita.inference.curve import Bools, Floats, Ints
 from partita.inference.released import LARGEST_NUMBER, damaged
+from partita.inference.spending_rule import UNITS
 from partita.inference.tree_looks import TreeLooks
 from partita.releases.axes import read_axes, written_axes
 from partita.releases.engine_boxes import EngineBoxes
@@ -33,6 +37,12 @@ __all__ = ["SpendingBoxesRelease", "read_tree", "written_tree"]
 
 _WIDENING: Final = 1.4
 """The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md."""
+
+_MOST_RAMPS: Final = 2
+"""With more axes leaves would be cut into too many pieces."""
+
+_MOST_SURROUNDED: Final = 2**18
+"""With more leaves what is around them is not looked at."""
 
 _FACTS: Final = ("axes", "scale", "total", "growth", "worth", "depth_power")
 _SERIES: Final = ("schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
@@ -74,25 +84,45 @@ class SpendingBoxesRelease(EngineBoxes):
 
     @cached_property
     def solution(self) -> BoxSolution:
-        """The estimate of every node."""
+        """The estimate of every node, found twice: a first one tells what to expect around each leaf."""
         noisy, variances = self.looks.means(self.shape.expanded.size, self._unit)
         if self.total is not None:
             noisy[0] = self.total
-        return BoxSolution(self.shape.families, self.shape.expanded, noisy, variances)
+        first = BoxSolution(self.shape.families, self.shape.expanded, noisy, variances)
+        return replace(first, expected=self._expected(first))
 
     @cached_property
     def engine(self) -> BoxEngine:
-        """The solved tree; counts are spread evenly inside of leaves."""
+        """The solved tree; inside of leaves counts rise or fall as their neighbours say."""
         values, variances = self.solution.estimates
         return BoxEngine(
             nodes=self.shape.nodes,
-            measures=[Even()] * len(self.axes),
+            measures=self._measures,
             values=values,
             variances=variances,
             looks=self.looks,
             unit=self._unit,
             widening=_WIDENING,
+            refined=self._refined,
         )
+
+    def _refined(self, density: Density) -> Density:
+        if len(self.axes) > _MOST_RAMPS:
+            return density
+        return ramped(density, self.axes, noise=1.0 / (UNITS * self._unit))
+
+    def _expected(self, solution: BoxSolution) -> Floats:
+        """What each leaf would hold if it were as full as the cells around it, for not too many leaves."""
+        nodes = self.shape.nodes
+        expected, leaves = np.full(nodes.children.size, np.nan), np.flatnonzero(nodes.leaves)
+        if leaves.size <= _MOST_SURROUNDED:
+            density = Density.of(nodes, self._measures, *solution.estimates)
+            expected[leaves] = Surroundings(density, self.axes, leaves).expected()
+        return expected
+
+    @property
+    def _measures(self) -> list[Even]:
+        return [Even()] * len(self.axes)
 
     @cached_property
     def _unit(self) -> float:

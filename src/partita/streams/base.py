@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.guarantee import Guarantee
+from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.exact import integer
+from partita.guarantee import Guarantee, positive_epsilon
 
-__all__ = ["ContinualCounter", "Floats", "Running"]
+__all__ = ["LARGEST", "ContinualCounter", "Floats", "Running", "Terms", "counted", "horizon_of"]
 
 Floats = NDArray[np.float64]
+
+LARGEST: Final = 2**62
+"""A period counts less than this, and there are fewer periods than this."""
 
 
 class Running(NamedTuple):
@@ -29,6 +35,57 @@ class Running(NamedTuple):
     low: float
     high: float
     everywhere: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a counter promises: epsilon for a user of at most `contributions` events.
+
+    An event changes what is counted in one period by at most `change`.
+
+    >>> Terms.of(1, contributions=3).guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=user, contributions=3)
+    """
+
+    epsilon: Fraction
+    change: int
+    contributions: int
+
+    @classmethod
+    def of(cls, epsilon: object, *, change: object = 1, contributions: object = 1) -> Terms:
+        """The terms as people write them, checked."""
+        return cls(
+            epsilon=positive_epsilon(epsilon),
+            change=integer(change, "change", low=1, high=LARGEST),
+            contributions=integer(contributions, "contributions", low=1, high=LARGEST),
+        )
+
+    @property
+    def rate(self) -> Fraction:
+        """Epsilon for a change of one in one period."""
+        return self.epsilon / (self.change * self.contributions)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise for one event, or for one user with several."""
+        unit = "event" if self.contributions == 1 else "user"
+        return Guarantee(epsilon=self.epsilon, unit=unit, contributions=self.contributions)  # type: ignore[arg-type]
+
+    def packed(self) -> NDArray[np.int64]:
+        """The terms as a row of a state."""
+        text = f"{self.epsilon} {self.change} {self.contributions}"
+        return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int64)
+
+    @classmethod
+    def unpacked(cls, row: list[int]) -> Terms:
+        """The terms from a row of a state; anything else is an `InvalidState`."""
+        try:
+            epsilon, change, contributions = bytes(row).decode().split()
+            return cls.of(epsilon, change=int(change), contributions=int(contributions))
+        except (ValueError, InvalidParameter):
+            raise InvalidState(
+                "state", "must hold terms", fix="restore it from where it was stored"
+            ) from None
 
 
 class ContinualCounter(ABC):
@@ -89,3 +146,16 @@ class ContinualCounter(ABC):
     def value(self) -> float:
         """The last output; 0 before the first."""
         return float(self.exact)
+
+
+def counted(x: object) -> int:
+    """What was counted in a period, as an int; no error shows it."""
+    try:
+        return integer(x, "x", low=1 - LARGEST, high=LARGEST - 1)
+    except InvalidParameter:
+        raise InvalidData("x", "must be an integer between -2^62 and 2^62", fix="count in ints") from None
+
+
+def horizon_of(horizon: object) -> int:
+    """The number of periods of a counter."""
+    return integer(horizon, "horizon", low=1, high=LARGEST)

@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.errors import InvalidParameter
+
 __all__ = ["ROUNDS", "SHARES", "TAPERS", "WEIGHTS", "Plan", "epoch_plan", "plan"]
 
 SHARES: Final = 1 << 10
@@ -27,6 +29,8 @@ ROUNDS: Final = 1 << 16
 
 _PROFILE: Final = np.array([1, 13 / 16, 1 / 2, 1 / 10])
 _MOST_BRANCHES: Final = 64
+_MOST_NODES: Final = 1 << 10
+_MOST_LEVELS: Final = 64
 _FEW_BRANCHES: Final = 8
 _MOST_TAPER: Final = 72
 _LAST_COUNTS: Final = 1.5
@@ -50,6 +54,34 @@ class Plan:
     levels: int
     low: int
     taper: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        sound = (
+            2 <= self.branching <= _MOST_NODES
+            and 1 <= self.levels <= _MOST_LEVELS
+            and 1 <= self.horizon
+            and self.blocks <= _MOST_NODES
+            and self.low >= 1
+            and self.top >= 1
+            and len(self.taper) == _PROFILE.size
+            and all(0 <= taper < TAPERS for taper in self.taper)
+        )
+        if not sound:
+            raise InvalidParameter(
+                "plan", "must be a tree with shares for every row", given=self, fix="use plan(horizon)"
+            )
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The plan as a row of a state."""
+        return self.horizon, self.branching, self.levels, self.low, *self.taper
+
+    @classmethod
+    def all_of(cls, numbers: list[int]) -> list[Plan]:
+        """The plans in a row of a state."""
+        size = 4 + _PROFILE.size
+        rows = [numbers[i : i + size] for i in range(0, len(numbers), size)]
+        return [cls(*row[:4], tuple(row[4:])) for row in rows]
 
     @property
     def block(self) -> int:

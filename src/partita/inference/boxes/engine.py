@@ -10,7 +10,7 @@ from typing import Final, final
 
 import numpy as np
 
-from partita.answer import Answer
+from partita.answer import Answer, Bounds
 from partita.inference.boxes.along import along
 from partita.inference.boxes.asked import Asked
 from partita.inference.boxes.cover import Summed, summed
@@ -34,15 +34,20 @@ _FEW: Final = 3
 """Questions about so many axes, if those are not all, are asked of the tree as it looks along these."""
 
 
+def _as_it_is(density: Density) -> Density:
+    return density
+
+
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BoxEngine:
     """Answers about boxes of positions, all from one density.
 
     `values` >= 0 and `variances` are those of the nodes; the values of leaves are what counts. Inside of a
-    leaf the `measures` tell where its count lies. `looks`, of which one unit has the rate `unit`, are
-    what guaranteed bounds are made of. The rest is a model for standard errors: `widening` calibrates
-    it, and `extra` is one more variance, a function of the values of answers.
+    leaf the `measures` tell where its count lies, and `refined` may tell more: a density in which no
+    node holds less or more. `looks`, of which one unit has the rate `unit`, are what guaranteed bounds
+    are made of. The rest is a model for standard errors: `widening` calibrates it, and `extra` is one
+    more variance, a function of the values of answers.
     """
 
     nodes: BoxNodes
@@ -53,12 +58,18 @@ class BoxEngine:
     unit: float
     widening: float
     extra: Callable[[Floats], Floats] = np.zeros_like
+    refined: Callable[[Density], Density] = _as_it_is
     _views: dict[tuple[int, ...], _View] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def density(self) -> Density:
         """The solved tree."""
         return Density.of(self.nodes, self.measures, self.values, self.variances)
+
+    @cached_property
+    def shown(self) -> Density:
+        """The solved tree, refined inside of its leaves: where the values of answers come from."""
+        return self.refined(self.density)
 
     @cached_property
     def certain(self) -> BoxBounds:
@@ -82,8 +93,13 @@ class BoxEngine:
     def answer(self, terms: Sequence[SignedBox]) -> Answer:
         """The signed sum of boxes as one linear question."""
         least = 0.0 if all(sign > 0 for _, _, sign in terms) else -math.inf
-        different = without_equals(terms)
-        return self._answer(self._asked(different), partial(self.bounds, different), least)
+        lows, highs, signs = self._taken_apart(without_equals(terms))
+        view = self._view(np.asarray(self._bounded(lows, highs).any(axis=0)))
+
+        def asked(density: Density) -> Asked:
+            return laid_out(density, view.boxes(lows, highs), signs)
+
+        return self._answer(asked, view, partial(self.bounds, terms), least)
 
     def bounds(self, terms: Sequence[SignedBox], beta: float) -> tuple[float, float]:
         """The true sum lies between the bounds with probability 1 - beta."""
@@ -101,39 +117,42 @@ class BoxEngine:
         bounded = self._bounded(lows, highs)[0]
         bounded[axis] = True
         view = self._view(bounded)
-        leaves = np.flatnonzero(view.density.nodes.leaves)
-        mass = view.density.held.values[leaves]
-        for at, own, asked in zip(view.axes, view.density.stretches, view.boxes(lows, highs), strict=True):
+        leaves = np.flatnonzero(view.shown.nodes.leaves)
+        mass = view.shown.held.values[leaves]
+        for at, own, asked in zip(view.axes, view.shown.stretches, view.boxes(lows, highs), strict=True):
             if at != axis:
                 mass = mass * own.at(leaves).overlap(asked)
-        return along(view.density, view.axes.index(axis), mass)
+        return along(view.shown, view.axes.index(axis), mass)
 
     def region(self, shares: Shares, low: Sequence[int], high: Sequence[int]) -> Answer:
         """How many lie in a region, given by the shares of boxes that it covers, and between the corners."""
         box = Stretches.along(
             self.measures, _corners([low], self.nodes.axes), _corners([high], self.nodes.axes)
         )
-        asked = within_region(self.density, shares, box)
-        return self._answer(asked, partial(self.certain.bounds, asked), 0.0)
+
+        def asked(density: Density) -> Asked:
+            return within_region(density, shares, box)
+
+        def bounds(beta: float) -> tuple[float, float]:
+            return self.certain.bounds(asked(self.density), beta)
+
+        return self._answer(asked, self._view(np.ones(self.nodes.axes, bool)), bounds, 0.0)
 
     def points(self, rows: int) -> Corners:
         """Positions of made-up rows, leaf by leaf."""
-        return made_up(self.density, rows)
+        return made_up(self.shown, rows)
 
-    def _answer(self, asked: Asked, bounds: Callable[[float], tuple[float, float]], least: float) -> Answer:
+    def _answer(self, asked: Callable[[Density], Asked], view: _View, bounds: Bounds, least: float) -> Answer:
+        """The value of a question on a tree as it is shown, with the error that it has on the tree itself."""
+
         def error() -> float:
-            return float(self._error(np.array(asked.value), np.array(asked.variance)))
+            own = asked(view.density)
+            return float(self._error(np.array(own.value), np.array(own.variance)))
 
-        return Answer(asked.value, error, bounds, least)
+        return Answer(asked(view.shown).value, error, bounds, least)
 
     def _error(self, values: Floats, variances: Floats) -> Floats:
         return np.asarray(self.widening * np.sqrt(variances + self.extra(values) + 1.0))
-
-    def _asked(self, terms: Sequence[SignedBox]) -> Asked:
-        """The question, of the tree as it looks along the axes that any of the boxes bounds."""
-        lows, highs, signs = self._taken_apart(terms)
-        view = self._view(np.asarray(self._bounded(lows, highs).any(axis=0)))
-        return laid_out(view.density, view.boxes(lows, highs), signs)
 
     def _taken_apart(self, terms: Sequence[SignedBox]) -> tuple[Corners, Corners, Floats]:
         lows = _corners([low for low, _, _ in terms], self.nodes.axes)
@@ -156,28 +175,31 @@ class BoxEngine:
         if not 0 < len(axes) <= _FEW:
             axes = tuple(range(self.nodes.axes))
         if axes not in self._views:
-            all_ = len(axes) == self.nodes.axes
-            self._views[axes] = _View(list(axes), self.density if all_ else self.density.onto(axes))
+            trees = [self.density, self.shown]
+            if len(axes) < self.nodes.axes:
+                trees = [tree.onto(axes) for tree in trees]
+            self._views[axes] = _View(list(axes), *trees)
         return self._views[axes]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _View:
-    """A tree along some axes of another one."""
+    """A tree along some axes of another one: as it was solved, and as it is shown."""
 
     axes: list[int]
     density: Density
+    shown: Density
 
     @cached_property
     def plane(self) -> Plane | None:
         """Two axes as a table, if it is not too large."""
-        return Plane.of(self.density) if len(self.axes) == 2 else None
+        return Plane.of(self.shown) if len(self.axes) == 2 else None
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box, given by corners along all axes."""
         if len(lows) < _MANY or self.plane is None:
-            return self.summed(lows, highs).values
+            return summed(self.shown, self.boxes(lows, highs)).values
         return self.plane.counts(self.boxes(lows, highs))
 
     def summed(self, lows: Corners, highs: Corners) -> Summed:

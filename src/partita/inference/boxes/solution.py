@@ -47,7 +47,8 @@ class BoxSolution:
     Leaves are shrunk, by empirical Bayes unless another way is given. From the leaves up, an expanded
     node is the best of its own noisy count and its children's sum. From the root down, siblings share
     what their sum lacks by their variances, and are projected on counts >= 0 with their parent's sum.
-    An infinite variance is that of a number that says nothing.
+    An infinite variance is that of a number that says nothing. What is `expected` of a leaf, before it is
+    looked at, is its part of what its parent was seen to hold, unless something else is known.
     """
 
     families: Sequence[Families]
@@ -55,6 +56,8 @@ class BoxSolution:
     noisy: Floats
     variances: Floats
     shrinkage: Shrinkage = mostly_empty
+    expected: Floats | None = None
+    """For each node; NaN where nothing is known."""
 
     @cached_property
     def raised(self) -> Estimates:
@@ -64,7 +67,7 @@ class BoxSolution:
         for family in reversed(self.families):
             seen = _sums(family, values, variances)
             leaves = family.nodes.start + np.flatnonzero(~self.expanded[family.nodes])
-            expected = family.spread(self.noisy[family.parents] / family.sizes)[leaves - family.nodes.start]
+            expected = self._expected(family)[leaves - family.nodes.start]
             values[leaves], variances[leaves] = self.shrinkage(self.noisy[leaves], scales[leaves], expected)
             variances[family.nodes] *= self._understated(family, seen, _sums(family, values, variances))
             below, doubt = _sums(family, values, variances)
@@ -74,6 +77,11 @@ class BoxSolution:
                 own * self.noisy[family.parents] + below / doubt
             )
         return Estimates(values, variances)
+
+    def _expected(self, family: Families) -> Floats:
+        part = family.spread(self.noisy[family.parents] / family.sizes)
+        known = part if self.expected is None else self.expected[family.nodes]
+        return np.where(np.isnan(known), part, known)
 
     def _understated(self, family: Families, seen: Estimates, shrunk: Estimates) -> float:
         """By how much the variances of sums of siblings are too small once their leaves are shrunk.

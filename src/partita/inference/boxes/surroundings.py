@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from partita.inference.boxes.axis import Axis
-from partita.inference.boxes.cover import cover
+from partita.inference.boxes.cover import summed
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.measure import Stretches
 from partita.inference.boxes.nodes import Corners
@@ -89,10 +89,7 @@ class Surroundings:
 
 def _counted(density: Density, lows: Corners, highs: Corners) -> Floats:
     """The count of each box."""
-    boxes, values = Stretches.along(density.measures, lows, highs), np.zeros(len(lows))
-    for part in cover(density, boxes):
-        values += np.bincount(part.box, part.share * density.held.values[part.node], minlength=len(lows))
-    return values
+    return summed(density, Stretches.along(density.measures, lows, highs)).values
 
 
 def _volumes(lows: Corners, highs: Corners) -> Floats:

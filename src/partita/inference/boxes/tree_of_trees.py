@@ -114,8 +114,8 @@ class Stage:
     @staticmethod
     def of(tree: SegmentTree, levels: Sequence[tuple[Ints, Ints, NDArray[Any]]]) -> Stage:
         """The stage that has these nodes, given level by level."""
-        owners, nodes = (np.concatenate([np.zeros(0, np.int64), *series]) for series in _columns(levels, 2))
-        counts = np.concatenate([np.zeros(0, np.int64), *(level[2] for level in levels)])
+        nothing = (np.zeros(0, np.int64),) * 3
+        owners, nodes, counts = (np.concatenate(series) for series in zip(nothing, *levels, strict=True))
         order = np.lexsort((nodes, owners))
         return Stage(tree, owners[order], nodes[order], counts[order])
 
@@ -274,7 +274,3 @@ def spread(firsts: Ints, behind: Ints) -> tuple[Ints, Ints]:
     lengths = behind - firsts
     runs = np.repeat(np.arange(lengths.size), lengths)
     return runs, np.arange(runs.size) - np.repeat(np.cumsum(lengths) - lengths - firsts, lengths)
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    return [[row[i] for row in rows] for i in range(width)]

@@ -1,0 +1,68 @@
+"""Centred trees one after another, for streams without a known end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from partita.noise.protocol import IntegerArray, Noise
+from partita.streams.branching import Plan, epoch_plan
+from partita.streams.centred import CentredPath
+
+__all__ = ["Epochs", "first_epoch"]
+
+_FIRST: Final = 16**2
+_GROWTH: Final = 16
+
+
+class Epochs:
+    """The errors of one tree after another, each sixteen times as long and with all of epsilon.
+
+    A period lies in one tree only, and the last error of a tree stays in all later outputs.
+    """
+
+    def __init__(self, plans: list[Plan], rate: Fraction, noise: Noise) -> None:
+        self.plans = plans
+        self.tree = CentredPath(plans[-1], rate, noise)
+        self._rate, self._noise = rate, noise
+
+    @property
+    def before(self) -> int:
+        """How many periods lie before the open tree."""
+        return sum(plan.horizon for plan in self.plans[:-1])
+
+    def step(self) -> int:
+        """The error of the next period."""
+        if not self.tree.left:
+            self._begin()
+        return self.tree.step()
+
+    def many(self, periods: int) -> IntegerArray:
+        """The error of each of the next periods."""
+        pieces = [self.tree.many(count) for count in self._counts(periods)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
+
+    def skip(self, periods: int) -> int:
+        """The error of the next periods together."""
+        return sum(self.tree.skip(count) for count in self._counts(periods))
+
+    def _counts(self, periods: int) -> Iterator[int]:
+        """How many of the next periods lie in the open tree, then in the next, and so on."""
+        while periods:
+            if not self.tree.left:
+                self._begin()
+            count = min(periods, self.tree.left)
+            yield count
+            periods -= count
+
+    def _begin(self) -> None:
+        self.plans.append(epoch_plan(_GROWTH * self.plans[-1].horizon))
+        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
+
+
+def first_epoch() -> Plan:
+    """The first of the trees without a known end."""
+    return epoch_plan(_FIRST)

@@ -1,0 +1,163 @@
+"""A count plus errors that never see it."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partita.arrays import integer_array
+from partita.errors import EntropyError, HorizonReached, InvalidData
+from partita.exact import failure, integer
+from partita.noise.protocol import IntegerArray
+from partita.noise.words import Uncopyable
+from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted
+from partita.streams.bounds import Mix
+
+__all__ = ["ErrorPath", "NoisyCount"]
+
+_SAFE = 2**61
+
+
+class ErrorPath(Protocol):
+    """By how much the error of the outputs grows, period after period, in units of the granularity."""
+
+    def step(self) -> int:
+        """In the next period."""
+
+    def many(self, periods: int) -> IntegerArray:
+        """In each of the next periods."""
+
+    def skip(self, periods: int) -> int:
+        """In the next periods together."""
+
+
+class NoisyCount(ContinualCounter, Uncopyable):
+    """A counter whose outputs are the count so far and the errors of a path so far.
+
+    Its noise is in memory: it cannot be copied, does not go on in a forked child, and is not pan-private.
+    If it is interrupted in the middle of a step, it is broken for good; go on from its last state.
+    """
+
+    def __init__(
+        self,
+        *,
+        terms: Terms,
+        horizon: int | None,
+        bits: int,
+        path: ErrorPath,
+        secure: bool,
+        periods: int = 0,
+        units: int = 0,
+    ) -> None:
+        self.terms = terms
+        self.horizon = horizon
+        self.guarantee = terms.guarantee if secure else None
+        self.granularity = Fraction(1, 1 << bits)
+        self._bits, self._path = bits, path
+        self._periods, self._units = periods, units
+        self._owner, self._broken = os.getpid(), False
+
+    @property
+    def periods(self) -> int:
+        """How many periods are closed."""
+        return self._periods
+
+    @property
+    def exact(self) -> Fraction:
+        """The last output; 0 before the first."""
+        return Fraction(self._units, 1 << self._bits)
+
+    def update(self, x: int = 0) -> float:
+        """Close one period in which x was counted: its output."""
+        if type(x) is not int or not -LARGEST < x < LARGEST:
+            x = counted(x)
+        self._make_room(1)
+        self._broken = True
+        self._units += (x << self._bits) + self._path.step()
+        self._periods += 1
+        self._broken = False
+        return self._units / (1 << self._bits)
+
+    def update_many(self, xs: ArrayLike) -> Floats:
+        """Close a period for each number: all outputs. The same law as one by one."""
+        counts = _counts(xs)
+        self._make_room(counts.size)
+        with self._step():
+            outputs = _running(self._units, counts, self._path.many(counts.size), self._bits)
+            self._units = int(outputs[-1]) if outputs.size else self._units
+            self._periods += counts.size
+        return np.asarray(outputs / (1 << self._bits), dtype=np.float64)
+
+    def advance(self, periods: int) -> None:
+        """Close periods in which nothing was counted; only the last of their outputs is published."""
+        periods = integer(periods, "periods", low=0, high=LARGEST)
+        self._make_room(periods)
+        with self._step():
+            self._units += self._path.skip(periods)
+            self._periods += periods
+
+    def answer(self, beta: float = 0.05) -> Running:
+        """The last output with its error: for this period, and for all periods at once."""
+        chance = float(failure(beta))
+        law = self._law()
+        reach = law.reach(chance)
+        return Running(
+            value=self.value,
+            error=law.variance**0.5,
+            low=self.value - reach,
+            high=self.value + reach,
+            everywhere=self._everywhere(chance),
+        )
+
+    def variance(self) -> float:
+        """The variance of the last output."""
+        return self._law().variance
+
+    @abstractmethod
+    def _law(self) -> Mix:
+        """The noise in the last output."""
+
+    @abstractmethod
+    def _everywhere(self, beta: float) -> float:
+        """How far any output may be off, all at once."""
+
+    def _make_room(self, periods: int) -> None:
+        if self._broken or os.getpid() != self._owner:
+            raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
+        if periods > (self.horizon or LARGEST) - self._periods:
+            raise HorizonReached(
+                f"the counter has {(self.horizon or LARGEST) - self._periods} periods left; "
+                "nothing was counted, start a new one for what comes"
+            )
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """A step is done or the counter is broken: noise that was used once must not be used again."""
+        self._broken = True
+        yield
+        self._broken = False
+
+
+def _counts(xs: ArrayLike) -> IntegerArray:
+    """What was counted in each period, as int64."""
+    counts = integer_array(xs, "xs")
+    if counts.ndim != 1:
+        raise InvalidData("xs", "must have one dimension", fix="pass one number for each period")
+    if counts.size and not (int(counts.min()) > -LARGEST and int(counts.max()) < LARGEST):
+        raise InvalidData("xs", "must lie between -2^62 and 2^62", fix="count in ints")
+    return counts.astype(np.int64)
+
+
+def _running(units: int, counts: IntegerArray, errors: IntegerArray, bits: int) -> Any:
+    """All outputs, as int64 if nothing can overflow, else as Python ints."""
+    largest = [int(np.abs(array).max(initial=0)) for array in (counts, errors)]
+    room = abs(units) + counts.size * ((largest[0] << bits) + largest[1])
+    dtype = np.int64 if room < _SAFE else object
+    return units + np.cumsum((counts.astype(dtype) << bits) + errors, dtype=dtype)

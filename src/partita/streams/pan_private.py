@@ -1,0 +1,318 @@
+"""A counter that stays private if its memory is read once [DR14, section 12.3.1]."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import ClassVar, Final, Self, final, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partita.arrays import integer_array
+from partita.errors import EntropyError, HorizonReached, InvalidParameter, InvalidState
+from partita.exact import failure, integer, one_of
+from partita.noise.protocol import Noise
+from partita.noise.system import KERNEL, SMALLEST_SCALE
+from partita.noise.words import Uncopyable
+from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, horizon_of
+from partita.streams.bounds import Mix, mix
+from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Variant
+from partita.streams.state import Fields, pack, unpack
+
+__all__ = ["PanPrivateCounter"]
+
+_VERSION: Final = 1
+_LARGEST_SCALE: Final = 2**40
+_FIRST_BITS: Final = 8
+_MORE_BITS: Final = 4
+_MOST_BITS: Final = 60
+
+
+@final
+class PanPrivateCounter(ContinualCounter, Uncopyable):
+    """Count under continual observation, private even if the memory is read once at an unknown time.
+
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events: for all
+               outputs together with the whole state at one time, and again after each
+               `announce_intrusion`; for any stream and any time, also if chosen while outputs are seen.
+    Error:     standard deviation of an output below 2 log2(horizon)^1.5 / epsilon, on average 0.7 of
+               that; with `variant="book"` 1.41 (1 + log2 horizon)^1.5 / epsilon.
+    Proof:     docs/proofs/pan_private_counter.md (one noise before the events, another after them)
+
+    What is protected is the state between two calls. A period is counted in one step, `update`; what waits to
+    be counted is not protected. With `live=True` events may be counted one by one as they come, with `open`,
+    `add` and `update`, and a look may fall between them; that costs a little accuracy. Two looks that nobody
+    announced give away the events between them: that is beyond any such counter. Counts are modulo 2^64.
+
+    `variant` "default" is Figure 12.1 with fresh noise on the outputs, "book" is Figure 12.2. Without a
+    horizon it goes on as long as it is asked to, in blocks that grow.
+
+    >>> counter = PanPrivateCounter(epsilon=1, horizon=1000)
+    >>> outputs = [counter.update(x) for x in (0, 1, 5)]
+    >>> counter.guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=event, intrusions=1)
+    """
+
+    name: ClassVar[str] = "pan-private"
+    granularity = Fraction(1)
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        horizon: int | None = None,
+        variant: Variant = "default",
+        live: bool = False,
+        change: int = 1,
+        contributions: int = 1,
+        noise: Noise = KERNEL,
+    ) -> None:
+        self.terms = Terms.of(epsilon, change=change, contributions=contributions)
+        self.horizon = None if horizon is None else horizon_of(horizon)
+        self.variant: Variant = one_of(variant, "variant", get_args(Variant))
+        self.live = _truth(live)
+        self.guarantee = replace(self.terms.guarantee, intrusions=1) if noise is KERNEL else None
+        self._noise = noise
+        self._periods = self._start = self._value = 0
+        self._opened = self._broken = False
+        self._owner = os.getpid()
+        self._cells = np.zeros(CELLS, dtype=np.int64)
+        self._carried = np.zeros(CELLS, dtype=np.int64)
+        self._block = self._block_here()
+        _check_scale(self._block.scale, self.terms)
+
+    @property
+    def periods(self) -> int:
+        """How many periods are closed."""
+        return self._periods
+
+    @property
+    def exact(self) -> Fraction:
+        """The last output; 0 before the first."""
+        return Fraction(self._value)
+
+    def open(self) -> None:
+        """Begin a period in which events are counted as they come: called by the clock, in a live counter."""
+        self._require_live()
+        self._require(1)
+        with self._step():
+            self._begin()
+
+    def add(self, x: int = 1) -> None:
+        """Count x in the open period. Nothing is published; `update` closes the period."""
+        x = counted(x)
+        self._require_live()
+        self._require(1)
+        if not self._opened:
+            raise InvalidParameter("add", "needs an open period", given="none", fix="call open() by the clock")
+        with self._step():
+            self._block.add(self._cells, self._position, x)
+
+    def update(self, x: int = 0) -> float:
+        """Close one period in which x was counted, or x more in an open one: its output."""
+        x = counted(x)
+        self._require(1)
+        with self._step():
+            self._begin()
+            self._block.add(self._cells, self._position, x)
+            self._finish(1)
+        return self.value
+
+    def update_many(self, xs: ArrayLike) -> Floats:
+        """Close a period for each number: all outputs. The same as one by one."""
+        counts = [counted(x) for x in np.atleast_1d(integer_array(xs, "xs")).tolist()]
+        self._require(len(counts))
+        return np.array([self.update(x) for x in counts], dtype=np.float64)
+
+    def advance(self, periods: int) -> None:
+        """Close periods in which nothing was counted; only the last of their outputs is published."""
+        left = integer(periods, "periods", low=0, high=LARGEST)
+        self._require(left)
+        with self._step():
+            while left:
+                self._begin()
+                run = min(left, self._block.length - self._position)
+                self._finish(run)
+                left -= run
+
+    def announce_intrusion(self) -> None:
+        """Start a new block with fresh noise: the next look is again the first.
+
+        To be called before a look that is known of, which then sees published numbers only, or after one
+        that was found out. Looks may be announced any number of times; each adds to the error of later
+        outputs the error of the last one. In a live counter, call it again when a look that it was called
+        for is over.
+        """
+        self._require(0)
+        if self._opened:
+            raise InvalidParameter("period", "must be closed before", given="open", fix="call update() first")
+        with self._step():
+            self._renew()
+
+    def answer(self, beta: float = 0.05) -> Running:
+        """The last output with its error: for this period, and for all periods at once.
+
+        All periods are those up to the horizon, or up to the end of the present block if there is none.
+        """
+        chance = float(failure(beta))
+        law = self._law(self._carried_now())
+        reach = law.reach(chance)
+        number = self.horizon or self._start + self._block.length
+        return Running(
+            value=self.value,
+            error=law.variance**0.5,
+            low=self.value - reach,
+            high=self.value + reach,
+            everywhere=self._law(self._most_noises()).reach(chance / number),
+        )
+
+    def variance(self) -> float:
+        """The variance of the last output."""
+        return self._law(self._carried_now()).variance
+
+    def state(self) -> bytes:
+        """All that the counter remembers: one look at it is covered by the guarantee, two are not."""
+        self._require(0)
+        known = -1 if self.horizon is None else self.horizon
+        variant = get_args(Variant).index(self.variant)
+        fields: Fields = {
+            "terms": self.terms.packed(),
+            "shape": [known, variant, int(self.live), int(self.guarantee is not None)],
+            "now": [self._periods, self._start, int(self._opened), self._value],
+            "carried": self._carried,
+            "cells": self._cells,
+        }
+        return pack(self.name, _VERSION, fields)
+
+    @classmethod
+    def from_state(cls, state: bytes, *, noise: Noise = KERNEL) -> Self:
+        """The counter that gave this state; anything else is an `InvalidState`.
+
+        It must go on in one place only: two that go on from one state are as two looks at it.
+        """
+        fields = unpack(state, cls.name, _VERSION)
+        try:
+            return cls._restored(fields, noise)
+        except (KeyError, ValueError, IndexError, OverflowError):
+            raise InvalidState("state", "must be of a counter", fix="pass counter.state()") from None
+
+    def __repr__(self) -> str:
+        """Parameters, and what is published."""
+        return (
+            f"PanPrivateCounter(epsilon={self.terms.epsilon}, horizon={self.horizon}, "
+            f"variant={self.variant!r}, periods={self._periods}, value={self._value})"
+        )
+
+    @classmethod
+    def _restored(cls, fields: dict[str, list[int]], noise: Noise) -> Self:
+        terms = Terms.unpacked(fields["terms"])
+        known, variant, live, secure = fields["shape"]
+        counter = cls(
+            epsilon=terms.epsilon,
+            horizon=None if known == -1 else known,
+            variant=get_args(Variant)[_index(variant, 2)],
+            live=bool(_index(live, 2)),
+            change=terms.change,
+            contributions=terms.contributions,
+            noise=noise,
+        )
+        counter.guarantee = counter.guarantee if _index(secure, 2) else None
+        counter._resume(*fields["now"], carried=fields["carried"], cells=fields["cells"])
+        return counter
+
+    def _resume(
+        self, periods: int, start: int, opened: int, value: int, *, carried: list[int], cells: list[int]
+    ) -> None:
+        self._start = _index(start, LARGEST + 1)
+        self._periods = _index(periods, (self.horizon or LARGEST) + 1)
+        self._block = self._block_here()
+        _index(self._position, self._block.length + 1 - _index(opened, 2))
+        if min(carried) < 0 or not -(2**63) <= value < 2**63:
+            raise ValueError("a number that no counter has")
+        self._opened, self._value = bool(opened), value
+        self._carried[:], self._cells[:] = _row(carried), _row(cells)
+
+    @property
+    def _position(self) -> int:
+        """The period of the block that is not closed yet."""
+        return self._periods - self._start
+
+    def _begin(self) -> None:
+        """Begin a period, unless one is open."""
+        if self._opened:
+            return
+        if self._position == self._block.length:
+            self._renew()
+        self._block.begin(self._cells, self._position, self._value)
+        self._opened = True
+
+    def _finish(self, run: int) -> None:
+        """Close the open period, and the empty ones after it."""
+        self._value = self._block.close(self._cells, self._position, self._position + run - 1)
+        self._periods += run
+        self._opened = False
+
+    def _renew(self) -> None:
+        """Forget everything but the last output, and go on from there in a new block."""
+        self._carried[:] = self._carried_now()
+        self._cells.fill(0)
+        self._start = self._periods
+        self._block = self._block_here()
+
+    def _block_here(self) -> Block:
+        """The block that starts with the next period: up to the horizon, or longer than all before."""
+        if self.horizon is None:
+            length = min(1 << _bits(self._start), LARGEST - self._start)
+        else:
+            length = self.horizon - self._start
+        return BLOCKS[self.variant](
+            length=max(1, length), rate=self.terms.rate, live=self.live, noise=self._noise
+        )
+
+    def _carried_now(self) -> NDArrayInt:
+        """How many noises of blocks with so many levels are in the last output."""
+        carried = self._carried.copy()
+        if self._position:
+            carried[self._block.levels] += self._block.noises(self._position - 1)
+        return carried
+
+    def _most_noises(self) -> NDArrayInt:
+        """At least as many as in any output of this block and those before it."""
+        most = self._carried.copy()
+        for levels in {self._block.levels, *np.flatnonzero(self._carried).tolist()}:
+            most[levels] += self._sample(levels).most
+        return most
+
+    def _law(self, noises: NDArrayInt) -> Mix:
+        """The sum of so many noises of blocks with so many levels."""
+        return mix(
+            (1.0, float(1 / self._sample(levels).scale), float(noises[levels]))
+            for levels in np.flatnonzero(noises).tolist()
+        )
+
+    def _sample(self, levels: int) -> Block:
+        return replace(self._block, length=1 << levels)
+
+    def _require_live(self) -> None:
+        if not self.live:
+            raise InvalidParameter("live", "must be True to count within a period", given=False, fix="set it")
+
+    def _require(self, periods: int) -> None:
+        if self._broken or os.getpid() != self._owner:
+            raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
+        left = (self.horizon or LARGEST) - self._periods
+        if periods > left:
+            raise HorizonReached(
+                f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
+            )
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """A step is done or the counter is broken: half a step is in no state that the proof knows."""
+        self._broken = True
+        yield
+        self._broken = False

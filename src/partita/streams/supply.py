@@ -1,0 +1,44 @@
+"""Noise of one scale, drawn some at a time and handed out one by one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from partita.errors import InvalidState
+from partita.noise.protocol import Noise
+from partita.streams.integers import Row, integers, row
+
+__all__ = ["Supply"]
+
+_AT_ONCE: Final = 256
+
+
+class Supply:
+    """At most `total` noises of a scale. What is drawn and not yet used belongs to the state."""
+
+    def __init__(self, scale: Fraction, total: int, noise: Noise) -> None:
+        self._scale, self._noise = scale, noise
+        self._size = min(_AT_ONCE, total)
+        self._ready: list[int] = []
+
+    def take(self) -> int:
+        """A noise that nobody had before."""
+        if not self._ready:
+            drawn = self._noise.add(np.zeros(self._size, dtype=np.int64), self._scale)
+            self._ready = drawn.tolist()
+        return self._ready.pop()
+
+    def fields(self) -> dict[str, Row]:
+        """What is ready, as rows of a state of fixed length."""
+        blank = [0] * (self._size - len(self._ready))
+        return {"ready": [len(self._ready)], "supply": row(integers(self._ready + blank, self._scale))}
+
+    def restore(self, fields: dict[str, list[int]]) -> None:
+        """Go on with what was ready before."""
+        (ready,), supply = fields["ready"], fields["supply"]
+        if not 0 <= ready <= len(supply) == self._size:
+            raise InvalidState("state", "must fit its supply", fix="restore it from where it was stored")
+        self._ready = supply[:ready]
