@@ -5,7 +5,7 @@ Written for the benchmark, with float noise: good baselines, and no protection f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import log, prod
@@ -34,12 +34,30 @@ class Tiles:
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """One box after another: the share of every tile that it covers."""
         corners = zip(lows.astype(np.float64), highs + 1.0, strict=True)
-        return np.array([self.shares(low, stop) @ self.held for low, stop in corners])
+        return np.array([shares(self.lows, self.stops, *box).prod(axis=1) @ self.held for box in corners])
 
-    def shares(self, low: Floats, stop: Floats) -> Floats:
-        """The share of every tile that lies in a box."""
-        sides = np.minimum(self.stops, stop) - np.maximum(self.lows, low)
-        return np.asarray((np.maximum(sides, 0.0) / (self.stops - self.lows)).prod(axis=1))
+
+@dataclass(frozen=True)
+class Grid:
+    """The products of stretches between edges, with what each of them holds, spread evenly."""
+
+    edges: list[Floats]
+    held: Floats
+
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        """One box after another: a share for each stretch of an axis, axis by axis."""
+        return np.array([self.count(*box) for box in zip(lows.astype(np.float64), highs + 1.0, strict=True)])
+
+    def count(self, low: Floats, stop: Floats) -> float:
+        left = self.held
+        for edges, start, end in reversed(list(zip(self.edges, low, stop, strict=True))):
+            left = left @ shares(edges[:-1], edges[1:], start, end)
+        return float(left)
+
+
+def shares(lows: Floats, stops: Floats, low: Floats, stop: Floats) -> Floats:
+    """The share of every stretch that lies between two places."""
+    return np.asarray(np.maximum(np.minimum(stops, stop) - np.maximum(lows, low), 0.0) / (stops - lows))
 
 
 def uniform(points: Points, epsilon: str, rng: Generator | None = None) -> Counts:
@@ -50,19 +68,14 @@ def uniform(points: Points, epsilon: str, rng: Generator | None = None) -> Count
 
 def ugrid(points: Points, epsilon: str, rng: Generator | None = None) -> Counts:
     """A grid of equal tiles, as many as suit the number of rows [QYL13b, and for more columns alike]."""
-    shape, sizes = grid_shape(points, float(epsilon)), widths(points)
-    edges = [
-        np.unique(np.linspace(0, size, number + 1).round()) for size, number in zip(sizes, shape, strict=True)
-    ]
-    places = [
-        np.searchsorted(cut, column, "right") - 1 for cut, column in zip(edges, points.places.T, strict=True)
-    ]
+    sides = zip(widths(points), grid_shape(points, float(epsilon)), strict=True)
+    edges = [np.unique(np.linspace(0, size, number + 1).round()) for size, number in sides]
+    columns = zip(edges, points.places.T, strict=True)
     held = np.zeros([cut.size - 1 for cut in edges])
-    np.add.at(held, tuple(places), points.counts)
-    noise = np.random.default_rng(rng).laplace(0, 1 / float(epsilon), held.size)
-    return Tiles(
-        corners([cut[:-1] for cut in edges]), corners([cut[1:] for cut in edges]), held.ravel() + noise
-    ).counts
+    np.add.at(
+        held, tuple(np.searchsorted(cut, column, "right") - 1 for cut, column in columns), points.counts
+    )
+    return Grid(edges, held + np.random.default_rng(rng).laplace(0, 1 / float(epsilon), held.shape)).counts
 
 
 def grid_shape(points: Points, epsilon: float) -> list[int]:
@@ -148,11 +161,6 @@ def widths(points: Points) -> Floats:
 def whole(points: Points) -> tuple[Ints, Ints]:
     """All points in the root, and their counts."""
     return np.zeros(points.counts.size, np.int64), points.counts
-
-
-def corners(sides: Sequence[Floats]) -> Floats:
-    """All combinations of one number from each side, the last fastest."""
-    return np.stack([side.ravel() for side in np.meshgrid(*sides, indexing="ij")], axis=1)
 
 
 class BoxPeer(Protocol):

@@ -158,7 +158,7 @@ def case_work(case: str, epsilon: str) -> Work[Histogram]:
 
 def summary(rows: list[Json]) -> Iterator[Json]:
     """How many cases are sane, and which are not."""
-    wrong = [f"{row['dataset']} epsilon={row['epsilon']}" for row in rows if not row["sane"]]
+    wrong = [f"{row['dataset']} epsilon={row['epsilon']}{beyond(row)}" for row in rows if not row["sane"]]
     yield {
         "row": rows[0]["row"],
         "total": "sane",
@@ -168,6 +168,12 @@ def summary(rows: list[Json]) -> Iterator[Json]:
         "target": f"all, within {TIMES} times the best peer or the floor",
         "met": not wrong,
     }
+
+
+def beyond(row: Json) -> str:
+    """The lists of questions that are too far off, and by what ratio."""
+    far = {key: ratio for key, ratio in row.items() if key.endswith("_ratio") and ratio > TIMES}
+    return "".join(f" {key.removesuffix('_ratio')}:{ratio:.3g}" for key, ratio in far.items())
 
 
 BREAKING = Row(cells, summary)

@@ -11,12 +11,28 @@ from functools import partial
 from importlib.util import find_spec
 
 from benchmarks import machine
-from benchmarks.speed import answers, end_to_end, noise, opendp_tree, partition, start
+from benchmarks.accuracy.work import NoData, folder
+from benchmarks.speed import (
+    answers,
+    boxes,
+    boxes_paper,
+    counters,
+    end_to_end,
+    noise,
+    opendp_tree,
+    partition,
+    start,
+)
 from benchmarks.speed.row import Row, table
+from partita.noise.system import Path
 
+NEED_DATA = "boxes-flights"
 Benchmark = Callable[[bool], Row]
 
-PATHS = ("numpy", "compiled")
+PATHS: tuple[Path, ...] = ("numpy", "compiled")
+POINTS = ("flights", "uniform")
+PAPER: dict[str, tuple[int, int | None]] = {"1": (1, None), "200": (200, None), "200-pruned-less": (200, 2)}
+"""Epsilon, and the pruning threshold where it is not the paper's."""
 BENCHMARKS: dict[str, Benchmark] = {
     **{f"laplace-{p}-{s}": partial(noise.laplace, path=p, scale=s) for s in (1, 20, 1000) for p in PATHS},
     **{f"add-{p}-20": partial(noise.laplace_add, path=p, scale=20) for p in PATHS},
@@ -35,6 +51,21 @@ BENCHMARKS: dict[str, Benchmark] = {
         f"counts-{kind}": partial(answers.counts_of_kind, kind=kind, bits=bits)
         for kind, bits in (("tents", 20), ("tree", 20), ("histogram", 22), ("paper", 32), ("spending", 16))
     },
+    **{f"boxes-{p}": partial(boxes.release_of, points=p) for p in POINTS},
+    **{f"boxes-{p}-wide": partial(boxes.release_wide, points=p) for p in POINTS},
+    **{f"boxes-{p}-answer": partial(boxes.first_answer, points=p) for p in POINTS},
+    **{f"boxes-counts-{kind}": partial(boxes.counts_of_boxes, kind=kind) for kind in boxes.KINDS},
+    **{
+        f"boxes-paper-{name}{suffix}": partial(
+            boxes_paper.paper, unit=unit, epsilon=epsilon, threshold=threshold
+        )
+        for name, (epsilon, threshold) in PAPER.items()
+        for unit, suffix in boxes_paper.UNITS.items()
+    },
+    "counter-update": counters.counter_update,
+    "counter-update-many": counters.counter_update_many,
+    "counter-update-tree": counters.tree_counter_update,
+    "counter-advance": counters.counter_advance,
     "import": start.import_partita,
     "import-everything": start.import_everything,
     "first-compiled-draw": start.first_compiled_draw,
@@ -51,7 +82,8 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    measured = run(options.only or list(BENCHMARKS), quick=options.quick)
+    names = with_data(options.only or list(BENCHMARKS))
+    measured = run(names, quick=options.quick)
     if options.table:
         print_table(dict(measured), arguments)
     else:
@@ -67,6 +99,18 @@ def parser() -> argparse.ArgumentParser:
         "--only", action="append", choices=BENCHMARKS, metavar="NAME", help="one row; may be repeated"
     )
     return made
+
+
+def with_data(names: Sequence[str]) -> list[str]:
+    """The rows that can be measured: some need the folder in PARTITA_DATA."""
+    try:
+        folder()
+    except NoData as missing:
+        left_out = [name for name in names if name.startswith(NEED_DATA)]
+        if left_out:
+            print(f"{', '.join(left_out)} left out: {missing}", file=sys.stderr)
+        return [name for name in names if name not in left_out]
+    return list(names)
 
 
 def run(names: Sequence[str], *, quick: bool) -> Iterator[tuple[str, Row]]:

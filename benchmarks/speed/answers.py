@@ -13,6 +13,7 @@ from benchmarks.speed.end_to_end import ROWS, SCHEMA, SIZE, parquet, published
 from benchmarks.speed.row import Row, Target
 from partita.inference.curve import UInts
 from partita.releases.ranges import Ranges
+from partita.releases.slice import Along
 
 RANGES, PEOPLE = 10**6, 200_000
 TARGET = Target("figure", ">=", 1e6)
@@ -31,7 +32,7 @@ def counts_of_ranges(quick: bool) -> Row:
     release = published(parquet(ROWS // 1000 if quick else ROWS))
     (column,), (lows, highs) = SCHEMA, ranges(SIZE, quick)
     call = Work("Release.counts", lambda: release.counts(where={column: (lows, highs)}), lows.size)
-    return _row(quick, call, release.views[0].axis, lows, highs)
+    return _row(quick, call, release.slice(column).axis, lows, highs)
 
 
 def counts_of_kind(quick: bool, *, kind: str, bits: int) -> Row:
@@ -42,7 +43,7 @@ def counts_of_kind(quick: bool, *, kind: str, bits: int) -> Row:
     return _row(quick, call, axis, lows, highs)
 
 
-def _row(quick: bool, ours: Work, axis: Ranges, lows: UInts, highs: UInts) -> Row:
+def _row(quick: bool, ours: Work, axis: Along, lows: UInts, highs: UInts) -> Row:
     edges, before = np.append(0.0, axis.curve.ends + 1.0), axis.curve.before
 
     def interpolated() -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,18 +20,22 @@ from partita.inference.curve import UInts
 from partita.noise import SystemNoise
 from partita.noise.system import Path
 from partita.releases.boxes import Boxes
+from partita.releases.rank_boxes import RankBoxesRelease
+from partita.releases.spending_boxes import SpendingBoxesRelease
 
 EPSILON = 1
-POINTS, ASKED = 10**6, 10**5
+POINTS, PEOPLE, ASKED = 10**6, 10**5, 10**5
 TABLE, COLUMNS = "flights3m", ("delay", "distance")
 NARROW_BITS = 16
+Tree: TypeAlias = SpendingBoxesRelease | RankBoxesRelease
+
 SECONDS, WIDE = Target("figure", "<=", 10), Target("ratio", "<=", 2)
 
 
 def release_of(quick: bool, *, points: str) -> Row:
     """A million points on two axes of 2^32 cells, by compiled code, against the NumPy path."""
     held = drawn(points, FAMILY_BITS, quick)
-    ours, theirs = (released(f"path {path}", held, path) for path in ("compiled", "numpy"))
+    ours, theirs = released("path compiled", held, "compiled"), released("path numpy", held, "numpy")
     return times(quick, ours, theirs, target=SECONDS, size="2^32 x 2^32", epsilon=EPSILON)
 
 
@@ -68,21 +73,30 @@ def counts_of_boxes(quick: bool, *, kind: str) -> Row:
     )
 
 
-KINDS: dict[str, Callable[[bool], Boxes]] = {
-    "tree": lambda quick: default(drawn("uniform", FAMILY_BITS, quick)),
-    "rank": lambda quick: default(skewed(3, quick)),
-}
+def tree_of_two(quick: bool) -> Tree:
+    """A million points on two axes, as the default publishes them."""
+    points = drawn("uniform", FAMILY_BITS, quick)
+    return pt.SpendingBoxes(axes=points.axes, epsilon=EPSILON).release(points)
 
 
-def default(points: pt.Points, noise: SystemNoise | None = None) -> Boxes:
+def ranks_of_three(quick: bool) -> Tree:
+    """A hundred thousand points on three axes, as the default publishes them."""
+    points = skewed(3, PEOPLE // (100 if quick else 1))
+    return pt.RankBoxes(axes=points.axes, epsilon=EPSILON).release(points)
+
+
+KINDS: dict[str, Callable[[bool], Tree]] = {"tree": tree_of_two, "rank": ranks_of_three}
+
+
+def default(points: pt.Points, path: Path = "auto") -> Boxes:
     """A fresh release by the default mechanism."""
-    made: Boxes = pt.Rectangles(axes=points.axes, epsilon=EPSILON).release(points, noise=noise or SystemNoise())
-    return made
+    noise = SystemNoise(path=path)
+    return pt.Rectangles(axes=points.axes, epsilon=EPSILON).release(points, noise=noise)
 
 
-def released(name: str, points: pt.Points, path: Path | None = None) -> Work:
+def released(name: str, points: pt.Points, path: Path = "auto") -> Work:
     """The call that makes a release of the points, all checks included."""
-    return Work(name, partial(default, points, SystemNoise(path=path)), points.total)
+    return Work(name, partial(default, points, path), points.total)
 
 
 @cache
@@ -98,7 +112,7 @@ def flights(rng: np.random.Generator) -> UInts:
     rows = sampled(TABLE, np.stack([column_values(TABLE, column) for column in COLUMNS], axis=1))
     bounds = np.array([column_bounds(TABLE, column) for column in COLUMNS])
     shares = (rows + rng.random(rows.shape)) / (bounds[:, 1] - bounds[:, 0] + 1)
-    return (shares.clip(0, 1 - 2.0**-FAMILY_BITS) * 2**FAMILY_BITS).astype(np.uint64)
+    return np.asarray(shares.clip(0, 1 - 2.0**-FAMILY_BITS) * 2**FAMILY_BITS, dtype=np.uint64)
 
 
 def uniform(rng: np.random.Generator) -> UInts:
@@ -109,9 +123,8 @@ def uniform(rng: np.random.Generator) -> UInts:
 FAMILIES: dict[str, Callable[[np.random.Generator], UInts]] = {"flights": flights, "uniform": uniform}
 
 
-def skewed(axes: int, quick: bool) -> pt.Points:
-    """A hundred thousand points, lognormal along each axis of 2^32 cells; each column leans on the first."""
-    n = POINTS // (1000 if quick else 10)
+def skewed(axes: int, n: int) -> pt.Points:
+    """n points, lognormal along each axis of 2^32 cells; each column leans on the first."""
     rng = np.random.default_rng(axes)
     columns = [lognormal(n, rng) for _ in range(axes)]
     rows = np.stack([columns[0], *((columns[0] + column) // np.uint64(2) for column in columns[1:])], axis=1)
@@ -126,8 +139,8 @@ def boxes(release: Boxes, quick: bool) -> tuple[UInts, UInts]:
     return lows, highs
 
 
-def leaves(release: Boxes) -> Tiles:
+def leaves(release: Tree) -> Tiles:
     """The leaves of the tree of a release, with what it says they hold."""
     nodes = release.shape.nodes
     lows, highs = nodes.corners(nodes.leaves)
-    return Tiles(lows.astype(np.float64), highs + 1.0, release.counts(lows, highs))
+    return Tiles(lows.astype(np.float64), highs.astype(np.float64) + 1, release.counts(lows, highs))

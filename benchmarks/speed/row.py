@@ -25,11 +25,11 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """`ratio` is figure over baseline figure: more is better for items/s, less for seconds."""
+    """`ratio` is figure over baseline figure: more is better for items/s, less for all others."""
 
     ours: str
     parameters: dict[str, Any]
-    unit: Literal["items/s", "s", "s CPU"]
+    unit: Literal["items/s", "s", "s CPU", "GB", "draws"]
     figure: float
     baseline: str
     baseline_figure: float

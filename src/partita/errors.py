@@ -14,6 +14,9 @@
     ├── InvalidRelease (ValueError)        a release file is damaged, hostile or too new
     ├── InvalidState (ValueError)          the state of a counter is damaged, or of another counter
     ├── HorizonReached (RuntimeError)      a counter has no periods left; nothing was lost
+    ├── StreamError (RuntimeError)         the files of a counter cannot be read or written
+    │   ├── StreamBusy                     another process has the counter open
+    │   └── StreamForked                   the state is older than what was published from it
     ├── SourceError (RuntimeError)         rows could not be read; no row and no cause is shown
     └── EntropyError (RuntimeError)        randomness could not be had, or may not be shared
         └── TapeExhausted                  a test tape ran out of words
@@ -47,6 +50,9 @@ __all__ = [
     "PartitaError",
     "PrivacyWarning",
     "SourceError",
+    "StreamBusy",
+    "StreamError",
+    "StreamForked",
     "TapeExhausted",
     "TermsDiffer",
     "UnknownDataset",
@@ -138,6 +144,18 @@ class InvalidState(PartitaError, _RuleBroken, ValueError):
 
 class HorizonReached(PartitaError, RuntimeError):
     """A counter has no period left. What it counted and published stays as it was."""
+
+
+class StreamError(PartitaError, RuntimeError):
+    """The files of a durable counter cannot be read or written. What was acknowledged is not lost."""
+
+
+class StreamBusy(StreamError):
+    """A durable counter has one writer, and that is another process or another object."""
+
+
+class StreamForked(StreamError):
+    """The state of a durable counter is an old copy: to go on from it would publish a period twice."""
 
 
 class SourceError(PartitaError, _RuleBroken, RuntimeError):

@@ -186,13 +186,13 @@ def test_a_box_is_cut_no_further_than_memory_allows(monkeypatch: pytest.MonkeyPa
 
 
 def test_defaults_follow_the_axes() -> None:
-    """Few cells along two axes are cut by two bits at a time and are worth more; all else by one."""
+    """Few cells along two axes are cut by two bits at a time, many by one; a single axis by two."""
     few, many = SpendingBoxes(axes=SMALL, epsilon=1), SpendingBoxes(axes=(WIDE, WIDE), epsilon=1)
     view = SpendingBoxes(axes=(WIDE,), epsilon=1)
 
     assert (few.bits, few.recipe) == (2, Recipe(growth="7/5", worth=8, depth_power="1/2"))
-    assert (many.bits, many.recipe) == (1, Recipe(growth="3/2", worth=3, depth_power=1))
-    assert (view.bits, view.recipe) == (2, many.recipe)
+    assert (many.bits, many.recipe) == (1, Recipe(growth="5/3", worth=7, depth_power=1))
+    assert (view.bits, view.recipe) == (2, Recipe(growth="3/2", worth=3, depth_power=1))
 
 
 def test_noise_follows_epsilon_and_neighbours() -> None:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, Final, Self, final
 
 import numpy as np
@@ -93,6 +94,10 @@ class ShownBoxes(Boxes):
     guarantee: Guarantee | None = None
 
     kind: ClassVar[str] = "shown-boxes"
+
+    @property
+    def spent(self) -> Fraction:
+        return Fraction(0)
 
     def answer(self, *terms: BoxTerm) -> Answer:
         coefficients = np.zeros(self.grid.shape)

@@ -58,5 +58,5 @@ def test_special_cells_have_the_noise_that_is_promised(publish: Publish) -> None
     release = publish(age=(AGES, []))
     less = Guarantee(epsilon="1/4")
 
-    with pytest.raises(InvalidRelease, match="special cells must have the noise that is promised"):
+    with pytest.raises(InvalidRelease, match="views must have the noise that is promised"):
         replace(release, views=_promising(release, age=less), guarantee=less)

@@ -9,7 +9,7 @@ from typing import final
 from partita.answer import Answer, Answers
 from partita.domain import Domain
 from partita.errors import InvalidRelease
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, rows_changed
 from partita.inference.boxes.axis import LARGEST_AXIS, Axis
 from partita.releases.box_where import box_terms, described, many_boxes
 from partita.releases.boxes import Boxes, BoxTerm, Region
@@ -49,8 +49,11 @@ class BoxView:
 
     @property
     def keeps_its_promise(self) -> bool:
-        """Nothing lies beside the boxes that could have another noise than theirs."""
-        return True
+        """Whether the boxes have the noise that the guarantee asks for."""
+        promise = self.guarantee
+        return promise is None or promise.epsilon >= self.boxes.spent * rows_changed(
+            promise.neighbors, promise.contributions
+        )
 
     @property
     def declared(self) -> Mapping[str, Domain]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import ClassVar, NamedTuple, Protocol, Self
 
 from partita.answer import Answer
@@ -66,7 +67,8 @@ class Boxes(ABC):
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """Cumulative counts over all positions of one axis, of what lies in the box on the other axes.
 
-        The ends of the box on that axis itself do not matter. Its differences are what `counts` gives.
+        The ends of the box on that axis itself do not matter. Its differences are what `counts` gives, where
+        those are monotone; else it is the monotone curve nearest to them.
         """
 
     @abstractmethod
@@ -76,6 +78,11 @@ class Boxes(ABC):
     @abstractmethod
     def points(self, rows: int) -> Corners:
         """Positions of made-up rows, one a row, that look like the release and are a function of it."""
+
+    @property
+    @abstractmethod
+    def spent(self) -> Fraction:
+        """How much of epsilon one row costs, as far as the noise of what was released tells."""
 
     @property
     def story(self) -> str:

@@ -142,6 +142,11 @@ class GridRelease(Boxes):
         """What was counted."""
         return f"Each of the {self.noisy.size:,} cells was counted by itself."
 
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: it is in one cell."""
+        return 1 / self.scale
+
     def parts(self) -> Parts:
         """The noisy counts, their axes and their scale."""
         return Parts({"axes": written_axes(self.axes), "scale": str(self.scale)}, {"noisy": self.noisy})

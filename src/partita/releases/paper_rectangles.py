@@ -19,7 +19,7 @@ from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.paper_bound import PaperBounds
 from partita.inference.boxes.paper_density import Pieces
 from partita.inference.boxes.paper_segments import Segments
-from partita.inference.boxes.tree_of_trees import SegmentTree, Stage, TreeOfTrees
+from partita.inference.boxes.tree_of_trees import SegmentTree, Stage, TreeOfTrees, nodes_over_one_point
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.isotonic import curve_through
 from partita.inference.released import LARGEST_NUMBER, damaged
@@ -61,6 +61,11 @@ class PaperRectanglesRelease(Boxes):
     def pieces(self) -> Pieces:
         """Disjoint boxes of positions that share out the total, for what needs a density."""
         return Pieces.of(self.trees, self.segments)
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs in the trees; how the axes were cut does not tell what that cost."""
+        return nodes_over_one_point([SegmentTree(edges.size) for edges in self.edges]) / self.scale
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the covers; a node that is added and taken away cancels.

@@ -25,7 +25,7 @@ def check_views(views: Sequence[AnyView], guarantee: Guarantee | None) -> None:
     if guarantee != _promised(views):
         raise InvalidRelease("guarantee", "must be what its views promise together", fix=_FIX)
     if not all(view.keeps_its_promise for view in views):
-        raise InvalidRelease("special cells", "must have the noise that is promised", fix=_FIX)
+        raise InvalidRelease("views", "must have the noise that is promised", fix=_FIX)
 
 
 def _promised(views: Sequence[AnyView]) -> Guarantee | None:

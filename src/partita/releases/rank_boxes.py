@@ -26,6 +26,7 @@ from partita.inference.boxes.slots import RankSlots, halvings
 from partita.inference.boxes.solution import BoxSolution, as_seen
 from partita.inference.curve import Floats, UInts
 from partita.inference.released import damaged
+from partita.inference.spending_rule import UNITS
 from partita.inference.tree_looks import TreeLooks
 from partita.releases.axes import checked_terms
 from partita.releases.boxes import BoxTerm
@@ -39,7 +40,7 @@ __all__ = ["RankBoxesRelease"]
 
 _FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
 _SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
-_WIDENING: Final = 1.1
+_WIDENING: Final = 1.0
 """The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md."""
 
 _FAVOUR: Final = 2.0
@@ -107,6 +108,12 @@ class RankBoxesRelease(EngineBoxes):
         """With probability 1 - beta no box at all misses the truth by more."""
         half = float(failure(beta)) / 2
         return min(self.engine.error(half), max(self.engine.density.total, self.views.most(half)))
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: on a path of every view and of the tree, and in each score."""
+        views = sum((tree.spent for tree in self.views.trees), Fraction(0))
+        return views + self.scores.size / self.scores_scale + UNITS / self.scale
 
     @property
     def story(self) -> str:

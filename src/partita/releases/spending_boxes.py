@@ -35,7 +35,7 @@ from partita.releases.reading import PartsReader
 
 __all__ = ["SpendingBoxesRelease", "read_tree", "written_tree"]
 
-_WIDENING: Final = 1.4
+_WIDENING: Final = 1.3
 """The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md."""
 
 _MOST_RAMPS: Final = 2
@@ -73,6 +73,11 @@ class SpendingBoxesRelease(EngineBoxes):
         self.looks.check(self.shape, first=0 if self.total is None else 1)
 
     @property
+    def spent(self) -> Fraction:
+        """What a row costs: it is on one path, and no path has more units."""
+        return UNITS / self.scale
+
+    @property
     def story(self) -> str:
         """What was chosen, and by which released numbers."""
         leaves = int((~self.shape.expanded).sum())
@@ -103,6 +108,7 @@ class SpendingBoxesRelease(EngineBoxes):
             looks=self.looks,
             unit=self._unit,
             widening=_WIDENING,
+            doubted=True,
             refined=self._refined,
         )
 

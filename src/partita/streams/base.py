@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
 from partita.exact import integer
-from partita.guarantee import Guarantee, positive_epsilon
+from partita.guarantee import Guarantee, Unit, positive_epsilon
 
 __all__ = ["LARGEST", "ContinualCounter", "Floats", "Running", "Terms", "counted", "horizon_of"]
 
@@ -68,8 +68,13 @@ class Terms:
     @property
     def guarantee(self) -> Guarantee:
         """The promise for one event, or for one user with several."""
-        unit = "event" if self.contributions == 1 else "user"
-        return Guarantee(epsilon=self.epsilon, unit=unit, contributions=self.contributions)  # type: ignore[arg-type]
+        unit: Unit = "event" if self.contributions == 1 else "user"
+        return Guarantee(epsilon=self.epsilon, unit=unit, contributions=self.contributions)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The terms as keywords of a counter."""
+        return asdict(self)
 
     def packed(self) -> NDArray[np.int64]:
         """The terms as a row of a state."""

@@ -47,15 +47,15 @@ class Mix(NamedTuple):
         return moments
 
     def __add__(self, other: Mix) -> Mix:  # type: ignore[override]
-        joined = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
-        return Mix(*joined, self.slack + other.slack)
+        sizes, rates, times = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
+        return Mix(sizes, rates, times, self.slack + other.slack)
 
 
 def mix(terms: Iterable[tuple[float, float, float]], *, slack: float = 0.0) -> Mix:
     """A mix from (size, rate, times); what has no size or no times is left out."""
     kept = [(abs(size), rate, times) for size, rate, times in terms if size and times]
-    columns = np.array(kept, dtype=np.float64).reshape(-1, 3).T
-    return Mix(*columns, slack)
+    sizes, rates, times = np.array(kept, dtype=np.float64).reshape(-1, 3).T
+    return Mix(sizes, rates, times, slack)
 
 
 def largest_of(levels: Iterable[Iterable[Mix]], number: int, beta: float) -> float:

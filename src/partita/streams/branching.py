@@ -5,6 +5,7 @@ Nothing here sees data or noise: a plan is a function of public numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -29,7 +30,7 @@ ROUNDS: Final = 1 << 16
 
 _PROFILE: Final = np.array([1, 13 / 16, 1 / 2, 1 / 10])
 _MOST_BRANCHES: Final = 64
-_MOST_NODES: Final = 1 << 10
+_MOST_BLOCKS: Final = 1 << 10
 _MOST_LEVELS: Final = 64
 _FEW_BRANCHES: Final = 8
 _MOST_TAPER: Final = 72
@@ -57,10 +58,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         sound = (
-            2 <= self.branching <= _MOST_NODES
+            2 <= self.branching <= _MOST_BRANCHES
             and 1 <= self.levels <= _MOST_LEVELS
-            and 1 <= self.horizon
-            and self.blocks <= _MOST_NODES
+            and self.horizon >= 1
+            and self.blocks <= _MOST_BLOCKS
             and self.low >= 1
             and self.top >= 1
             and len(self.taper) == _PROFILE.size
@@ -77,16 +78,16 @@ class Plan:
         return self.horizon, self.branching, self.levels, self.low, *self.taper
 
     @classmethod
-    def all_of(cls, numbers: list[int]) -> list[Plan]:
+    def all_of(cls, numbers: Sequence[int]) -> list[Plan]:
         """The plans in a row of a state."""
         size = 4 + _PROFILE.size
         rows = [numbers[i : i + size] for i in range(0, len(numbers), size)]
-        return [cls(*row[:4], tuple(row[4:])) for row in rows]
+        return [cls(h, k, levels, low, tuple(taper)) for h, k, levels, low, *taper in rows]
 
     @property
     def block(self) -> int:
         """The number of periods in a block."""
-        return self.branching ** (self.levels - 1)
+        return int(self.branching ** (self.levels - 1))
 
     @property
     def blocks(self) -> int:
@@ -168,7 +169,7 @@ def _shapes(horizon: int) -> list[tuple[int, int]]:
 
 def _root(number: int, degree: int) -> int:
     """The least integer whose power is at least the number."""
-    root = max(1, round(number ** (1 / degree)) - 2)
+    root: int = max(1, round(float(number) ** (1 / degree)) - 2)
     while root**degree < number:
         root += 1
     return max(2, root)

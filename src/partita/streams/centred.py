@@ -13,21 +13,19 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.errors import InvalidState
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import ROUNDS, SHARES, TAPERS, WEIGHTS, Plan
+from partita.streams.integers import NARROW_NOISE, Row, integers, is_wide, row
 
 __all__ = ["BITS", "CentredPath", "widest_scale"]
 
 BITS: Final = 16
 """Errors are integers in units of 2^-BITS."""
 
+_FINE: Final = 1 << BITS
 _AT_ONCE: Final = 1 << 18
-_NARROW_SCALE: Final = 1 << 24
-_NARROW_NOISE: Final = 1 << 34
-_NARROW_ERROR: Final = 1 << 54
 
 
 class _Row(NamedTuple):
@@ -57,7 +55,7 @@ class CentredPath:
         self._leaves: list[int] = []
         self._small = plan.levels <= 2
         self._span = plan.blocks * plan.block if self._small else plan.branching**2
-        self._wide = self._scale(plan.low, max(plan.taper)) > _NARROW_SCALE
+        self._wide = is_wide(self._scale(min(plan.low, plan.top), max(plan.taper)))
 
     @property
     def left(self) -> int:
@@ -83,7 +81,7 @@ class CentredPath:
                 else self._array(self._leaves[nodes])
             )
             self._move(level, nodes)
-        return np.concatenate(pieces)
+        return np.asarray(np.concatenate(pieces))
 
     def skip(self, periods: int) -> int:
         """The error of the next periods together: of whole siblings, as far as they reach."""
@@ -95,20 +93,20 @@ class CentredPath:
             self._move(level, nodes)
         return total
 
-    def fields(self) -> dict[str, Sequence[int] | NDArray[np.int64]]:
+    def fields(self) -> dict[str, Row]:
         """What is drawn, as rows of a state whose lengths follow from the plan."""
         leaves = self._leaves or [0] * self._span
-        rows = {"leaves": self._array(leaves)}
+        arrays = {"leaves": self._array(leaves)}
         for level in range(2, self.plan.levels):
-            row = self._rows.get(level) or self._blank(level)
-            rows |= {f"errors {level}": row.errors, f"below {level}": row.below.ravel()}
-        return {name: row if row.dtype == np.int64 else row.tolist() for name, row in rows.items()}
+            errors, below = self._rows.get(level) or self._blank(level)
+            arrays |= {f"errors {level}": errors, f"below {level}": below}
+        return {name: row(array) for name, array in arrays.items()}
 
-    def restore(self, fields: Mapping[str, list[int]], position: int) -> None:
+    def restore(self, fields: Mapping[str, list[int]], periods: int) -> None:
         """Go on with what was drawn before."""
-        if not 0 <= position <= self.plan.horizon or len(fields["leaves"]) != self._span:
+        if not 0 <= periods <= self.plan.horizon or len(fields["leaves"]) != self._span:
             raise InvalidState("state", "must fit its plan", fix="restore it from where it was stored")
-        self.position = position
+        self.position = periods
         self._leaves = fields["leaves"]
         for level in range(2, self.plan.levels):
             shape = self._blank(level).below.shape
@@ -150,14 +148,15 @@ class CentredPath:
 
     def _open(self, level: int) -> None:
         """Draw the rows that begin here, from the top down to a level."""
-        for row in range(self.plan.levels - 1, max(level, 2) - 1, -1):
-            if row == self.plan.levels - 1:
-                self._rows |= {row: self._top()} if not self.position else {}
-            elif not self.position % self.plan.branching ** (row + 1):
-                self._rows[row] = self._children(row + 1, self._node(row + 1))
+        top = self.plan.levels - 1
+        if not self.position and not self._small:
+            self._rows[top] = self._top()
+        for above in range(top, max(level, 2), -1):
+            if not self.position % self.plan.branching**above:
+                self._rows[above - 1] = self._children(above, self._node(above))
         if not level and not self.position % self._span:
-            start, node = (self.plan.levels - 1, self._top()) if self._small else (2, self._node(2))
-            self._leaves = self._expanded(start, node).tolist()
+            start, nodes = (top, self._top()) if self._small else (2, self._node(2))
+            self._leaves = self._expanded(start, nodes).tolist()
 
     def _node(self, level: int) -> _Row:
         """The open node of a level."""
@@ -201,7 +200,9 @@ class CentredPath:
         if not below.shape[1]:
             return own << BITS
         children = below.sum(axis=1)
-        return (children << BITS) + self.plan.weight(level) * ((own - children) << BITS) // WEIGHTS
+        apart: Any = (own - children) * (_FINE // WEIGHTS)
+        refined: IntegerArray = (children << BITS) + self.plan.weight(level) * apart
+        return refined
 
     def _scale(self, share: int, taper: int) -> Fraction:
         return widest_scale(self.rate) / (share * (TAPERS - taper))
@@ -218,14 +219,10 @@ class CentredPath:
         return drawn
 
     def _kept(self, noise: IntegerArray) -> IntegerArray:
-        """Noise as int64 if its scale is small, else as Python ints, and so beyond a thousand scales."""
-        fits = not self._wide and noise.dtype == np.int64 and bool((np.abs(noise) < _NARROW_NOISE).all())
-        return noise if fits else noise.astype(object)
+        return integers(noise, wide=self._wide, below=NARROW_NOISE)
 
-    def _array(self, errors: list[int]) -> IntegerArray:
-        """Errors as int64 where noise is so kept and they fit."""
-        fits = not self._wide and all(-_NARROW_ERROR < error < _NARROW_ERROR for error in errors)
-        return np.array(errors, dtype=np.int64 if fits else object)
+    def _array(self, errors: Sequence[int]) -> IntegerArray:
+        return integers(errors, wide=self._wide)
 
 
 def widest_scale(rate: Fraction) -> Fraction:

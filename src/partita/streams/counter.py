@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self, final
+from collections.abc import Sequence
+from typing import ClassVar, Self, final
 
-from partita.errors import InvalidParameter, InvalidState
+from partita.errors import InvalidParameter
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -14,11 +15,8 @@ from partita.streams.branching import Plan, plan
 from partita.streams.centred import BITS, widest_scale
 from partita.streams.epochs import Epochs, first_epoch
 from partita.streams.noisy_count import NoisyCount
-from partita.streams.state import Fields, pack, unpack
 
 __all__ = ["Counter"]
-
-_VERSION: Final = 1
 
 
 @final
@@ -56,49 +54,18 @@ class Counter(NoisyCount):
         first = _first_plan(horizon, plan)
         check_scale(widest_scale(terms.rate), terms.epsilon)
         session = noise.session()
-        self._epochs = Epochs([first], terms.rate, session)
+        self._epochs = Epochs(first, terms.rate, session)
         super().__init__(terms=terms, horizon=horizon, bits=BITS, path=self._epochs, secure=session.secure)
 
-    def state(self) -> bytes:
-        """Everything that is needed to go on later: secret. Two counters must not go on from one state."""
-        known = -1 if self.horizon is None else self.horizon
-        fields: Fields = {
-            "terms": self.terms.packed(),
-            "now": [known, self._units, self._epochs.tree.position, int(self.guarantee is not None)],
-            "plans": [number for plan in self._epochs.plans for number in plan.numbers],
-            **self._epochs.tree.fields(),
-        }
-        return pack(self.name, _VERSION, fields)
+    def _shape(self) -> Sequence[int]:
+        return [] if self.horizon is None else self._epochs.plans[0].numbers
 
     @classmethod
-    def from_state(cls, state: bytes, *, noise: Noise = SYSTEM) -> Self:
-        """The counter that gave this state; anything else is an `InvalidState`."""
-        fields = unpack(state, cls.name, _VERSION)
-        try:
-            return cls._restored(fields, noise.session())
-        except (KeyError, ValueError, OverflowError):
-            raise InvalidState("state", "must be of a counter", fix="pass counter.state()") from None
-
-    @classmethod
-    def _restored(cls, fields: dict[str, list[int]], session: Noise) -> Self:
-        terms = Terms.unpacked(fields["terms"])
-        known, units, position, secure = fields["now"]
-        plans = Plan.all_of(fields["plans"])
-        epochs = Epochs(plans, terms.rate, session)
-        epochs.tree.restore(fields, position)
-        counter = cls.__new__(cls)
-        counter._epochs = epochs
-        NoisyCount.__init__(
-            counter,
-            terms=terms,
-            horizon=None if known == -1 else horizon_of(known),
-            bits=BITS,
-            path=epochs,
-            secure=bool(secure) and session.secure,
-            periods=epochs.before + position,
-            units=units,
-        )
-        return counter
+    def _fresh(cls, terms: Terms, shape: Sequence[int], noise: Noise) -> Self:
+        if not shape:
+            return cls(noise=noise, **terms.keywords)
+        (known,) = Plan.all_of(shape)
+        return cls(horizon=known.horizon, plan=known, noise=noise, **terms.keywords)
 
     def _law(self) -> Mix:
         return self._carried(self._epochs.plans[:-1]) + centred_mix(

@@ -11,6 +11,7 @@ import numpy as np
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import Plan, epoch_plan
 from partita.streams.centred import CentredPath
+from partita.streams.integers import Row
 
 __all__ = ["Epochs", "first_epoch"]
 
@@ -24,15 +25,10 @@ class Epochs:
     A period lies in one tree only, and the last error of a tree stays in all later outputs.
     """
 
-    def __init__(self, plans: list[Plan], rate: Fraction, noise: Noise) -> None:
-        self.plans = plans
-        self.tree = CentredPath(plans[-1], rate, noise)
+    def __init__(self, first: Plan, rate: Fraction, noise: Noise) -> None:
+        self.plans = [first]
+        self.tree = CentredPath(first, rate, noise)
         self._rate, self._noise = rate, noise
-
-    @property
-    def before(self) -> int:
-        """How many periods lie before the open tree."""
-        return sum(plan.horizon for plan in self.plans[:-1])
 
     def step(self) -> int:
         """The error of the next period."""
@@ -48,6 +44,16 @@ class Epochs:
     def skip(self, periods: int) -> int:
         """The error of the next periods together."""
         return sum(self.tree.skip(count) for count in self._counts(periods))
+
+    def fields(self) -> dict[str, Row]:
+        """The plans so far and what is drawn of the open tree."""
+        return {"plans": [number for plan in self.plans for number in plan.numbers], **self.tree.fields()}
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        self.plans = Plan.all_of(fields["plans"])
+        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
+        self.tree.restore(fields, periods - sum(plan.horizon for plan in self.plans[:-1]))
 
     def _counts(self, periods: int) -> Iterator[int]:
         """How many of the next periods lie in the open tree, then in the next, and so on."""

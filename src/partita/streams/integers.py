@@ -7,27 +7,39 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partita.noise.protocol import IntegerArray
 
-__all__ = ["Row", "integers", "row"]
+__all__ = ["NARROW_ERROR", "NARROW_NOISE", "Row", "integers", "is_wide", "row"]
 
 Row: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+"""A row of a state."""
 
-_NARROW_SCALE: Final = 1 << 24
-_NARROW: Final = 1 << 54
+NARROW_NOISE: Final = 1 << 28
+"""Noise below this, and sums of 64 times 64 of it in units of 2^-16, can be worked with in int64."""
+NARROW_ERROR: Final = 1 << 53
+"""So can errors below this."""
+
+_NARROW_SCALE: Final = 1 << 18
 
 
-def integers(values: Any, scale: Fraction) -> IntegerArray:
-    """int64 if the scale of the noise is small, and Python ints otherwise.
+def is_wide(scale: Fraction) -> bool:
+    """Whether noise of a scale is kept as Python ints: a public question."""
+    return scale > _NARROW_SCALE
 
-    Noise of a small scale fits, but for a chance below 2^-1000: then too, nothing is cut off.
+
+def integers(values: ArrayLike, *, wide: bool, below: int = NARROW_ERROR) -> IntegerArray:
+    """int64, unless the noise is wide.
+
+    Noise that is not wide exceeds a thousand scales with a chance below 2^-1000; then too, it is kept
+    as it is.
     """
-    exact = np.asarray(values, dtype=object)
-    if scale <= _NARROW_SCALE and all(-_NARROW < value < _NARROW for value in exact.flat):
-        return exact.astype(np.int64)
-    return exact
+    try:
+        array = np.asarray(values, dtype=np.int64)
+    except OverflowError:
+        return np.asarray(values, dtype=object)
+    return array.astype(object) if wide or bool((np.abs(array) >= below).any()) else array
 
 
 def row(array: IntegerArray) -> Row:

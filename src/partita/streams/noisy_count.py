@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import integer_array
-from partita.errors import EntropyError, HorizonReached, InvalidData
+from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidState
 from partita.exact import failure, integer
-from partita.noise.protocol import IntegerArray
+from partita.noise.protocol import IntegerArray, Noise
+from partita.noise.system import SYSTEM
 from partita.noise.words import Uncopyable
 from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted
 from partita.streams.bounds import Mix
+from partita.streams.integers import Row
+from partita.streams.state import Fields, pack, unpack
 
 __all__ = ["ErrorPath", "NoisyCount"]
 
-_SAFE = 2**61
+_SAFE: Final = 2**61
+_VERSION: Final = 1
 
 
 class ErrorPath(Protocol):
@@ -36,6 +40,12 @@ class ErrorPath(Protocol):
 
     def skip(self, periods: int) -> int:
         """In the next periods together."""
+
+    def fields(self) -> dict[str, Row]:
+        """What is drawn, as rows of a state whose lengths are public."""
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on after so many periods with what was drawn before; `InvalidState` if it does not fit."""
 
 
 class NoisyCount(ContinualCounter, Uncopyable):
@@ -53,15 +63,13 @@ class NoisyCount(ContinualCounter, Uncopyable):
         bits: int,
         path: ErrorPath,
         secure: bool,
-        periods: int = 0,
-        units: int = 0,
     ) -> None:
         self.terms = terms
         self.horizon = horizon
         self.guarantee = terms.guarantee if secure else None
         self.granularity = Fraction(1, 1 << bits)
         self._bits, self._path = bits, path
-        self._periods, self._units = periods, units
+        self._periods, self._units = 0, 0
         self._owner, self._broken = os.getpid(), False
 
     @property
@@ -120,6 +128,45 @@ class NoisyCount(ContinualCounter, Uncopyable):
         """The variance of the last output."""
         return self._law().variance
 
+    def state(self) -> bytes:
+        """Everything that is needed to go on later: secret. Two counters must not go on from one state."""
+        self._make_room(0)
+        fields: Fields = {
+            "terms": self.terms.packed(),
+            "shape": self._shape(),
+            "count": [self._periods, self._units, int(self.guarantee is not None)],
+            **self._path.fields(),
+        }
+        return pack(self.name, _VERSION, fields)
+
+    @classmethod
+    def from_state(cls, state: bytes, *, noise: Noise = SYSTEM) -> Self:
+        """The counter that gave this state; anything else is an `InvalidState`."""
+        fields = unpack(state, cls.name, _VERSION)
+        try:
+            counter = cls._fresh(Terms.unpacked(fields["terms"]), fields["shape"], noise)
+            counter._resume(fields)
+        except (KeyError, ValueError, TypeError, OverflowError):
+            raise InvalidState(
+                "state", f"must be of a counter {cls.name!r}", fix="restore it from where it was stored"
+            ) from None
+        return counter
+
+    def _resume(self, fields: dict[str, list[int]]) -> None:
+        self._periods, self._units, secure = fields["count"]
+        self._make_room(0)
+        self._path.restore(fields, self._periods)
+        self.guarantee = self.guarantee if secure else None
+
+    @abstractmethod
+    def _shape(self) -> Sequence[int]:
+        """The public numbers that this counter was made with, besides its terms."""
+
+    @classmethod
+    @abstractmethod
+    def _fresh(cls, terms: Terms, shape: Sequence[int], noise: Noise) -> Self:
+        """A counter of this shape before its first period."""
+
     @abstractmethod
     def _law(self) -> Mix:
         """The noise in the last output."""
@@ -131,10 +178,10 @@ class NoisyCount(ContinualCounter, Uncopyable):
     def _make_room(self, periods: int) -> None:
         if self._broken or os.getpid() != self._owner:
             raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
-        if periods > (self.horizon or LARGEST) - self._periods:
+        left = (LARGEST if self.horizon is None else self.horizon) - self._periods
+        if periods > left:
             raise HorizonReached(
-                f"the counter has {(self.horizon or LARGEST) - self._periods} periods left; "
-                "nothing was counted, start a new one for what comes"
+                f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
             )
 
     @contextmanager

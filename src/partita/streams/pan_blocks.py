@@ -111,9 +111,8 @@ class TreeBlock(Block):
             self._pour(cells[self._first_noisy : begun])
 
     def add(self, cells: Cells, position: int, x: int) -> None:
-        for level in range(self.levels):
-            if self._holds(level, position):
-                cells[level : level + 1] += x
+        held = [level for level in range(self.levels) if self._holds(level, position)]
+        cells[held] += x
 
     def close(self, cells: Cells, position: int, last: int) -> int:
         while True:

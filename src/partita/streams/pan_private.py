@@ -20,7 +20,7 @@ from partita.noise.system import KERNEL, SMALLEST_SCALE
 from partita.noise.words import Uncopyable
 from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, horizon_of
 from partita.streams.bounds import Mix, mix
-from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Variant
+from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Cells, Variant
 from partita.streams.state import Fields, pack, unpack
 
 __all__ = ["PanPrivateCounter"]
@@ -40,7 +40,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
                outputs together with the whole state at one time, and again after each
                `announce_intrusion`; for any stream and any time, also if chosen while outputs are seen.
     Error:     standard deviation of an output below 2 log2(horizon)^1.5 / epsilon, on average 0.7 of
-               that; with `variant="book"` 1.41 (1 + log2 horizon)^1.5 / epsilon.
+               that; with `variant="book"` below 1.42 (1 + log2 horizon)^1.5 / epsilon.
     Proof:     docs/proofs/pan_private_counter.md (one noise before the events, another after them)
 
     What is protected is the state between two calls. A period is counted in one step, `update`; what waits to
@@ -108,7 +108,9 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
         self._require_live()
         self._require(1)
         if not self._opened:
-            raise InvalidParameter("add", "needs an open period", given="none", fix="call open() by the clock")
+            raise InvalidParameter(
+                "add", "needs an open period", given="none", fix="call open() by the clock"
+            )
         with self._step():
             self._block.add(self._cells, self._position, x)
 
@@ -273,21 +275,21 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
             length=max(1, length), rate=self.terms.rate, live=self.live, noise=self._noise
         )
 
-    def _carried_now(self) -> NDArrayInt:
+    def _carried_now(self) -> Cells:
         """How many noises of blocks with so many levels are in the last output."""
         carried = self._carried.copy()
         if self._position:
             carried[self._block.levels] += self._block.noises(self._position - 1)
         return carried
 
-    def _most_noises(self) -> NDArrayInt:
+    def _most_noises(self) -> Cells:
         """At least as many as in any output of this block and those before it."""
         most = self._carried.copy()
         for levels in {self._block.levels, *np.flatnonzero(self._carried).tolist()}:
             most[levels] += self._sample(levels).most
         return most
 
-    def _law(self, noises: NDArrayInt) -> Mix:
+    def _law(self, noises: Cells) -> Mix:
         """The sum of so many noises of blocks with so many levels."""
         return mix(
             (1.0, float(1 / self._sample(levels).scale), float(noises[levels]))
@@ -316,3 +318,40 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
         self._broken = True
         yield
         self._broken = False
+
+
+def _truth(live: object) -> bool:
+    if not isinstance(live, bool):
+        raise InvalidParameter("live", "must be True or False", given=live, fix="pass one of them")
+    return live
+
+
+def _check_scale(scale: Fraction, terms: Terms) -> None:
+    if not SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
+        raise InvalidParameter(
+            "epsilon",
+            "must give noise of a scale between 2^-20 and 2^40",
+            given=terms.epsilon,
+            fix="choose a usual one, like 1",
+        )
+
+
+def _bits(start: int) -> int:
+    """The length of a block without a horizon, as a power of two: more periods than there were before."""
+    bits = _FIRST_BITS
+    while start >> bits and bits < _MOST_BITS:
+        bits += _MORE_BITS
+    return bits
+
+
+def _index(number: int, count: int) -> int:
+    """A number from a state, if it is one of 0, ..., count-1."""
+    if not 0 <= number < count:
+        raise ValueError("a number that no counter has")
+    return number
+
+
+def _row(numbers: list[int]) -> Cells:
+    if len(numbers) != CELLS:
+        raise ValueError("a row that no counter has")
+    return np.array(numbers, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from partita.errors import InvalidState
 from partita.noise.protocol import Noise
-from partita.streams.integers import Row, integers, row
+from partita.streams.integers import Row, integers, is_wide, row
 
 __all__ = ["Supply"]
 
@@ -34,7 +34,8 @@ class Supply:
     def fields(self) -> dict[str, Row]:
         """What is ready, as rows of a state of fixed length."""
         blank = [0] * (self._size - len(self._ready))
-        return {"ready": [len(self._ready)], "supply": row(integers(self._ready + blank, self._scale))}
+        supply = integers(self._ready + blank, wide=is_wide(self._scale))
+        return {"ready": [len(self._ready)], "supply": row(supply)}
 
     def restore(self, fields: dict[str, list[int]]) -> None:
         """Go on with what was ready before."""

@@ -52,10 +52,22 @@ class Density:
     held: Held
 
     @staticmethod
-    def of(nodes: BoxNodes, measures: Sequence[Measure], values: Floats, variances: Floats) -> Density:
-        """The density of leaves with these values >= 0; every other node holds the sum of its leaves."""
+    def of(
+        nodes: BoxNodes,
+        measures: Sequence[Measure],
+        values: Floats,
+        variances: Floats,
+        *,
+        doubted: bool = False,
+    ) -> Density:
+        """The density of leaves with these values >= 0; every other node holds the sum of its leaves.
+
+        What a leaf holds if it is cut may be its value or, if that is `doubted`, as much more as its
+        variance says.
+        """
         sums = summed_up(families_of(nodes), values)
-        return Density(nodes, tuple(measures), Held(sums, variances, sums**2))
+        squares = sums**2 + variances if doubted else sums**2
+        return Density(nodes, tuple(measures), Held(sums, variances, squares))
 
     @cached_property
     def families(self) -> list[Families]:

@@ -46,8 +46,8 @@ class BoxEngine:
     `values` >= 0 and `variances` are those of the nodes; the values of leaves are what counts. Inside of a
     leaf the `measures` tell where its count lies, and `refined` may tell more: a density in which no
     node holds less or more. `looks`, of which one unit has the rate `unit`, are what guaranteed bounds
-    are made of. The rest is a model for standard errors: `widening` calibrates it, and `extra` is one
-    more variance, a function of the values of answers.
+    are made of. The rest is a model for standard errors: `widening` calibrates it, values may be
+    `doubted` where leaves are cut, and `extra` is one more variance, a function of the values of answers.
     """
 
     nodes: BoxNodes
@@ -57,6 +57,7 @@ class BoxEngine:
     looks: TreeLooks
     unit: float
     widening: float
+    doubted: bool = False
     extra: Callable[[Floats], Floats] = np.zeros_like
     refined: Callable[[Density], Density] = _as_it_is
     _views: dict[tuple[int, ...], _View] = field(default_factory=dict, init=False, repr=False)
@@ -64,7 +65,7 @@ class BoxEngine:
     @cached_property
     def density(self) -> Density:
         """The solved tree."""
-        return Density.of(self.nodes, self.measures, self.values, self.variances)
+        return Density.of(self.nodes, self.measures, self.values, self.variances, doubted=self.doubted)
 
     @cached_property
     def shown(self) -> Density:

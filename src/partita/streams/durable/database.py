@@ -1,0 +1,145 @@
+"""The secret file of a counter: SQLite, held by one writer, one sync for each transaction."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final, final
+
+from partita.errors import StreamBusy, StreamError
+from partita.streams.durable.files import disk, failed, sync_folder
+from partita.streams.durable.schema import MARK, SCHEMA, VERSION
+
+__all__ = ["Database"]
+
+_SETTINGS: Final = (
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+)
+_HELD: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
+_SAID: Final = {
+    "SQLITE_CANTOPEN": ("cannot be opened", "check that it exists, and the permissions of its folder"),
+    "SQLITE_PERM": ("cannot be opened", "check its permissions"),
+    "SQLITE_READONLY": ("cannot be written", "check the permissions of the file and its folder"),
+    "SQLITE_FULL": ("cannot grow: the disk is full", "free some space"),
+    "SQLITE_IOERR": (
+        "could not be read or written: the disk reports an error",
+        "check the disk and its space",
+    ),
+    "SQLITE_NOTADB": ("is not a Partita counter", "check the path"),
+}
+_DAMAGED: Final = ("is damaged", "restore the latest copy; an older one is refused")
+
+
+@final
+class Database:
+    """One connection to the file at a path, and with it the lock: nobody else reads or writes.
+
+    The system gives the lock back when the process ends, however it ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._connection = _connected(path)
+            self._take()
+        except sqlite3.Error as error:
+            raise self._said(_name(error)) from None
+
+    @staticmethod
+    def create(path: Path, settings: str) -> None:
+        """Put a new counter at the path, whole and for its owner only; keep one that is there.
+
+        It is built under another name and linked into place: nobody ever sees half a file.
+        """
+        with disk(path):
+            handle, name = tempfile.mkstemp(prefix=".counter.", dir=path.parent)
+            os.close(handle)
+            try:
+                _build(path, name, settings)
+                with suppress(FileExistsError):
+                    os.link(name, path)
+            finally:
+                os.unlink(name)
+            sync_folder(path.parent)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All that is said to the connection is on disk afterwards; if anything fails, nothing is."""
+        with self.translated():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.rollback()
+                raise
+
+    @contextmanager
+    def translated(self) -> Iterator[sqlite3.Connection]:
+        """The connection, with what SQLite says as a `StreamError`."""
+        try:
+            yield self._connection
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._said(_name(error)) from None
+
+    def close(self) -> None:
+        """Give the lock back."""
+        with self.translated():
+            self._connection.close()
+
+    def damaged(self) -> StreamError:
+        """What is said of a file that contradicts itself."""
+        return failed(self.path, *_DAMAGED)
+
+    def _take(self) -> None:
+        """Hold the lock from now on, and look at what the file is."""
+        for setting in _SETTINGS:
+            self._connection.execute(setting).fetchall()
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute("COMMIT")
+        stamps = [self._ask(f"PRAGMA {name}") for name in ("application_id", "user_version")]
+        if stamps[0] != MARK:
+            raise failed(self.path, *_SAID["SQLITE_NOTADB"])
+        if stamps[1] != VERSION:
+            raise failed(self.path, f"has version {stamps[1]}, not {VERSION}", "use the Partita that wrote it")
+        if self._ask("PRAGMA integrity_check(1)") != "ok":
+            raise self.damaged()
+
+    def _ask(self, question: str) -> object:
+        return self._connection.execute(question).fetchone()[0]
+
+    def _said(self, name: str) -> StreamError:
+        if name in _HELD:
+            return StreamBusy(
+                f"counter file {str(self.path)!r} is open in another process or object; a counter has one "
+                "writer, so feed it there, or end that one first"
+            )
+        return failed(self.path, *_SAID.get(name, _DAMAGED))
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    address = f"{path.as_uri()}?mode=rw"
+    return sqlite3.connect(address, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def _build(path: Path, name: str, settings: str) -> None:
+    try:
+        with closing(sqlite3.connect(name, isolation_level=None)) as connection:
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.executescript(SCHEMA)
+            connection.execute("INSERT INTO counter (settings) VALUES (?)", (settings,))
+    except sqlite3.Error as error:
+        raise failed(path, *_SAID.get(_name(error), _DAMAGED)) from None
+
+
+def _name(error: Exception) -> str:
+    """The primary name of an SQLite error: SQLITE_IOERR for SQLITE_IOERR_WRITE."""
+    return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])

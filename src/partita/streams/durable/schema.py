@@ -1,0 +1,54 @@
+"""The tables of a counter. All of them are secret but `outputs`.
+
+    counter     one row: settings, epoch of the writer, what the open period has so far, the state
+    outputs     the record of every closed period, as it stands in the public file
+    runs        which sequence numbers of a feeder were counted, as runs without gaps
+    people      which events of a person were counted, by digest
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["MARK", "SCHEMA", "VERSION"]
+
+MARK: Final = int.from_bytes(b"PCnt")
+VERSION: Final = 1
+
+SCHEMA: Final = f"""
+BEGIN;
+PRAGMA application_id = {MARK};
+PRAGMA user_version = {VERSION};
+
+CREATE TABLE counter (
+    settings TEXT NOT NULL,
+    epoch    INTEGER NOT NULL DEFAULT 0,
+    pending  INTEGER NOT NULL DEFAULT 0,
+    state    BLOB
+);
+
+CREATE TABLE outputs (
+    period INTEGER PRIMARY KEY,
+    record BLOB NOT NULL
+);
+
+CREATE TABLE runs (
+    feeder TEXT NOT NULL,
+    first  INTEGER NOT NULL,
+    last   INTEGER NOT NULL,
+    PRIMARY KEY (feeder, first)
+) WITHOUT ROWID;
+
+CREATE TABLE people (
+    person BLOB NOT NULL,
+    event  BLOB NOT NULL,
+    PRIMARY KEY (person, event)
+) WITHOUT ROWID;
+
+CREATE TRIGGER outputs_stay BEFORE DELETE ON outputs
+BEGIN SELECT RAISE (ABORT, 'outputs are never removed'); END;
+
+CREATE TRIGGER outputs_keep BEFORE UPDATE ON outputs
+BEGIN SELECT RAISE (ABORT, 'outputs are never rewritten'); END;
+COMMIT;
+"""
