@@ -71,10 +71,9 @@ def ugrid(points: Points, epsilon: str, rng: Generator | None = None) -> Counts:
     sides = zip(widths(points), grid_shape(points, float(epsilon)), strict=True)
     edges = [np.unique(np.linspace(0, size, number + 1).round()) for size, number in sides]
     columns = zip(edges, points.places.T, strict=True)
+    tiles = tuple(np.searchsorted(cut, column, "right") - 1 for cut, column in columns)
     held = np.zeros([cut.size - 1 for cut in edges])
-    np.add.at(
-        held, tuple(np.searchsorted(cut, column, "right") - 1 for cut, column in columns), points.counts
-    )
+    np.add.at(held, tiles, points.counts)
     return Grid(edges, held + np.random.default_rng(rng).laplace(0, 1 / float(epsilon), held.shape)).counts
 
 
@@ -101,18 +100,14 @@ def leaves(points: Points, epsilon: float, rng: Generator) -> Iterator[tuple[Flo
     bits = np.array([(axis.width - 1).bit_length() for axis in points.axes])
     b = 2**bits.size
     scale = (2 * b - 1) / (b - 1) / epsilon
-    nodes, places, owners, rows = (
-        np.zeros((1, bits.size), np.int64),
-        points.places.astype(np.int64),
-        *whole(points),
-    )
+    delta = scale * log(b)
+    nodes, owners = np.zeros((1, bits.size), np.int64), np.zeros(points.counts.size, np.int64)
+    places, rows = points.places.astype(np.int64), points.counts
     for depth in range(int(bits.max(initial=0)) + 1):
         shift = np.maximum(bits - depth, 0)
         held = np.bincount(owners, weights=rows, minlength=len(nodes))
-        biased = np.maximum(held - depth * scale * log(b), -scale * log(b)) + rng.laplace(
-            0, scale, len(nodes)
-        )
-        split = (biased > 0) & bool(shift.any())
+        biased = np.maximum(held - depth * delta, -delta)
+        split = (biased + rng.laplace(0, scale, len(nodes)) > 0) & bool(shift.any())
         lows = np.ldexp(nodes[~split].astype(np.float64), shift)
         yield lows, np.minimum(lows + np.ldexp(1.0, shift), widths(points)), held[~split]
         alive = split[owners]
@@ -156,11 +151,6 @@ def along(points: Points, axis: int) -> Histogram:
 def widths(points: Points) -> Floats:
     """The number of positions along each axis."""
     return np.array([float(axis.width) for axis in points.axes])
-
-
-def whole(points: Points) -> tuple[Ints, Ints]:
-    """All points in the root, and their counts."""
-    return np.zeros(points.counts.size, np.int64), points.counts
 
 
 class BoxPeer(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from functools import partial
-from math import copysign, log
 from typing import Any
 
 import numpy as np
@@ -93,12 +93,14 @@ def binary(counts: Sequence[int], levels: int) -> float:
     a: sums of the open nodes, by level; noisy: the same with noise of scale `levels`.
     """
     a, noisy, output = [0] * (levels + 1), [0.0] * (levels + 1), 0.0
-    for t, x in enumerate(counts, 1):
-        level, total = (t & -t).bit_length() - 1, x
+    for t in range(1, len(counts) + 1):
+        level, total = (t & -t).bit_length() - 1, counts[t - 1]
         for below in range(level):
             total += a[below]
-            a[below], noisy[below] = 0, 0.0
-        a[level], noisy[level] = total, total + laplace(levels)
+            a[below] = 0
+            noisy[below] = 0.0
+        a[level] = total
+        noisy[level] = total + laplace(levels)
         output = 0.0
         for node in range(levels + 1):
             if (t >> node) & 1:
@@ -109,7 +111,7 @@ def binary(counts: Sequence[int], levels: int) -> float:
 def laplace(scale: float) -> float:
     """Float noise by the inverse of its distribution."""
     u = random.random() - 0.5
-    return -scale * copysign(1.0, u) * log(1 - 2 * abs(u))
+    return -scale * math.copysign(1, u) * math.log(1 - 2 * abs(u))
 
 
 class Meter:

@@ -20,16 +20,21 @@ Stream = Callable[[Generator], Ints]
 """What is counted in each period, made afresh for every run."""
 
 
-class Measurable(Protocol):
-    """What is asked of a counter here."""
+class Runnable(Protocol):
+    """A counter that can be run."""
 
     def update_many(self, xs: Ints) -> Floats: ...
+
+
+class Measurable(Runnable, Protocol):
+    """A counter that knows the variance of its last output."""
 
     def advance(self, periods: int) -> None: ...
 
     def variance(self) -> float: ...
 
 
+Run = Callable[[], Runnable]
 Make = Callable[[], Measurable]
 
 
@@ -81,12 +86,12 @@ def counter_mse(horizon: int) -> float:
     return exact(lambda: Counter(epsilon=1, horizon=horizon), horizon)
 
 
-def simulated(make: Make, stream: Stream, trials: int) -> Found:
+def simulated(make: Run, stream: Stream, trials: int) -> Found:
     """The mean squared error over fresh runs on fresh streams."""
     return Found.over([run(make(), stream(np.random.default_rng())) for _ in range(trials)])
 
 
-def run(counter: Measurable, counts: Ints) -> float:
+def run(counter: Runnable, counts: Ints) -> float:
     """The mean squared error of one run."""
     return float(((counter.update_many(counts) - np.cumsum(counts)) ** 2).mean())
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.accuracy.score import Json, short
 from benchmarks.accuracy.table import table
-from benchmarks.streams.measure import Effort, Make
+from benchmarks.streams.measure import Effort, Run
 from benchmarks.streams.peers import Floats, Ints
 from partita.streams.counter import Counter
 from partita.streams.tree_counter import TreeCounter
@@ -53,11 +53,13 @@ def packing(effort: Effort) -> Iterator[Json]:
 
 def least_error(horizon: int, epsilon: float = 1.0, sure: float = SURE) -> float:
     """An error below which no epsilon-DP counter stays, at all periods at once, with this probability."""
-    impossible = [k for k in range(1, horizon + 1) if sure * (1 + horizon // k * exp(-k * epsilon)) > 1]
-    return max(impossible, default=0) / 2
+    k = 0
+    while sure * (1 + horizon // (k + 1) * exp(-(k + 1) * epsilon)) > 1:
+        k += 1
+    return k / 2
 
 
-def largest_error(make: Make, horizon: int, trials: int) -> float:
+def largest_error(make: Run, horizon: int, trials: int) -> float:
     """What the largest error of a run stays within as often as is asked for."""
     empty = np.zeros(horizon, dtype=np.int64)
     largest = [float(np.abs(make().update_many(empty)).max()) for _ in range(trials)]
@@ -82,12 +84,16 @@ def _long(error: float, horizon: int) -> int:
     return min(floor(2 * error) + 1, max(1, horizon // 8))
 
 
-def _search(make: Make, horizon: int, k: int, trials: int, name: str) -> Json:
+def _search(make: Run, horizon: int, k: int, trials: int, name: str) -> Json:
     """How often runs find a burst of k, in a phase of their own each; and nothing, where nothing is."""
     phases = np.random.default_rng().integers(0, horizon // k, trials)
     hits = [found(make().update_many(burst(horizon, k, phase)), k) == phase for phase in phases]
     calm = [found(make().update_many(burst(horizon, k, horizon)), k) is None for _ in phases]
-    return {f"burst_{name}": k, f"found_{name}": short(np.mean(hits)), f"quiet_{name}": short(np.mean(calm))}
+    return {
+        f"burst_{name}": k,
+        f"found_{name}": short(float(np.mean(hits))),
+        f"quiet_{name}": short(float(np.mean(calm))),
+    }
 
 
 if __name__ == "__main__":

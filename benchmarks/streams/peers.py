@@ -27,7 +27,7 @@ _WIDEST = 59
 class Digits:
     """A counter that adds up the nodes of a tree which the digits of t name, the root left out.
 
-    With balanced digits, negative ones subtract nodes that reach beyond t [AP24]. With refinement every
+    With balanced digits, negative ones subtract nodes that reach beyond t [APST25]. With refinement every
     node is averaged with the nodes below it, by their variances [Honaker15].
     """
 
@@ -45,7 +45,7 @@ class Digits:
         """The error of each output of one run."""
         total, below = np.zeros(horizon), None
         for (start, end), weight in zip(self._walks(horizon), self._own_weights(), strict=True):
-            nodes = weight * self.levels * draw(self._most(start, end, below))
+            nodes = weight * self.levels * draw(int(max(start.max(), end.max())))
             if below is not None:
                 nodes += (1 - weight) * below[: nodes.size * self.base].reshape(-1, self.base).sum(axis=1)
             path = np.concatenate([[0.0], np.cumsum(nodes)])
@@ -63,11 +63,6 @@ class Digits:
     def _rounded(self, times: Ints, width: int) -> Ints:
         """How many nodes of a width lie before each time: whole ones, or to the nearest."""
         return (times + (width - 1) // 2 * self.balanced) // width
-
-    @staticmethod
-    def _most(start: Ints, end: Ints, below: Floats | None) -> int:
-        """How many nodes of a level are walked over; refined ones need all of the nodes below."""
-        return int(max(start.max(), end.max())) if below is None else max(1, int(end.max()))
 
     def _node_variances(self) -> list[float]:
         own = LAPLACE * self.levels**2

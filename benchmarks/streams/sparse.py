@@ -9,7 +9,7 @@ from math import isqrt
 import numpy as np
 
 from benchmarks.accuracy.score import Json, short
-from benchmarks.streams.measure import Effort, Generator, Make, Stream, counter_mse, simulated
+from benchmarks.streams.measure import Effort, Generator, Run, Stream, counter_mse, simulated
 from benchmarks.streams.peers import Ints
 from partita.streams.sparse_counter import SparseCounter
 
@@ -22,7 +22,7 @@ _BURST = 2**10
 
 
 def sparse(effort: Effort) -> Iterator[Json]:
-    """`SparseCounter` on fresh streams: with and without a hint, uniform and in bursts, and as in the paper."""
+    """`SparseCounter` on fresh streams, uniform and in bursts: hinted, not hinted, and as in the paper."""
     for horizon in effort.periods(20):
         for weight in TARGETS:
             most = min(weight, horizon // 4)
@@ -32,7 +32,7 @@ def sparse(effort: Effort) -> Iterator[Json]:
                     yield _row(effort, horizon, most, arrivals, hint, make, stream, target)
 
 
-def counters(horizon: int, weight: int) -> dict[str, Make]:
+def counters(horizon: int, weight: int) -> dict[str, Run]:
     """The counters, by what they are told."""
     sparse = partial(SparseCounter, epsilon=1, horizon=horizon)
     return {
@@ -77,7 +77,7 @@ def _row(
     weight: int,
     arrivals: str,
     hint: str,
-    make: Make,
+    make: Run,
     stream: Stream,
     target: float | None,
 ) -> Json:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from partita.noise.protocol import Noise
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.state import unpack
-from partita.testing import Loss, ZeroNoise
+from partita.testing import EndlessTape, Loss, ZeroNoise, tape_noise
 
 Make = Callable[[Noise], Any]
 Vector = list[int]
@@ -105,22 +105,31 @@ class Script(NamedTuple):
             return [a - b for a, b in zip(seen, public, strict=True)]
 
         draws = len(recorder.scales)
+        of_noise = [column(nothing, unit(i, draws)) for i in range(draws)]
+        of_events = [column(unit(i, self.events), []) for i in range(self.events)]
+        places = [i for i, row in enumerate(zip(*of_noise, *of_events, strict=True)) if any(row)]
         return Views(
-            of_noise=[column(nothing, unit(i, draws)) for i in range(draws)],
-            of_events=[column(unit(i, self.events), []) for i in range(self.events)],
+            of_noise=[_picked(column, places) for column in of_noise],
+            of_events=[_picked(column, places) for column in of_events],
             rates=[1 / scale for scale in recorder.scales],
             public=public,
+            places=places,
         )
 
 
 @dataclass(frozen=True)
 class Views:
-    """view = sum noise_i of_noise[i] + sum event_i of_events[i] + public."""
+    """view = sum noise_i of_noise[i] + sum event_i of_events[i] + public, at the places where it may vary."""
 
     of_noise: list[Vector]
     of_events: list[Vector]
     rates: list[Fraction]
     public: Vector
+    places: list[int]
+
+    def secret(self, view: Vector) -> Vector:
+        """What is left of a view without what is public."""
+        return _picked([a - b for a, b in zip(view, self.public, strict=True)], self.places)
 
     def shift(self, event: int) -> Vector | None:
         """Noise that looks like the event; None if there is no such noise."""
@@ -189,7 +198,7 @@ def _worst(line: Vector, powers: Vector, shift: Vector, *, base: Fraction, reach
 
 
 def _mass(noise: Sequence[int], line: Vector, powers: Vector, base: Fraction) -> Fraction:
-    """The sum over all k of base^(sum powers |noise + k line|): a few terms, and a geometric tail each way."""
+    """The sum over all k of base^(sum powers |noise + k line|): some terms and two geometric tails."""
 
     def exponent(k: int) -> int:
         return sum(p * abs(n + k * d) for p, n, d in zip(powers, noise, line, strict=True))
@@ -239,6 +248,10 @@ def _echelon(columns: list[Vector]) -> list[tuple[Vector, Vector]]:
     return [(row[:length], row[length:]) for row in rows]
 
 
+def _picked(vector: Vector, places: list[int]) -> Vector:
+    return [vector[i] for i in places]
+
+
 def unit(place: int, size: int) -> Vector:
     return [int(i == place) for i in range(size)]
 
@@ -255,3 +268,8 @@ def _unit(rates: list[Fraction]) -> Fraction:
 def pan_private(**parameters: Any) -> Make:
     """A maker of counters with epsilon 1."""
     return lambda noise: PanPrivateCounter(epsilon=1, noise=noise, **parameters)
+
+
+def taped(**parameters: Any) -> PanPrivateCounter:
+    """A counter with epsilon 1 on a fixed tape, unless told otherwise."""
+    return PanPrivateCounter(**{"epsilon": 1, "noise": tape_noise(EndlessTape("pan")), **parameters})

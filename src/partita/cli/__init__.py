@@ -5,6 +5,7 @@
     arguments   how commands are declared and single options are read
     output      text for people, JSON for programs
     writing     files that are there whole or not at all
+    pictures    pictures that a command leaves behind
     spec        a release described in TOML, read exactly
     columns     columns described in an argument, or by the schema of a file
     request     what is to be published, from a spec and from options

@@ -72,9 +72,9 @@ def probability(name: str) -> Callable[[str], float]:
     return argument(lambda text: float(failure(text, name)))
 
 
-def whole(name: str) -> Callable[[str], int]:
-    """A positive integer; underscores may group its digits."""
-    return argument(lambda text: integer(_digits(text, name), name, low=1, high=2**63 - 1))
+def whole(name: str, *, low: int = 1) -> Callable[[str], int]:
+    """An integer from `low` on; underscores may group its digits."""
+    return argument(lambda text: integer(_digits(text, name), name, low=low, high=2**63 - 1))
 
 
 def _digits(text: str, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import partita
-from partita.cli.commands import info, init, keys, ledger, mechanisms, plan, plot, publish, query
+from partita.cli.commands import info, init, keys, ledger, mechanisms, plan, plot, publish, query, stream
 
 __all__ = ["parser"]
 
@@ -25,6 +25,6 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"partita {partita.__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (init, plan, publish, query, info, plot, keys, ledger, mechanisms):
+    for module in (init, plan, publish, query, info, plot, keys, ledger, mechanisms, stream):
         module.declare(commands)
     return root

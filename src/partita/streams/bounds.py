@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partita.inference.tails import laplace_variances, log_moments, repeated_reach
 from partita.streams.base import Floats
 from partita.streams.branching import ROUNDS, SHARES, TAPERS, WEIGHTS, Plan
 
-__all__ = ["Mix", "centred_everywhere", "centred_mix", "largest_of", "mix"]
+__all__ = ["Mix", "centred_everywhere", "centred_mix", "centred_variances", "largest_of", "mix"]
 
 _GRID: Final = np.concatenate([np.geomspace(1e-4, 0.5, 48), 1.0 - np.geomspace(0.5, 1e-3, 16)[1:]])
 _ROUNDING: Final = 1e-9
@@ -145,6 +146,50 @@ def _inside(
         terms.append((weight * next_ + pull, rate, 1.0))
         terms += _inside(law, level - 1, taper, rest, next_)
     return terms
+
+
+def centred_variances(plan: Plan, rate: Fraction, periods: NDArray[np.int64]) -> Floats:
+    """The variances of many outputs of a centred tree, each after so many periods.
+
+    The blocks and the bridges within them are uncorrelated: see docs/proofs/counter.md.
+    """
+    tapers = np.array(plan.tapers, dtype=np.float64) / TAPERS
+    place, left = np.divmod(periods, plan.block)
+    inside, now = left / plan.block, np.minimum(place, plan.blocks - 1)
+    blocks = _node_variances(plan, rate, plan.levels - 1, tapers)
+    spread, pulled = np.cumsum(blocks) - blocks, np.cumsum(tapers * blocks) - tapers * blocks
+    totals = float(blocks.sum()), float((tapers * blocks).sum())
+    whole = place == plan.blocks
+    own = np.where(whole, totals[0], spread[now] + inside**2 * blocks[now])
+    shared = np.where(whole, totals[1], pulled[now] + inside * (tapers * blocks)[now])
+    steps = np.array(plan.corrections, dtype=np.float64) / ROUNDS
+    due = steps[place] + inside * (np.append(steps, steps[-1])[place + 1] - steps[place])
+    surplus = (
+        float((tapers**2 * blocks).sum())
+        + float(laplace_variances(np.array(float(rate) / TAPERS))) / TAPERS**2
+    )
+    variances: Floats = own - 2 * due * shared + due**2 * surplus
+    for level in range(plan.levels - 1):
+        node = _node_variances(plan, rate, level, tapers)[now]
+        variances += node * _bridge(left, plan.branching, plan.branching**level)
+    return variances
+
+
+def _node_variances(plan: Plan, rate: Fraction, level: int, tapers: Floats) -> Floats:
+    """The variance of a node of a level, refined, in each of the blocks."""
+    rates = float(rate) / SHARES * (1 - tapers)
+    own = laplace_variances(rates * plan.share(level))
+    if not level:
+        return own
+    weight = plan.weight(level) / WEIGHTS
+    return weight**2 * own + (1 - weight) ** 2 * plan.branching * laplace_variances(rates * plan.low)
+
+
+def _bridge(left: NDArray[np.int64], k: int, width: int) -> Floats:
+    """d + a^2 - (d + a)^2 / k with d whole children and the fraction a of the next."""
+    within = left % (k * width)
+    whole, rest = np.divmod(within, width)
+    return np.asarray(whole + (rest / width) ** 2 - (within / width) ** 2 / k)
 
 
 def centred_everywhere(plan: Plan, rate: Fraction, carried: Mix, beta: float) -> float:

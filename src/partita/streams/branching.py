@@ -29,6 +29,7 @@ ROUNDS: Final = 1 << 16
 """The correction by the tapered sum is a multiple of 1 / ROUNDS."""
 
 _PROFILE: Final = np.array([1, 13 / 16, 1 / 2, 1 / 10])
+_EVENNESS: Final = np.linspace(0.5, 1, 6)
 _MOST_BRANCHES: Final = 64
 _MOST_BLOCKS: Final = 1 << 10
 _MOST_LEVELS: Final = 64
@@ -180,10 +181,8 @@ def _shared(horizon: int, branching: int, levels: int, last_counts: float) -> tu
     equal = SHARES // levels
     lows = np.unique(np.linspace(equal, min(equal * 1.25, (SHARES - 1) / max(levels - 1, 1)), 12).astype(int))
     lows = lows if levels > 1 else np.ones(1, dtype=int)
-    first = np.arange(_MOST_TAPER + 1)
-    last = np.arange(_MOST_TAPER + 1) if last_counts else np.zeros(1, dtype=int)
     empty = Plan(horizon, branching, levels, int(lows[0]), (0,) * _PROFILE.size)
-    tapers = _tapers(first, last)
+    tapers = _tapers(_EVENNESS if last_counts else np.zeros(1))
     quarters = np.arange(empty.blocks) * _PROFILE.size // empty.blocks
     found = [_objective(empty, int(low), tapers[:, quarters] / TAPERS, last_counts) for low in lows]
     row, column = divmod(int(np.argmin(found)), len(tapers))
@@ -191,11 +190,11 @@ def _shared(horizon: int, branching: int, levels: int, last_counts: float) -> tu
     return float(found[row][column]), chosen
 
 
-def _tapers(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tapers that fall from a first value towards a last one, quarter by quarter."""
-    above = np.subtract.outer(first, last)[..., np.newaxis] * _PROFILE
-    tapers = np.rint(last[:, np.newaxis] + above).reshape(-1, _PROFILE.size)
-    return np.unique(tapers[(tapers >= 0).all(axis=1)].astype(np.int64), axis=0)
+def _tapers(evenness: _Floats) -> NDArray[np.int64]:
+    """Tapers that fall from a first value towards some part of it, quarter by quarter."""
+    parts = evenness[:, np.newaxis] + np.outer(1 - evenness, _PROFILE)
+    tapers = np.rint(np.multiply.outer(np.arange(_MOST_TAPER + 1), parts)).reshape(-1, _PROFILE.size)
+    return np.unique(tapers.astype(np.int64), axis=0)
 
 
 def _objective(shape: Plan, low: int, thetas: _Floats, last_counts: float) -> _Floats:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from functools import cache
+from itertools import pairwise, takewhile
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partita.errors import InvalidState
 from partita.noise.protocol import IntegerArray, Noise
@@ -25,7 +27,8 @@ BITS: Final = 16
 """Errors are integers in units of 2^-BITS."""
 
 _FINE: Final = 1 << BITS
-_AT_ONCE: Final = 1 << 18
+_AHEAD: Final = 1 << 10
+_AT_ONCE: Final = 1 << 16
 
 
 class _Row(NamedTuple):
@@ -41,9 +44,8 @@ class _Row(NamedTuple):
 class CentredPath:
     """The errors of one tree, from its first period to its last.
 
-    A row of siblings is kept for each level from 2 on; the errors of all periods under the open node of
-    level 2 (of all there are, in a tree with fewer levels) are worked out at once. What is open follows
-    from the position alone.
+    A row of siblings is kept for each level from 2 on. The errors of the periods under some open nodes of
+    level 2 are worked out at once and ahead, or those of all periods in a tree with fewer levels.
     """
 
     def __init__(self, plan: Plan, rate: Fraction, noise: Noise) -> None:
@@ -52,10 +54,11 @@ class CentredPath:
         self.position = 0
         self._noise = noise
         self._rows: dict[int, _Row] = {}
-        self._leaves: list[int] = []
+        self._nothing: IntegerArray = np.zeros((0, 0), dtype=np.int64)
         self._small = plan.levels <= 2
-        self._span = plan.blocks * plan.block if self._small else plan.branching**2
-        self._wide = is_wide(self._scale(min(plan.low, plan.top), max(plan.taper)))
+        self._wide = is_wide(max(self._scale(min(plan.low, plan.top), max(plan.taper)), TAPERS / rate))
+        self._leaves: list[int] = []
+        self._start = self._stop = 0
 
     @property
     def left(self) -> int:
@@ -64,22 +67,19 @@ class CentredPath:
 
     def step(self) -> int:
         """The error of the next period."""
-        offset = self.position % self._span
-        if not offset:
+        position = self.position
+        if position >= self._stop:
             self._open(0)
-        self.position += 1
-        return self._leaves[offset]
+        self.position = position + 1
+        return self._leaves[position - self._start]
 
     def many(self, periods: int) -> IntegerArray:
         """The error of each of the next periods."""
         goal, pieces = self.position + periods, [self._array([])]
         while self.position < goal:
             level, nodes = self._run(goal, most=_AT_ONCE)
-            pieces.append(
-                self._expanded(level, self._rows[level].part(nodes))
-                if level
-                else self._array(self._leaves[nodes])
-            )
+            nodes = self._alike(level, nodes)
+            pieces.append(self._errors(level, nodes))
             self._move(level, nodes)
         return np.asarray(np.concatenate(pieces))
 
@@ -95,8 +95,8 @@ class CentredPath:
 
     def fields(self) -> dict[str, Row]:
         """What is drawn, as rows of a state whose lengths follow from the plan."""
-        leaves = self._leaves or [0] * self._span
-        arrays = {"leaves": self._array(leaves)}
+        leaves = self._leaves + [0] * (self._ahead - len(self._leaves))
+        arrays = {"open": self._array([self._start, self._stop]), "leaves": self._array(leaves)}
         for level in range(2, self.plan.levels):
             errors, below = self._rows.get(level) or self._blank(level)
             arrays |= {f"errors {level}": errors, f"below {level}": below}
@@ -104,10 +104,18 @@ class CentredPath:
 
     def restore(self, fields: Mapping[str, list[int]], periods: int) -> None:
         """Go on with what was drawn before."""
-        if not 0 <= periods <= self.plan.horizon or len(fields["leaves"]) != self._span:
+        start, stop = fields["open"]
+        begins = periods % (self._ahead if self._small else self.plan.branching**2) == 0
+        if not (
+            0 <= periods <= self.plan.horizon
+            and len(fields["leaves"]) == self._ahead
+            and 0 <= start <= stop <= start + self._ahead
+            and (start <= periods < stop or begins or periods == self.plan.horizon)
+        ):
             raise InvalidState("state", "must fit its plan", fix="restore it from where it was stored")
         self.position = periods
-        self._leaves = fields["leaves"]
+        self._start, self._stop = start, stop
+        self._leaves = fields["leaves"][: stop - start]
         for level in range(2, self.plan.levels):
             shape = self._blank(level).below.shape
             below = self._array(fields[f"below {level}"]).reshape(shape)
@@ -117,51 +125,80 @@ class CentredPath:
         size = self._size(level)
         return _Row(self._array([0] * size), self._array([0] * size * self.plan.branching).reshape(size, -1))
 
+    @property
+    def _ahead(self) -> int:
+        """The errors of how many periods are kept at most."""
+        if self._small:
+            return self.plan.blocks * self.plan.block
+        return max(1, _AHEAD // self.plan.branching**2) * self.plan.branching**2
+
     def _run(self, goal: int, *, most: int) -> tuple[int, slice]:
         """The longest run of whole siblings that begins here: their level and places. Their row is open."""
         level = self._level(min(goal - self.position, most))
         self._open(level)
-        width, size = self.plan.branching**level, self._size(level)
-        first = self.position // width % size
-        count = min((goal - self.position) // width, size - first, max(1, most // width))
-        if level == self.plan.levels - 1 and most < goal:
-            count = 1
-        return level, slice(first, first + count)
+        if not level:
+            return 0, slice(self.position - self._start, min(goal, self._stop) - self._start)
+        width = self.plan.branching**level
+        count = min((goal - self.position) // width, max(1, most // width))
+        return level, self._nodes(level, count)
 
     def _level(self, periods: int) -> int:
         """The highest level of which a node begins here and ends within so many periods."""
         level = 0
-        for higher in range(2, self.plan.levels):
+        for higher in range(2, self.plan.levels if self.position >= self._stop else 0):
             if self.position % self.plan.branching**higher or self.plan.branching**higher > periods:
                 break
             level = higher
         return level
 
     def _size(self, level: int) -> int:
-        """How many nodes a row of siblings has; below level 2, how many periods are worked out at once."""
-        if not level:
-            return self._span
+        """How many nodes a row of siblings has."""
         return self.plan.blocks if level == self.plan.levels - 1 else self.plan.branching
+
+    def _nodes(self, level: int, count: int) -> slice:
+        """The places of the next nodes of an open row, at most so many."""
+        first = self.position // self.plan.branching**level % self._size(level)
+        return slice(first, min(first + count, self._size(level)))
+
+    def _alike(self, level: int, nodes: slice) -> slice:
+        """The first of these nodes that have noise of one scale below them: blocks may differ."""
+        if level < self.plan.levels - 1:
+            return nodes
+        tapers = self.plan.tapers[nodes]
+        return slice(nodes.start, nodes.start + len(list(takewhile(tapers[0].__eq__, tapers))))
 
     def _move(self, level: int, nodes: slice) -> None:
         self.position += (nodes.stop - nodes.start) * self.plan.branching**level
 
     def _open(self, level: int) -> None:
-        """Draw the rows that begin here, from the top down to a level."""
+        """Draw the rows that begin here, from the top down to a level; leaves are level 0."""
+        if self.position < self._stop:
+            return
         top = self.plan.levels - 1
         if not self.position and not self._small:
             self._rows[top] = self._top()
         for above in range(top, max(level, 2), -1):
             if not self.position % self.plan.branching**above:
-                self._rows[above - 1] = self._children(above, self._node(above))
-        if not level and not self.position % self._span:
-            start, nodes = (top, self._top()) if self._small else (2, self._node(2))
-            self._leaves = self._expanded(start, nodes).tolist()
+                node = self._rows[above].part(self._nodes(above, 1))
+                self._rows[above - 1] = self._children(above, node)
+        if not level:
+            self._open_leaves()
 
-    def _node(self, level: int) -> _Row:
-        """The open node of a level."""
-        place = self.position // self.plan.branching**level % self._size(level)
-        return self._rows[level].part(slice(place, place + 1))
+    def _open_leaves(self) -> None:
+        """Work out the errors of the next periods: of some nodes of level 2, or of the whole tree."""
+        if self._small:
+            level, row = self.plan.levels - 1, self._top()
+        else:
+            nodes = self._alike(2, self._nodes(2, self._ahead // self.plan.branching**2))
+            level, row = 2, self._rows[2].part(nodes)
+        self._leaves = self._expanded(level, row).tolist()
+        self._start, self._stop = self.position, self.position + len(self._leaves)
+
+    def _errors(self, level: int, nodes: slice) -> IntegerArray:
+        """The errors of all periods under nodes of an open row, which lie in one block."""
+        if not level:
+            return self._array(self._leaves[nodes])
+        return self._expanded(level, self._rows[level].part(nodes))
 
     def _expanded(self, level: int, row: _Row) -> IntegerArray:
         """The errors of all periods under these nodes of a level."""
@@ -171,7 +208,7 @@ class CentredPath:
 
     def _children(self, level: int, row: _Row) -> _Row:
         """The children of these nodes of a level, in one long row."""
-        below = self._drawn((row.below.size, self.plan.branching if level > 1 else 0))
+        below = self._drawn((row.below.size, self.plan.branching)) if level > 1 else self._nothing
         own = self._refined(level - 1, row.below.ravel(), below)
         return _Row(_moved(row.errors, own.reshape(row.below.shape)), below)
 
@@ -184,14 +221,14 @@ class CentredPath:
         drawn = self._kept(self._draw_parts(np.concatenate([total, parts.ravel()]).astype(np.int64)))
         blocks = drawn[len(total) :].reshape(parts.shape)
         own = self._refined(plan.levels - 1, blocks[:, 0], blocks[:, 1:])
-        return _Row(
-            self._array(self._corrected(own.tolist(), [*map(int, drawn[: len(total)])])), blocks[:, 1:]
-        )
+        errors = self._corrected(own.tolist(), sum(map(int, drawn[: len(total)])))
+        return _Row(self._array(errors), blocks[:, 1:])
 
-    def _corrected(self, own: list[int], total: list[int]) -> list[int]:
+    def _corrected(self, own: list[int], total: int) -> list[int]:
         """The blocks with what is due to them of the tapered sum's surplus."""
-        surplus = sum(noise << BITS for noise in total)
-        surplus -= sum(taper * error for taper, error in zip(self.plan.tapers, own, strict=True))
+        surplus = (total << BITS) - sum(
+            taper * error for taper, error in zip(self.plan.tapers, own, strict=True)
+        )
         due = [share * surplus // (ROUNDS * TAPERS) for share in self.plan.corrections]
         return [error + after - before for error, (before, after) in zip(own, pairwise(due), strict=True)]
 
@@ -211,7 +248,7 @@ class CentredPath:
         """Noise for nodes below the top row, under the open block."""
         taper = self.plan.tapers[self.position // self.plan.block]
         zeros = np.zeros(shape, dtype=np.int64)
-        return self._kept(self._noise.add(zeros, self._scale(self.plan.low, taper)) if zeros.size else zeros)
+        return self._kept(self._noise.add(zeros, self._scale(self.plan.low, taper)))
 
     def _draw_parts(self, parts: IntegerArray) -> IntegerArray:
         zeros = np.zeros(parts.shape, dtype=np.int64)
@@ -231,9 +268,16 @@ def widest_scale(rate: Fraction) -> Fraction:
 
 
 def _moved(errors: IntegerArray, own: Any) -> IntegerArray:
-    """Each row of siblings moved by equal amounts to add up to its error; in order, what is left over."""
+    """Each row of siblings moved by equal amounts to add up to its error; units left over spread evenly."""
     k = own.shape[1]
-    missing = errors - own.sum(axis=1)
-    due = np.multiply.outer(missing, np.arange(k + 1)) // k
-    moved: IntegerArray = (own + np.diff(due, axis=1)).ravel()
-    return moved
+    missing: Any = errors - own.sum(axis=1)
+    moved = own + (missing // k)[:, np.newaxis]
+    moved += _spread(k)[(missing % k).astype(np.int64)]
+    flat: IntegerArray = moved.ravel()
+    return flat
+
+
+@cache
+def _spread(k: int) -> NDArray[np.int64]:
+    """In row r, r ones at even distances among k places: floor((i+1) r / k) - floor(i r / k)."""
+    return np.diff(np.outer(np.arange(k), np.arange(k + 1)) // k, axis=1)

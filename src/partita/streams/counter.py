@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self, final
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from partita.errors import InvalidParameter
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import Terms, horizon_of
-from partita.streams.bounds import Mix, centred_everywhere, centred_mix, mix
+from partita.streams.base import Floats, Terms, horizon_of
+from partita.streams.bounds import Mix, centred_everywhere, centred_mix, centred_variances, mix
 from partita.streams.branching import Plan, plan
 from partita.streams.centred import BITS, widest_scale
 from partita.streams.epochs import Epochs, first_epoch
@@ -25,12 +28,13 @@ class Counter(NoisyCount):
 
     Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events; for any
                stream, also one that is chosen while outputs are seen. Not pan-private.
-    Error:     mean squared error 114 / epsilon^2 over 2^10 periods, 390 over 2^16, 722 over 2^20:
+    Error:     mean squared error 113 / epsilon^2 over 2^10 periods, 390 over 2^16, 724 over 2^20:
                O(log^3 horizon / epsilon^2); `answer` says how far off an output may be.
     Proof:     docs/proofs/counter.md (noise on a tree, made consistent online)
 
-    Without a horizon it goes on as long as it is asked to, in trees that grow. `plan` is the shape of the
-    tree, chosen for the horizon if it is left out. An event changes a period by at most `change`.
+    An event changes a period by at most `change`. Without a horizon it goes on as long as it is asked to, in
+    trees that grow; what `answer` says of all periods is then of those up to the end of the present tree.
+    `plan` is the shape of the tree, chosen for the horizon if it is left out.
 
     >>> counter = Counter(epsilon=1, horizon=1000)
     >>> outputs = [counter.update(x) for x in (0, 1, 5)]
@@ -55,7 +59,18 @@ class Counter(NoisyCount):
         check_scale(widest_scale(terms.rate), terms.epsilon)
         session = noise.session()
         self._epochs = Epochs(first, terms.rate, session)
-        super().__init__(terms=terms, horizon=horizon, bits=BITS, path=self._epochs, secure=session.secure)
+        known = None if horizon is None else first.horizon
+        super().__init__(terms=terms, horizon=known, bits=BITS, path=self._epochs, secure=session.secure)
+
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods: of its tree and those before."""
+        after = self._within(periods)
+        variances, start, carried = np.zeros(after.shape), 0, 0.0
+        for tree in self._epochs.until(int(after.max(initial=0))):
+            here = (start < after) & (after <= start + tree.horizon)
+            variances[here] = carried + centred_variances(tree, self.terms.rate, after[here] - start)
+            start, carried = start + tree.horizon, carried + self._carried([tree]).variance
+        return variances
 
     def _shape(self) -> Sequence[int]:
         return [] if self.horizon is None else self._epochs.plans[0].numbers

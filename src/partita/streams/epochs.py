@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from partita.errors import InvalidState
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import Plan, epoch_plan
 from partita.streams.centred import CentredPath
@@ -32,7 +33,7 @@ class Epochs:
 
     def step(self) -> int:
         """The error of the next period."""
-        if not self.tree.left:
+        if self.tree.position == self.plans[-1].horizon:
             self._begin()
         return self.tree.step()
 
@@ -45,13 +46,25 @@ class Epochs:
         """The error of the next periods together."""
         return sum(self.tree.skip(count) for count in self._counts(periods))
 
+    def until(self, periods: int) -> Iterator[Plan]:
+        """The plans of all trees that so many periods need."""
+        plan, end = self.plans[0], 0
+        while end < periods:
+            yield plan
+            end += plan.horizon
+            plan = _after(plan) if end < periods else plan
+
     def fields(self) -> dict[str, Row]:
         """The plans so far and what is drawn of the open tree."""
         return {"plans": [number for plan in self.plans for number in plan.numbers], **self.tree.fields()}
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
         """Go on with what was drawn before."""
-        self.plans = Plan.all_of(fields["plans"])
+        plans = Plan.all_of(fields["plans"])
+        grown = [_GROWTH * plan.horizon for plan in plans[:-1]]
+        if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:
+            raise InvalidState("state", "must fit its trees", fix="restore it from where it was stored")
+        self.plans = plans
         self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
         self.tree.restore(fields, periods - sum(plan.horizon for plan in self.plans[:-1]))
 
@@ -65,8 +78,12 @@ class Epochs:
             periods -= count
 
     def _begin(self) -> None:
-        self.plans.append(epoch_plan(_GROWTH * self.plans[-1].horizon))
+        self.plans.append(_after(self.plans[-1]))
         self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
+
+
+def _after(plan: Plan) -> Plan:
+    return epoch_plan(_GROWTH * plan.horizon)
 
 
 def first_epoch() -> Plan:

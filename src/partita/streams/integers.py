@@ -39,7 +39,8 @@ def integers(values: ArrayLike, *, wide: bool, below: int = NARROW_ERROR) -> Int
         array = np.asarray(values, dtype=np.int64)
     except OverflowError:
         return np.asarray(values, dtype=object)
-    return array.astype(object) if wide or bool((np.abs(array) >= below).any()) else array
+    fits = -below < int(array.min(initial=0)) and int(array.max(initial=0)) < below
+    return array.astype(object) if wide or not fits else array
 
 
 def row(array: IntegerArray) -> Row:

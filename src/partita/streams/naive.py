@@ -1,21 +1,21 @@
 """The three naive ways to count under continual observation [Dwork-Roth, section 12.3]: baselines.
 
-Each is private, and each has an error that grows with the horizon where `Counter`'s grows with its
-logarithm.
+Each is private, and the error of each grows with the horizon, where `Counter`'s grows with its logarithm.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Final, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from partita.exact import failure, integer
+from partita.inference.tails import laplace_variance
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import IntegerArray, Noise
 from partita.noise.system import SYSTEM
@@ -23,13 +23,12 @@ from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Ter
 from partita.streams.bounds import Mix, mix
 from partita.streams.integers import Row, integers, is_wide
 from partita.streams.noisy_count import NoisyCount
-from partita.streams.state import Fields, pack, unpack
+from partita.streams.state import Fields
 from partita.streams.stepping import Stepping, counts_of, misfit
 from partita.streams.supply import Supply
 
 __all__ = ["DirectCounter", "PerStepCounter", "RandomizedResponseCounter"]
 
-_VERSION: Final = 1
 _FINE: Final = 1 << 16
 _AT_ONCE: Final = 1 << 18
 
@@ -57,7 +56,7 @@ class _SummedNoise:
         """What is drawn, as rows of a state."""
         return self._supply.fields()
 
-    def restore(self, fields: dict[str, list[int]]) -> None:
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
         """Go on with what was drawn before."""
         self._supply.restore(fields)
 
@@ -75,14 +74,16 @@ class _ReplacedNoise(_SummedNoise):
         return self._last - last
 
     def skip(self, periods: int) -> int:
-        """Only the last of the next outputs has noise."""
+        """Only the last of the next outputs is published."""
         return self.step() if periods else 0
 
     def fields(self) -> dict[str, Row]:
+        """What is drawn, as rows of a state."""
         return {**super().fields(), "last": [self._last]}
 
-    def restore(self, fields: dict[str, list[int]]) -> None:
-        super().restore(fields)
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        super().restore(fields, periods)
         (self._last,) = fields["last"]
 
 
@@ -101,74 +102,53 @@ class _NaiveCount(NoisyCount):
         noise: Noise = SYSTEM,
     ) -> None:
         terms = Terms.of(epsilon, change=change, contributions=contributions)
+        self._length = horizon_of(horizon)
+        self.scale = self._outputs_of_an_event / terms.rate
+        check_scale(self.scale, terms.epsilon)
         session = noise.session()
-        self._begin(terms, horizon_of(horizon), session, secure=session.secure)
-
-    def _begin(
-        self, terms: Terms, horizon: int, session: Noise, *, secure: bool, periods: int = 0, units: int = 0
-    ) -> None:
-        scale = self._scale_for(terms, horizon)
-        check_scale(scale, terms.epsilon)
-        self._drawn = self._kind(scale, horizon, session)
-        self._length = horizon
-        super().__init__(
-            terms=terms,
-            horizon=horizon,
-            bits=0,
-            path=self._drawn,
-            secure=secure,
-            periods=periods,
-            units=units,
-        )
+        path = self._kind(self.scale, self._length, session)
+        super().__init__(terms=terms, horizon=self._length, bits=0, path=path, secure=session.secure)
 
     @property
-    def scale(self) -> Fraction:
-        """The scale of all noise."""
-        return self._scale_for(self.terms, self._length)
-
-    @staticmethod
     @abstractmethod
-    def _scale_for(terms: Terms, horizon: int) -> Fraction:
-        """The scale that the guarantee needs."""
+    def _outputs_of_an_event(self) -> int:
+        """How many noisy numbers an event may move."""
 
-    def state(self) -> bytes:
-        """Everything that is needed to go on later: secret. Two counters must not go on from one state."""
-        now = [self._length, self._periods, self._units, int(self.guarantee is not None)]
-        return pack(self.name, _VERSION, {"terms": self.terms.packed(), "now": now, **self._drawn.fields()})
+    @abstractmethod
+    def _noises(self, periods: Any) -> Any:
+        """How many noises are in the output after so many periods."""
+
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods."""
+        return np.asarray(laplace_variance(self.scale) * self._noises(np.asarray(periods, dtype=np.float64)))
+
+    def _law(self) -> Mix:
+        return self._sum(int(self._noises(self._periods)))
+
+    def _shape(self) -> Sequence[int]:
+        return [self._length]
 
     @classmethod
-    def from_state(cls, state: bytes, *, noise: Noise = SYSTEM) -> Self:
-        """The counter that gave this state; anything else is an `InvalidState`."""
-        fields = unpack(state, cls.name, _VERSION)
-        try:
-            return cls._restored(fields, noise.session())
-        except (KeyError, ValueError):
-            raise misfit("be of this counter") from None
+    def _fresh(cls, terms: Terms, shape: Sequence[int], noise: Noise) -> Self:
+        (horizon,) = shape
+        return cls(horizon=horizon, noise=noise, **terms.keywords)
 
-    @classmethod
-    def _restored(cls, fields: dict[str, list[int]], session: Noise) -> Self:
-        horizon, periods, units, secure = fields["now"]
-        if not 0 <= periods <= horizon_of(horizon):
-            raise misfit("lie within its horizon")
-        counter = cls.__new__(cls)
-        counter._begin(
-            Terms.unpacked(fields["terms"]),
-            horizon,
-            session,
-            secure=bool(secure) and session.secure,
-            periods=periods,
-            units=units,
-        )
-        counter._drawn.restore(fields)
-        return counter
+    def _resume(self, fields: dict[str, list[int]]) -> None:
+        periods, *_ = fields["count"]
+        integer(periods, "periods", low=0, high=self._length)
+        super()._resume(fields)
+
+    def _sum(self, number: int) -> Mix:
+        """A sum of so many of its noises."""
+        return mix([(1.0, float(1 / self.scale), float(number))])
 
 
 @final
 class PerStepCounter(_NaiveCount):
     """A baseline: noise is added to what is counted in each period, and the sums are published.
 
-    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events. Not pan-private.
-    Error:     variance 2t / epsilon^2 after t periods.                              [Dwork-Roth, section 12.3]
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
+    Error:     variance 2t / epsilon^2 after t periods.                      [Dwork-Roth, section 12.3]
     Proof:     Each noisy number is private and an event lies in one of them; sums are post-processing.
 
     >>> PerStepCounter(epsilon=1, horizon=1000).scale
@@ -178,24 +158,24 @@ class PerStepCounter(_NaiveCount):
     name: ClassVar[str] = "per-step"
     _kind = _SummedNoise
 
-    @staticmethod
-    def _scale_for(terms: Terms, horizon: int) -> Fraction:
-        return 1 / terms.rate
+    @property
+    def _outputs_of_an_event(self) -> int:
+        return 1
 
-    def _law(self) -> Mix:
-        return mix([(1.0, float(1 / self.scale), float(self._periods))])
+    def _noises(self, periods: Any) -> Any:
+        return periods
 
     def _everywhere(self, beta: float) -> float:
         """Of symmetric sums the greatest exceeds a bound at most twice as often as the last (Levy)."""
-        return mix([(1.0, float(1 / self.scale), float(self._length))]).reach(beta / 2)
+        return self._sum(self._length).reach(beta / 2)
 
 
 @final
 class DirectCounter(_NaiveCount):
     """A baseline: fresh noise is added to each output, of a scale that pays for all of them.
 
-    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events. Not pan-private.
-    Error:     variance 2 horizon^2 / epsilon^2 in every period.                     [Dwork-Roth, section 12.3]
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
+    Error:     variance 2 horizon^2 / epsilon^2 in every period.             [Dwork-Roth, section 12.3]
     Proof:     An event moves each output by at most 1, and each has its share epsilon / horizon.
 
     >>> DirectCounter(epsilon=1, horizon=1000).scale
@@ -205,24 +185,23 @@ class DirectCounter(_NaiveCount):
     name: ClassVar[str] = "direct"
     _kind = _ReplacedNoise
 
-    @staticmethod
-    def _scale_for(terms: Terms, horizon: int) -> Fraction:
-        return horizon / terms.rate
+    @property
+    def _outputs_of_an_event(self) -> int:
+        return self._length
 
-    def _law(self) -> Mix:
-        return mix([(1.0, float(1 / self.scale), float(self._periods > 0))])
+    def _noises(self, periods: Any) -> Any:
+        return np.minimum(periods, 1)
 
     def _everywhere(self, beta: float) -> float:
-        return mix([(1.0, float(1 / self.scale), 1.0)]).reach(beta / self._length)
+        return self._sum(1).reach(beta / self._length)
 
 
 @final
 class RandomizedResponseCounter(Stepping, ContinualCounter):
-    """A baseline for bits: each is flipped now and then, and the flipped ones are counted and scaled up.
+    """A baseline for bits: each is flipped now and then, the ones are counted and the count set right.
 
-    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events. What it keeps
-               is flipped too.
-    Error:     variance t a / (1-a)^2 after t periods, a = exp(-epsilon).            [Dwork-Roth, section 12.3]
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
+    Error:     variance t a / (1-a)^2 after t periods, a = exp(-epsilon).    [Dwork-Roth, section 12.3]
     Proof:     A bit is flipped with probability a / (1+a), and an event touches one bit; the rest is
                post-processing.
 
@@ -239,19 +218,15 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         self, *, epsilon: object, horizon: int, contributions: int = 1, noise: Noise = SYSTEM
     ) -> None:
         terms = Terms.of(epsilon, contributions=contributions)
+        self._length = horizon_of(horizon)
         check_scale(1 / terms.rate, terms.epsilon)
-        self._begin(terms, horizon_of(horizon), noise.session(), secure=True)
-
-    def _begin(
-        self, terms: Terms, horizon: int, session: Noise, *, secure: bool, periods: int = 0, ones: int = 0
-    ) -> None:
-        super().__init__(terms=terms, horizon=horizon, secure=secure and session.secure, periods=periods)
-        self._noise, self._ones, self._length = session, ones, horizon
+        self._noise, self._ones = noise.session(), 0
+        super().__init__(terms=terms, horizon=self._length, secure=self._noise.secure)
 
     @property
     def exact(self) -> Fraction:
         """The last output; 0 before the first."""
-        return Fraction(round(float(self._estimate(self._ones, self._periods)) * _FINE), _FINE)
+        return Fraction(float(self._estimated(self._ones, self._periods)))
 
     def update(self, x: int = 0) -> float:
         """Close one period in which the bit x was counted: its output."""
@@ -266,7 +241,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
             periods = self._periods + np.arange(1, bits.size + 1)
             self._ones = int(ones[-1]) if bits.size else self._ones
             self._periods += bits.size
-        return np.asarray(np.rint(self._estimate(ones, periods) * _FINE) / _FINE)
+        return self._estimated(ones, periods)
 
     def advance(self, periods: int) -> None:
         """Close periods in which nothing was counted; only the last of their outputs is published."""
@@ -278,7 +253,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
             self._periods += periods
 
     def answer(self, beta: float = 0.05) -> Running:
-        """The last output with its error: for this period, and for all periods at once (Hoeffding)."""
+        """The last output with its error: for this period, and for all periods at once."""
         chance = float(failure(beta))
         reach = self._reach(self._periods, chance)
         return Running(
@@ -290,45 +265,39 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         )
 
     def variance(self) -> float:
-        """The variance of the last output, without rounding: the same for each bit."""
-        rate = float(self.terms.rate)
-        return self._periods * math.exp(-rate) / math.expm1(-rate) ** 2
+        """The variance of the last output, but for its rounding."""
+        return float(self.variances(self._periods))
 
-    def state(self) -> bytes:
-        """Everything that is needed to go on later."""
-        fields: Fields = {
-            "terms": self.terms.packed(),
-            "now": [self._length, self._periods, self._ones, int(self.guarantee is not None)],
-        }
-        return pack(self.name, _VERSION, fields)
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods, but for its rounding."""
+        rate = float(self.terms.rate)
+        return np.asarray(np.multiply(periods, math.exp(-rate) / math.expm1(-rate) ** 2))
+
+    def _fields(self) -> Fields:
+        return {"horizon": [self._length], "ones": [self._ones]}
 
     @classmethod
-    def from_state(cls, state: bytes, *, noise: Noise = SYSTEM) -> Self:
-        """The counter that gave this state; anything else is an `InvalidState`."""
-        fields: Mapping[str, list[int]] = unpack(state, cls.name, _VERSION)
-        try:
-            horizon, periods, ones, secure = fields["now"]
-            counter = cls.__new__(cls)
-            terms = Terms.unpacked(fields["terms"])
-            counter._begin(
-                terms, horizon_of(horizon), noise.session(), secure=bool(secure), periods=periods, ones=ones
-            )
-        except (KeyError, ValueError):
-            raise misfit("be of this counter") from None
-        return counter
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        (horizon,) = fields["horizon"]
+        return cls(epsilon=terms.epsilon, contributions=terms.contributions, horizon=horizon, noise=noise)
 
-    def _flips(self, number: int) -> IntegerArray:
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        (self._ones,) = fields["ones"]
+        if not 0 <= self._ones <= self._periods:
+            raise misfit("hold at most a one for each period")
+
+    def _flips(self, number: int) -> NDArray[np.int64]:
         """For each bit whether it is flipped: discrete Laplace noise is positive with chance a / (1+a)."""
-        drawn = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)
+        drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)
         return np.asarray(drawn > 0, dtype=np.int64)
 
-    def _estimate(self, ones: Floats | IntegerArray | int, periods: IntegerArray | int) -> Floats:
-        """What the number of ones is expected to come from: it is q t + (1 - 2q) count on average."""
-        a = math.exp(-float(self.terms.rate))
-        fewer = np.asarray(ones, dtype=np.float64) - np.asarray(periods, dtype=np.float64)
-        return np.asarray((ones + fewer * a) / -math.expm1(-float(self.terms.rate)))
+    def _estimated(self, ones: Any, periods: Any) -> Floats:
+        """The count from the ones: t a / (1+a) on average, and (1-a) / (1+a) more for each event."""
+        rate = float(self.terms.rate)
+        count = (ones - (periods - ones) * math.exp(-rate)) / -math.expm1(-rate)
+        return np.asarray(np.rint(count * _FINE) / _FINE)
 
     def _reach(self, periods: int, beta: float) -> float:
-        """The error of a bit lies in a range of (1+a) / (1-a), and so with the greatest of all sums."""
+        """Errors of single bits lie in a range of (1+a) / (1-a): Hoeffding, for the greatest sum too."""
         spread = 1 / math.tanh(float(self.terms.rate) / 2)
         return spread * math.sqrt(periods * math.log(2 / beta) / 2) + 1 / _FINE

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import weakref
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, Final, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
-from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidState
+from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
 from partita.exact import failure, integer
 from partita.noise.protocol import IntegerArray, Noise
 from partita.noise.system import SYSTEM
@@ -25,6 +26,7 @@ from partita.streams.state import Fields, pack, unpack
 
 __all__ = ["ErrorPath", "NoisyCount"]
 
+_LOWEST: Final = -LARGEST
 _SAFE: Final = 2**61
 _VERSION: Final = 1
 
@@ -55,6 +57,8 @@ class NoisyCount(ContinualCounter, Uncopyable):
     If it is interrupted in the middle of a step, it is broken for good; go on from its last state.
     """
 
+    _alive: ClassVar[weakref.WeakSet[NoisyCount]] = weakref.WeakSet()
+
     def __init__(
         self,
         *,
@@ -68,9 +72,17 @@ class NoisyCount(ContinualCounter, Uncopyable):
         self.horizon = horizon
         self.guarantee = terms.guarantee if secure else None
         self.granularity = Fraction(1, 1 << bits)
-        self._bits, self._path = bits, path
+        self._bits, self._fine, self._path = bits, 1 << bits, path
         self._periods, self._units = 0, 0
-        self._owner, self._broken = os.getpid(), False
+        self._end = LARGEST if horizon is None else horizon
+        self._broken = False
+        self._alive.add(self)
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """In a child: no counter goes on where its parent was."""
+        for counter in list(cls._alive):
+            counter._broken = True
 
     @property
     def periods(self) -> int:
@@ -84,14 +96,15 @@ class NoisyCount(ContinualCounter, Uncopyable):
 
     def update(self, x: int = 0) -> float:
         """Close one period in which x was counted: its output."""
-        if type(x) is not int or not -LARGEST < x < LARGEST:
+        if type(x) is not int or not _LOWEST < x < LARGEST:
             x = counted(x)
-        self._make_room(1)
+        if self._broken or self._periods == self._end:
+            self._make_room(1)
         self._broken = True
-        self._units += (x << self._bits) + self._path.step()
+        self._units = units = self._units + (x << self._bits) + self._path.step()
         self._periods += 1
         self._broken = False
-        return self._units / (1 << self._bits)
+        return units / self._fine
 
     def update_many(self, xs: ArrayLike) -> Floats:
         """Close a period for each number: all outputs. The same law as one by one."""
@@ -128,6 +141,10 @@ class NoisyCount(ContinualCounter, Uncopyable):
         """The variance of the last output."""
         return self._law().variance
 
+    @abstractmethod
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods, whenever it is published."""
+
     def state(self) -> bytes:
         """Everything that is needed to go on later: secret. Two counters must not go on from one state."""
         self._make_room(0)
@@ -146,7 +163,7 @@ class NoisyCount(ContinualCounter, Uncopyable):
         try:
             counter = cls._fresh(Terms.unpacked(fields["terms"]), fields["shape"], noise)
             counter._resume(fields)
-        except (KeyError, ValueError, TypeError, OverflowError):
+        except (LookupError, ValueError, TypeError, OverflowError):
             raise InvalidState(
                 "state", f"must be of a counter {cls.name!r}", fix="restore it from where it was stored"
             ) from None
@@ -176,13 +193,21 @@ class NoisyCount(ContinualCounter, Uncopyable):
         """How far any output may be off, all at once."""
 
     def _make_room(self, periods: int) -> None:
-        if self._broken or os.getpid() != self._owner:
+        if self._broken:
             raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
-        left = (LARGEST if self.horizon is None else self.horizon) - self._periods
-        if periods > left:
+        if periods > (left := self._end - self._periods):
             raise HorizonReached(
                 f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
             )
+
+    def _within(self, periods: ArrayLike) -> NDArray[np.int64]:
+        """Numbers of periods that this counter has, as an array."""
+        after = integer_array(periods, "periods")
+        if after.size and not 0 <= int(after.min()) <= int(after.max()) <= self._end:
+            raise InvalidParameter(
+                "periods", f"must lie between 0 and {self._end}", given=periods, fix="ask within the horizon"
+            )
+        return after.astype(np.int64)
 
     @contextmanager
     def _step(self) -> Iterator[None]:
@@ -192,6 +217,10 @@ class NoisyCount(ContinualCounter, Uncopyable):
         self._broken = False
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=NoisyCount.after_fork)
+
+
 def _counts(xs: ArrayLike) -> IntegerArray:
     """What was counted in each period, as int64."""
     counts = integer_array(xs, "xs")
@@ -199,12 +228,16 @@ def _counts(xs: ArrayLike) -> IntegerArray:
         raise InvalidData("xs", "must have one dimension", fix="pass one number for each period")
     if counts.size and not (int(counts.min()) > -LARGEST and int(counts.max()) < LARGEST):
         raise InvalidData("xs", "must lie between -2^62 and 2^62", fix="count in ints")
-    return counts.astype(np.int64)
+    return counts.astype(np.int64, copy=False)
 
 
 def _running(units: int, counts: IntegerArray, errors: IntegerArray, bits: int) -> Any:
     """All outputs, as int64 if nothing can overflow, else as Python ints."""
-    largest = [int(np.abs(array).max(initial=0)) for array in (counts, errors)]
+    largest = [max(-int(array.min(initial=0)), int(array.max(initial=0))) for array in (counts, errors)]
     room = abs(units) + counts.size * ((largest[0] << bits) + largest[1])
     dtype = np.int64 if room < _SAFE else object
-    return units + np.cumsum((counts.astype(dtype) << bits) + errors, dtype=dtype)
+    outputs: Any = counts.astype(dtype) << bits
+    outputs += errors.astype(dtype, copy=False)
+    np.cumsum(outputs, out=outputs)
+    outputs += units
+    return outputs

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Final, Self, final, get_args
@@ -12,20 +9,18 @@ from typing import ClassVar, Final, Self, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.arrays import integer_array
-from partita.errors import EntropyError, HorizonReached, InvalidParameter, InvalidState
+from partita.errors import InvalidParameter
 from partita.exact import failure, integer, one_of
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL, SMALLEST_SCALE
-from partita.noise.words import Uncopyable
 from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, horizon_of
 from partita.streams.bounds import Mix, mix
 from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Cells, Variant
-from partita.streams.state import Fields, pack, unpack
+from partita.streams.state import Fields
+from partita.streams.stepping import Stepping, counts_of, misfit
 
 __all__ = ["PanPrivateCounter"]
 
-_VERSION: Final = 1
 _LARGEST_SCALE: Final = 2**40
 _FIRST_BITS: Final = 8
 _MORE_BITS: Final = 4
@@ -33,7 +28,7 @@ _MOST_BITS: Final = 60
 
 
 @final
-class PanPrivateCounter(ContinualCounter, Uncopyable):
+class PanPrivateCounter(Stepping, ContinualCounter):
     """Count under continual observation, private even if the memory is read once at an unknown time.
 
     Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events: for all
@@ -71,24 +66,20 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
         contributions: int = 1,
         noise: Noise = KERNEL,
     ) -> None:
-        self.terms = Terms.of(epsilon, change=change, contributions=contributions)
-        self.horizon = None if horizon is None else horizon_of(horizon)
+        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        known = None if horizon is None else horizon_of(horizon)
+        super().__init__(terms=terms, horizon=known, secure=noise is KERNEL)
+        if self.guarantee is not None:
+            self.guarantee = replace(self.guarantee, intrusions=1)
         self.variant: Variant = one_of(variant, "variant", get_args(Variant))
         self.live = _truth(live)
-        self.guarantee = replace(self.terms.guarantee, intrusions=1) if noise is KERNEL else None
         self._noise = noise
-        self._periods = self._start = self._value = 0
-        self._opened = self._broken = False
-        self._owner = os.getpid()
+        self._start = self._value = 0
+        self._opened = False
         self._cells = np.zeros(CELLS, dtype=np.int64)
         self._carried = np.zeros(CELLS, dtype=np.int64)
         self._block = self._block_here()
         _check_scale(self._block.scale, self.terms)
-
-    @property
-    def periods(self) -> int:
-        """How many periods are closed."""
-        return self._periods
 
     @property
     def exact(self) -> Fraction:
@@ -98,7 +89,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
     def open(self) -> None:
         """Begin a period in which events are counted as they come: called by the clock, in a live counter."""
         self._require_live()
-        self._require(1)
+        self._make_room(1)
         with self._step():
             self._begin()
 
@@ -106,7 +97,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
         """Count x in the open period. Nothing is published; `update` closes the period."""
         x = counted(x)
         self._require_live()
-        self._require(1)
+        self._make_room(1)
         if not self._opened:
             raise InvalidParameter(
                 "add", "needs an open period", given="none", fix="call open() by the clock"
@@ -117,7 +108,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
     def update(self, x: int = 0) -> float:
         """Close one period in which x was counted, or x more in an open one: its output."""
         x = counted(x)
-        self._require(1)
+        self._make_room(1)
         with self._step():
             self._begin()
             self._block.add(self._cells, self._position, x)
@@ -126,14 +117,14 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
 
     def update_many(self, xs: ArrayLike) -> Floats:
         """Close a period for each number: all outputs. The same as one by one."""
-        counts = [counted(x) for x in np.atleast_1d(integer_array(xs, "xs")).tolist()]
-        self._require(len(counts))
+        counts = counts_of(xs).tolist()
+        self._make_room(len(counts))
         return np.array([self.update(x) for x in counts], dtype=np.float64)
 
     def advance(self, periods: int) -> None:
         """Close periods in which nothing was counted; only the last of their outputs is published."""
         left = integer(periods, "periods", low=0, high=LARGEST)
-        self._require(left)
+        self._make_room(left)
         with self._step():
             while left:
                 self._begin()
@@ -149,7 +140,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
         outputs the error of the last one. In a live counter, call it again when a look that it was called
         for is over.
         """
-        self._require(0)
+        self._make_room(0)
         if self._opened:
             raise InvalidParameter("period", "must be closed before", given="open", fix="call update() first")
         with self._step():
@@ -178,17 +169,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
 
     def state(self) -> bytes:
         """All that the counter remembers: one look at it is covered by the guarantee, two are not."""
-        self._require(0)
-        known = -1 if self.horizon is None else self.horizon
-        variant = get_args(Variant).index(self.variant)
-        fields: Fields = {
-            "terms": self.terms.packed(),
-            "shape": [known, variant, int(self.live), int(self.guarantee is not None)],
-            "now": [self._periods, self._start, int(self._opened), self._value],
-            "carried": self._carried,
-            "cells": self._cells,
-        }
-        return pack(self.name, _VERSION, fields)
+        return super().state()
 
     @classmethod
     def from_state(cls, state: bytes, *, noise: Noise = KERNEL) -> Self:
@@ -196,11 +177,7 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
 
         It must go on in one place only: two that go on from one state are as two looks at it.
         """
-        fields = unpack(state, cls.name, _VERSION)
-        try:
-            return cls._restored(fields, noise)
-        except (KeyError, ValueError, IndexError, OverflowError):
-            raise InvalidState("state", "must be of a counter", fix="pass counter.state()") from None
+        return super().from_state(state, noise=noise)
 
     def __repr__(self) -> str:
         """Parameters, and what is published."""
@@ -209,11 +186,19 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
             f"variant={self.variant!r}, periods={self._periods}, value={self._value})"
         )
 
+    def _fields(self) -> Fields:
+        known = -1 if self.horizon is None else self.horizon
+        return {
+            "shape": [known, get_args(Variant).index(self.variant), int(self.live)],
+            "now": [self._start, int(self._opened), self._value],
+            "carried": self._carried,
+            "cells": self._cells,
+        }
+
     @classmethod
-    def _restored(cls, fields: dict[str, list[int]], noise: Noise) -> Self:
-        terms = Terms.unpacked(fields["terms"])
-        known, variant, live, secure = fields["shape"]
-        counter = cls(
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        known, variant, live = fields["shape"]
+        return cls(
             epsilon=terms.epsilon,
             horizon=None if known == -1 else known,
             variant=get_args(Variant)[_index(variant, 2)],
@@ -222,21 +207,17 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
             contributions=terms.contributions,
             noise=noise,
         )
-        counter.guarantee = counter.guarantee if _index(secure, 2) else None
-        counter._resume(*fields["now"], carried=fields["carried"], cells=fields["cells"])
-        return counter
 
-    def _resume(
-        self, periods: int, start: int, opened: int, value: int, *, carried: list[int], cells: list[int]
-    ) -> None:
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        start, opened, value = fields["now"]
         self._start = _index(start, LARGEST + 1)
-        self._periods = _index(periods, (self.horizon or LARGEST) + 1)
         self._block = self._block_here()
-        _index(self._position, self._block.length + 1 - _index(opened, 2))
-        if min(carried) < 0 or not -(2**63) <= value < 2**63:
-            raise ValueError("a number that no counter has")
-        self._opened, self._value = bool(opened), value
-        self._carried[:], self._cells[:] = _row(carried), _row(cells)
+        self._opened = bool(_index(opened, 1 + self.live))
+        _index(self._position, self._block.length + 1 - opened)
+        self._value = _index(value + 2**63, 2**64) - 2**63
+        self._carried[:], self._cells[:] = _row(fields["carried"]), _row(fields["cells"])
+        if self._carried.min() < 0:
+            raise misfit("hold numbers of noises")
 
     @property
     def _position(self) -> int:
@@ -303,22 +284,6 @@ class PanPrivateCounter(ContinualCounter, Uncopyable):
         if not self.live:
             raise InvalidParameter("live", "must be True to count within a period", given=False, fix="set it")
 
-    def _require(self, periods: int) -> None:
-        if self._broken or os.getpid() != self._owner:
-            raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
-        left = (self.horizon or LARGEST) - self._periods
-        if periods > left:
-            raise HorizonReached(
-                f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
-            )
-
-    @contextmanager
-    def _step(self) -> Iterator[None]:
-        """A step is done or the counter is broken: half a step is in no state that the proof knows."""
-        self._broken = True
-        yield
-        self._broken = False
-
 
 def _truth(live: object) -> bool:
     if not isinstance(live, bool):
@@ -347,11 +312,11 @@ def _bits(start: int) -> int:
 def _index(number: int, count: int) -> int:
     """A number from a state, if it is one of 0, ..., count-1."""
     if not 0 <= number < count:
-        raise ValueError("a number that no counter has")
+        raise misfit("hold numbers that a counter has")
     return number
 
 
 def _row(numbers: list[int]) -> Cells:
     if len(numbers) != CELLS:
-        raise ValueError("a row that no counter has")
+        raise misfit("hold all cells")
     return np.array(numbers, dtype=np.int64)

@@ -32,7 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, final
 
-from partita.errors import InvalidParameter, InvalidState
+from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError
 from partita.exact import integer
 from partita.noise.kernel import entropy
 from partita.releases.file_disk import FilePath, checked_path
@@ -174,7 +174,7 @@ class PanStore:
         if not stat.S_ISREG(about.st_mode) or about.st_size != _SIZE:
             raise self._damaged("is not the state of a pan-private counter", fix="check the path")
         if about.st_mode & _NOT_OURS:
-            raise self._refused("must be readable by its owner only", fix="chmod 600, and ask who read it")
+            raise StreamError(f"{self._name} may be read by others; chmod 600, and ask who read it")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -184,17 +184,18 @@ class PanStore:
         if os.getpid() != self._owner or self._file < 0:
             raise self._in_use()
 
-    def _in_use(self) -> InvalidParameter:
-        return self._refused("must be open in one process only", fix="close it there, and open it again here")
+    def _in_use(self) -> StreamBusy:
+        return StreamBusy(f"{self._name} is open elsewhere; close it there, and open it again here")
 
-    def _unusable(self, error: OSError) -> InvalidParameter:
-        return self._refused(f"must be usable ({error.strerror})", fix="check the disk and the permissions")
+    def _unusable(self, error: OSError) -> StreamError:
+        return StreamError(f"{self._name} could not be read or written ({error.strerror}); check the disk")
 
-    def _refused(self, rule: str, *, fix: str) -> InvalidParameter:
-        return InvalidParameter("path", rule, given=str(self.path), fix=fix)
+    @property
+    def _name(self) -> str:
+        return f"state file {str(self.path)!r}"
 
     def _damaged(self, rule: str, *, fix: str) -> InvalidState:
-        return InvalidState(f"file {str(self.path)!r}", rule, fix=fix)
+        return InvalidState(self._name, rule, fix=fix)
 
 
 def _create(path: Path) -> None:

@@ -3,46 +3,91 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
 from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidState
+from partita.exact import integer
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
 from partita.noise.words import Uncopyable
 from partita.streams.base import LARGEST, Terms
+from partita.streams.state import Fields, pack, unpack
 
-__all__ = ["Stepping", "counts_of", "misfit", "packed_text", "unpacked_text"]
+__all__ = ["Stepping", "counts_of", "misfit"]
+
+_VERSION: Final = 1
 
 
-class Stepping(Uncopyable):
-    """Keeps the terms and the clock of a counter whose noise is in memory.
+class Stepping(ABC, Uncopyable):
+    """Keeps the terms, the clock and the state of a counter whose noise is in memory.
 
     It cannot be copied and does not go on in a forked child. If it is interrupted in the middle of a step,
     it is broken for good; go on from its last state.
     """
 
-    def __init__(self, *, terms: Terms, horizon: int | None, secure: bool, periods: int = 0) -> None:
+    name: ClassVar[str]
+
+    def __init__(self, *, terms: Terms, horizon: int | None, secure: bool) -> None:
         self.terms = terms
         self.horizon = horizon
         self.guarantee = terms.guarantee if secure else None
-        self._periods = periods
+        self._periods = 0
         self._owner, self._broken = os.getpid(), False
-        if not 0 <= periods <= (horizon or LARGEST):
-            raise misfit("lie within its horizon")
 
     @property
     def periods(self) -> int:
         """How many periods are closed."""
         return self._periods
 
+    def state(self) -> bytes:
+        """Everything that is needed to go on later: secret. Two counters must not go on from one state."""
+        self._make_room(0)
+        fields: Fields = {
+            "terms": self.terms.packed(),
+            "clock": [self._periods, int(self.guarantee is not None)],
+            **self._fields(),
+        }
+        return pack(self.name, _VERSION, fields)
+
+    @classmethod
+    def from_state(cls, state: bytes, *, noise: Noise = SYSTEM) -> Self:
+        """The counter that gave this state; anything else is an `InvalidState`."""
+        fields = unpack(state, cls.name, _VERSION)
+        try:
+            counter = cls._fresh(Terms.unpacked(fields["terms"]), fields, noise)
+            periods, secure = fields["clock"]
+            counter._periods = integer(periods, "periods", low=0, high=counter.horizon or LARGEST)
+            counter._restore(fields)
+        except (KeyError, ValueError, TypeError, OverflowError):
+            raise misfit(f"be of a counter {cls.name!r}") from None
+        counter.guarantee = counter.guarantee if secure else None
+        return counter
+
+    @abstractmethod
+    def _fields(self) -> Fields:
+        """What it was made with and what it holds, as rows of a state whose lengths are public."""
+
+    @classmethod
+    @abstractmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        """A counter that was made with the same, before its first period."""
+
+    @abstractmethod
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        """Go on with what was held."""
+
     def _make_room(self, periods: int) -> None:
         """Refuse what goes past the end, before anything is counted."""
         if self._broken or os.getpid() != self._owner:
             raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
-        left = (self.horizon or LARGEST) - self._periods
+        left = (LARGEST if self.horizon is None else self.horizon) - self._periods
         if periods > left:
             raise HorizonReached(
                 f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
@@ -68,18 +113,5 @@ def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> ND
 
 
 def misfit(rule: str) -> InvalidState:
-    """The error for a state whose parts do not fit each other."""
+    """The error for a state that is not what it should be."""
     return InvalidState("state", f"must {rule}", fix="restore it from where it was stored")
-
-
-def packed_text(data: bytes) -> NDArray[np.int64]:
-    """Bytes as a row of a state."""
-    return np.frombuffer(data, dtype=np.uint8).astype(np.int64)
-
-
-def unpacked_text(row: list[int]) -> bytes:
-    """The bytes in a row of a state."""
-    try:
-        return bytes(row)
-    except ValueError:
-        raise misfit("hold bytes") from None

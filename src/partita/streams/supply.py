@@ -28,7 +28,7 @@ class Supply:
         """A noise that nobody had before."""
         if not self._ready:
             drawn = self._noise.add(np.zeros(self._size, dtype=np.int64), self._scale)
-            self._ready = drawn.tolist()
+            self._ready = drawn.tolist()[::-1]
         return self._ready.pop()
 
     def fields(self) -> dict[str, Row]:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Final, Self, final
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from partita.errors import InvalidState
 from partita.exact import integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import IntegerArray, Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, Terms, horizon_of
+from partita.streams.base import LARGEST, Floats, Terms, horizon_of
 from partita.streams.bounds import Mix, mix
 from partita.streams.integers import Row, integers, is_wide
 from partita.streams.noisy_count import NoisyCount
@@ -199,6 +202,16 @@ class TreeCounter(NoisyCount):
     def scale(self) -> Fraction:
         """The scale of all noise."""
         return self.levels / self.terms.rate
+
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods: of each node in the sum."""
+        shape, left = self._tree.shape, self._within(periods)
+        total = np.zeros(left.shape)
+        for level in range(shape.levels):
+            node = shape.mix([0] * level + [1], self.terms.rate).variance
+            digit = left % shape.branching if level < shape.levels - 1 else left
+            total, left = total + node * digit, left // shape.branching
+        return total
 
     def _shape(self) -> Sequence[int]:
         shape = self._tree.shape

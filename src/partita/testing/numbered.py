@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["BoxLaw", "NumberedNoise", "box_law", "columns", "noises_of"]
+__all__ = ["BoxLaw", "NumberedNoise", "Run", "box_law", "columns", "noises_of"]
 
 Run: TypeAlias = Callable[["NumberedNoise"], Any]
 
@@ -57,17 +58,22 @@ def noises_of(run: Run) -> list[Fraction]:
     return noise.scales
 
 
-def columns(run: Run) -> list[tuple[Fraction, tuple[Fraction, ...]]]:
+def columns(run: Run, *, size: int = 1) -> list[tuple[Fraction, tuple[Fraction, ...]]]:
     """For each noise its scale and by how much one more of it changes each output of the run.
 
-    This is all there is to know if outputs are linear in the noise.
+    This is all there is to know if outputs are linear in the noise. Where they are rounded, `size` of it
+    are added and the change is divided.
     """
     scales, still = noises_of(run), run(NumberedNoise())
-    moved = (run(NumberedNoise(lambda i, number=number: int(i == number))) for number in range(len(scales)))
+    moved = (run(NumberedNoise(partial(_lone, number, size))) for number in range(len(scales)))
     return [
-        (scale, tuple(Fraction(a) - Fraction(b) for a, b in zip(outputs, still, strict=True)))
+        (scale, tuple((Fraction(a) - Fraction(b)) / size for a, b in zip(outputs, still, strict=True)))
         for scale, outputs in zip(scales, moved, strict=True)
     ]
+
+
+def _lone(chosen: int, size: int, number: int) -> int:
+    return size if number == chosen else 0
 
 
 class BoxLaw(dict[Hashable, Fraction]):

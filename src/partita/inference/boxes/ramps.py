@@ -18,9 +18,6 @@ __all__ = ["ramped"]
 
 Rows = TypeVar("Rows", UInts, Floats)
 
-_PIECES: Final = 4
-"""Into so many pieces a leaf is cut along every axis, or into its cells if it has fewer."""
-
 _NOTICED: Final = 2.0
 """A leaf is cut if some axis moves more than so many times the noise from one half to the other."""
 
@@ -33,7 +30,8 @@ def ramped(density: Density, axes: tuple[Axis, ...], *, noise: float) -> Density
 
     Along an axis with b below and a above a leaf, the leaf's density is that of a ramp from 1 - g to
     1 + g with g = tanh(ln(a/b) / 4): the middle of the three if they grow by equal factors. Axes are
-    taken to be independent. The counts of the leaves themselves stay as they are.
+    taken to be independent. The counts of the leaves themselves stay as they are. A leaf is cut into up to
+    four pieces along every axis, where a tree would cut it: stretches of nodes stay nested or apart.
     """
     leaves = np.flatnonzero(density.nodes.leaves & (density.held.values > _NOTICED * noise))
     if not leaves.size:
@@ -121,36 +119,42 @@ def _either(old: Ints, ours: Rows, piece: Ints, fresh: Rows) -> Rows:
 
 
 def _pieces(density: Density, leaves: Ints, slopes: Floats) -> _Pieces:
-    """Each leaf cut evenly along every axis, with its count shared out by the ramps."""
+    """Each leaf cut along every axis as trees are, with its count shared out by the ramps."""
     lows, highs = density.nodes.corners(leaves)
-    counts = np.minimum(highs - lows, np.uint64(_PIECES - 1)).astype(np.int64) + 1
+    shifts = _shifts(highs - lows)
+    counts = ((highs - lows) >> shifts).astype(np.int64) + 1
     sizes = counts.prod(axis=1)
     leaf = np.repeat(np.arange(leaves.size), sizes)
     at = np.arange(leaf.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     corners, share = (lows[leaf], highs[leaf]), np.ones(leaf.size)
     for axis in reversed(range(counts.shape[1])):
         at, piece = np.divmod(at, counts[leaf, axis])
-        line = (lows[leaf, axis], highs[leaf, axis])
-        first, last, weight = _piece(*line, counts[leaf, axis], slopes[leaf, axis], piece)
+        first, last = _cut_out(lows[leaf, axis], highs[leaf, axis], shifts[leaf, axis], piece)
+        share *= _weight(lows[leaf, axis], highs[leaf, axis], first, last, slopes[leaf, axis])
         corners[0][:, axis], corners[1][:, axis] = first, last
-        share *= weight
     values = density.held.values[leaves][leaf] * share / np.bincount(leaf, share)[leaf]
     variances = density.held.variances[leaves][leaf] * share**2
     return _Pieces(*corners, Held(values, variances, values**2), sizes)
 
 
-def _piece(
-    lows: UInts, highs: UInts, counts: Ints, slopes: Floats, piece: Ints
-) -> tuple[UInts, UInts, Floats]:
-    """One of `counts` pieces of a stretch: where it begins and ends, and its weight on a ramp."""
-    width = highs - lows + np.uint64(1)
-    first, behind = (_parted(width, counts, index) for index in (piece, piece + 1))
-    middle = (2 * piece + 1) / counts - 1.0
-    weight = (1.0 + slopes * middle) * (behind - first).astype(np.float64) / width.astype(np.float64)
-    return lows + first, lows + behind - np.uint64(1), weight
+def _shifts(spans: UInts) -> UInts:
+    """Pieces of 2^shift positions are the largest of which a stretch has between two and four, or one."""
+    bits = np.zeros(spans.shape, np.uint64)
+    for step in (32, 16, 8, 4, 2, 1):
+        wide = spans >> bits >> np.uint64(step) > 0
+        bits = np.where(wide, bits + np.uint64(step), bits)
+    return np.where(bits > 0, bits - np.uint64(1), bits)
 
 
-def _parted(width: UInts, counts: Ints, index: Ints) -> UInts:
-    """index/counts of the width, rounded down, with no step beyond 64 bits."""
-    parts, times = counts.astype(np.uint64), index.astype(np.uint64)
-    return width // parts * times + width % parts * times // parts
+def _cut_out(lows: UInts, highs: UInts, shifts: UInts, piece: Ints) -> tuple[UInts, UInts]:
+    """The first and the last position of a piece; the last one of a stretch may be shorter."""
+    first = lows + (piece.astype(np.uint64) << shifts)
+    rest = highs - first
+    return first, first + np.minimum(rest, (np.uint64(1) << shifts) - np.uint64(1))
+
+
+def _weight(lows: UInts, highs: UInts, first: UInts, last: UInts, slopes: Floats) -> Floats:
+    """The mass of a part of a stretch on a ramp from 1 - slope to 1 + slope."""
+    width = (highs - lows).astype(np.float64) + 1.0
+    begin, behind = (first - lows) / width, ((last - lows).astype(np.float64) + 1.0) / width
+    return np.asarray((behind - begin) * (1.0 + slopes * (begin + behind - 1.0)))

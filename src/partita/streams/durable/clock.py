@@ -30,6 +30,7 @@ _UNITS: Final = {
 }
 _WRITTEN: Final = re.compile(r"([0-9]{1,9})(ms|[smhdw])")
 _SHORTEST: Final = SECOND // 1000
+_FARTHEST: Final = LARGEST * 4
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -75,17 +76,17 @@ def period_of(period: object) -> int:
 
 
 def nanoseconds(moment: object, name: str) -> int:
-    """A moment as people write it: a datetime, ISO 8601 text, or seconds since 1970; UTC where no zone is said.
+    """A moment as people write it: a datetime, ISO 8601 text, or seconds since 1970. No zone means UTC.
 
     >>> nanoseconds("1970-01-02", "start") == nanoseconds(86_400, "start") == 86_400 * SECOND
     True
     """
     try:
-        written = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        written = _parsed(moment) if isinstance(moment, str) else moment
         exact = _since_epoch(written) if isinstance(written, datetime) else _exact(written, name)
     except (ValueError, OverflowError):
-        exact = LARGEST * 4
-    if not -4 * LARGEST < exact < 4 * LARGEST:
+        exact = _FARTHEST
+    if not -_FARTHEST < exact < _FARTHEST:
         raise InvalidParameter(
             name, "must be a moment", given=moment, fix='pass a datetime or text like "2026-01-31T12:00"'
         )
@@ -107,6 +108,14 @@ def moment_of(moment: int) -> datetime:
 def present(now: object) -> int:
     """The moment that was given; the system's clock if none was."""
     return time.time_ns() if now is None else nanoseconds(now, "now")
+
+
+def _parsed(text: str) -> datetime | str:
+    """Text as a date and time if it is written as one; else it may be a number."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
 
 
 def _seconds(period: object) -> int:

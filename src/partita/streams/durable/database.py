@@ -18,10 +18,10 @@ __all__ = ["Database"]
 
 _SETTINGS: Final = (
     "PRAGMA locking_mode = EXCLUSIVE",
-    "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
 )
+_STAMPS: Final = ("application_id", "user_version", "journal_mode")
 _HELD: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 _SAID: Final = {
     "SQLITE_CANTOPEN": ("cannot be opened", "check that it exists, and the permissions of its folder"),
@@ -48,9 +48,14 @@ class Database:
         self.path = path
         try:
             self._connection = _connected(path)
-            self._take()
         except sqlite3.Error as error:
             raise self._said(_name(error)) from None
+        try:
+            with self.translated():
+                self._take()
+        except BaseException:
+            self._connection.close()
+            raise
 
     @staticmethod
     def create(path: Path, settings: str) -> None:
@@ -100,16 +105,14 @@ class Database:
         return failed(self.path, *_DAMAGED)
 
     def _take(self) -> None:
-        """Hold the lock from now on, and look at what the file is."""
+        """Hold the lock from now on, and look at what the file is; one that is none is not changed."""
         for setting in _SETTINGS:
             self._connection.execute(setting).fetchall()
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.execute("COMMIT")
-        stamps = [self._ask(f"PRAGMA {name}") for name in ("application_id", "user_version")]
-        if stamps[0] != MARK:
+        mark, version, journal = (self._ask(f"PRAGMA {name}") for name in _STAMPS)
+        if mark != MARK or journal != "wal":
             raise failed(self.path, *_SAID["SQLITE_NOTADB"])
-        if stamps[1] != VERSION:
-            raise failed(self.path, f"has version {stamps[1]}, not {VERSION}", "use the Partita that wrote it")
+        if version != VERSION:
+            raise failed(self.path, f"has version {version}, not {VERSION}", "use the Partita that wrote it")
         if self._ask("PRAGMA integrity_check(1)") != "ok":
             raise self.damaged()
 
@@ -133,7 +136,8 @@ def _connected(path: Path) -> sqlite3.Connection:
 def _build(path: Path, name: str, settings: str) -> None:
     try:
         with closing(sqlite3.connect(name, isolation_level=None)) as connection:
-            connection.execute("PRAGMA fullfsync = ON")
+            for setting in ("PRAGMA journal_mode = WAL", *_SETTINGS):
+                connection.execute(setting)
             connection.executescript(SCHEMA)
             connection.execute("INSERT INTO counter (settings) VALUES (?)", (settings,))
     except sqlite3.Error as error:

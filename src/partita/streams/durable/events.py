@@ -1,7 +1,7 @@
 """Events as they are fed: counted once each, and at user level no more than a person may have.
 
-An event is known by its feeder and sequence number, or by a person and an id, never by an id alone: an id that
-two people share would move the counts of both.
+An event is known by its feeder and sequence number, or by a person and an id, never by an id alone: an id
+that two people share would move the counts of both.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
@@ -18,18 +19,21 @@ from partita.streams.durable.settings import Settings
 
 __all__ = ["Event", "Name", "checked_events", "clamped", "log"]
 
-Name: TypeAlias = str | int | bytes
+Name: TypeAlias = str | int | bytes | None
 
 _LONGEST: Final = 1000
 _FIND_PERSON: Final = "SELECT COUNT(*), TOTAL(event = ?) FROM people WHERE person = ?"
-_FIND_RUN: Final = (
-    "SELECT first, last FROM runs WHERE feeder = ? AND first <= ? ORDER BY first DESC LIMIT 1"
-)
+_FIND_RUN: Final = "SELECT first, last FROM runs WHERE feeder = ? AND first <= ? ORDER BY first DESC LIMIT 1"
 _NEXT_RUN: Final = "SELECT last FROM runs WHERE feeder = ? AND first = ?"
 
 
-class Event(NamedTuple):
-    """Something to count: from a feeder with its sequence number, or of a person with an id."""
+@final
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to count: from a feeder with its sequence number, or of a person with an id.
+
+    A pan-private counter knows no feeders, and takes events without a number too.
+    """
 
     source: Name
     number: Name
@@ -38,13 +42,13 @@ class Event(NamedTuple):
 
 def checked_events(events: Iterable[Event], settings: Settings) -> list[Event]:
     """The events, well-formed: what is wrong is said before any of them is counted."""
-    return [_checked(Event(*event), user=settings.unit == "user") for event in events]
+    return [_checked(event, settings) for event in events]
 
 
 def log(connection: sqlite3.Connection, event: Event, settings: Settings) -> int:
-    """Remember an event: what it adds to the open period, and 0 if it was counted before or is one too many."""
+    """Remember an event: what it adds to the open period, 0 if it was counted before or is one too many."""
     if settings.unit == "event":
-        return event.count if _is_new(connection, str(event.source), int(event.number)) else 0
+        return event.count if _is_new(connection, event.source, event.number) else 0
     admitted = _is_admitted(connection, event, settings)
     return max(-settings.change, min(event.count, settings.change)) if admitted else 0
 
@@ -54,14 +58,18 @@ def clamped(total: int) -> int:
     return max(1 - LARGEST, min(total, LARGEST - 1))
 
 
-def _checked(event: Event, *, user: bool) -> Event:
-    if user:
-        digests = (_digest(name) for name in (event.source, event.number))
-        return Event(*digests, counted(event.count))
-    return Event(_feeder(event.source), _sequence(event.number), counted(event.count))
+def _checked(event: Event, settings: Settings) -> Event:
+    if not isinstance(event, Event):
+        raise InvalidData("events", "must be Events", fix='pass for example Event("gate-1", 17)')
+    count = counted(event.count)
+    if settings.unit == "user":
+        return Event(_digest(event.source), _digest(event.number), count)
+    if settings.pan_private:
+        return Event(None, None if event.number is None else _sequence(event.number), count)
+    return Event(_feeder(event.source), _sequence(event.number), count)
 
 
-def _is_new(connection: sqlite3.Connection, feeder: str, sequence: int) -> bool:
+def _is_new(connection: sqlite3.Connection, feeder: Name, sequence: Any) -> bool:
     """Whether a sequence number is seen for the first time; it joins the runs that it touches."""
     before = connection.execute(_FIND_RUN, (feeder, sequence)).fetchone()
     if before and sequence <= before[1]:

@@ -23,7 +23,9 @@ def base_path(path: object) -> Path:
         text = os.fspath(path)
         if isinstance(text, str) and Path(text).name and "\0" not in text:
             return Path(os.path.realpath(text.removesuffix(_SECRET)))
-    raise InvalidParameter("path", "must be the path of a counter", given=path, fix='pass for example "visits"')
+    raise InvalidParameter(
+        "path", "must be the path of a counter", given=path, fix='pass for example "visits"'
+    )
 
 
 def with_suffix(base: Path, suffix: str) -> Path:

@@ -54,7 +54,7 @@ class Output(NamedTuple):
 
 
 def next_record(before: bytes, period: int, units: int) -> bytes:
-    """The record of a period, after the record (or for the first, the header) before it."""
+    """The record of a period, after the one before it."""
     body = period.to_bytes(8, "big") + units.to_bytes(WIDTH, "big", signed=True)
     return body + hashlib.sha256(before[-_CHECK:] + body).digest()[:_CHECK]
 
@@ -99,10 +99,13 @@ class OutputsFile:
             sync_folder(self.path.parent)
 
     def record(self, period: int) -> bytes:
-        """The record of a period: blank where there is none, or not all of it."""
+        """The record of a period: blank where there is none, or not all of it. The header is record 0."""
+        if not period:
+            return self.header
         with disk(self.path), open(self.path, "rb") as file:
             file.seek(_place(period))
-            return file.read(RECORD).ljust(RECORD, b"\0") if period else self.header
+            record = file.read(RECORD)
+        return record if len(record) == RECORD else BLANK
 
     def write(self, period: int, records: Iterable[bytes]) -> None:
         """Put records after that of a period, and make them durable; nothing stands after them."""

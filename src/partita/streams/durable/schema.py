@@ -1,9 +1,9 @@
 """The tables of a counter. All of them are secret but `outputs`.
 
-    counter     one row: settings, epoch of the writer, what the open period has so far, the state
-    outputs     the record of every closed period, as it stands in the public file
-    runs        which sequence numbers of a feeder were counted, as runs without gaps
-    people      which events of a person were counted, by digest
+counter     one row: settings, epoch of the writer, what the open period has so far, the state
+outputs     the record of every closed period, as it stands in the public file
+runs        which sequence numbers of a feeder were counted, as runs without gaps
+people      which events of a person were counted, by digest
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Literal, Self, TypeAlias, final
+from typing import Any, Final, Literal, Self, TypeAlias, final, get_args
 
 from partita.errors import InvalidParameter, InvalidState
 from partita.exact import one_of
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, positive_epsilon
 from partita.noise.kernel import token
 from partita.streams.base import Terms, horizon_of
 from partita.streams.durable.clock import Schedule, period_of
@@ -43,7 +43,7 @@ class Settings:
     unit: str
     dataset: str | None
     options: Mapping[str, int | str]
-    counter: str = field(default_factory=token)
+    counter: str
 
     @classmethod
     def of(
@@ -73,6 +73,7 @@ class Settings:
             unit=_unit(unit, terms),
             dataset=dataset,
             options={name: _option(value, name) for name, value in sorted(options.items())},
+            counter=token(),
         )
         settings._check_size()
         return settings
@@ -119,12 +120,10 @@ class Settings:
         """The settings from where they were stored; anything else is an `InvalidState`."""
         try:
             stored = cls(**json.loads(str(text)))
-            rebuilt = replace(stored, options=dict(stored.options))
-            Fraction(rebuilt.epsilon)
-            rebuilt._check_stored()
-        except (TypeError, ValueError, AttributeError, RecursionError, ZeroDivisionError):
+            stored._check_stored()
+        except (TypeError, ValueError, RecursionError):
             raise InvalidState("settings", "must be of a counter", fix="check the path") from None
-        return rebuilt
+        return stored
 
     def _check_stored(self) -> None:
         numbers = (self.period, self.start, self.change, self.contributions, self.horizon or 1)
@@ -133,8 +132,9 @@ class Settings:
             raise ValueError
         if min(self.period, self.change, self.contributions, self.horizon or 1) < 1:
             raise ValueError
-        if self.unit not in ("event", "user") or Fraction(self.epsilon) <= 0:
+        if self.unit not in get_args(Level) or not isinstance(self.options, dict):
             raise ValueError
+        positive_epsilon(self.epsilon)
 
     def _check_size(self) -> None:
         if len(self.to_text().encode()) > _LONGEST:
@@ -145,7 +145,7 @@ class Settings:
 
 def _unit(unit: Level | None, terms: Terms) -> str:
     """Events where nothing is said and there is one per user; users else."""
-    chosen = one_of(unit or terms.guarantee.unit, "unit", ("event", "user"))
+    chosen = one_of(unit or terms.guarantee.unit, "unit", get_args(Level))
     if chosen == "event" and terms.contributions > 1:
         raise InvalidParameter("unit", "must be 'user' for several contributions", given=unit, fix="drop it")
     return chosen

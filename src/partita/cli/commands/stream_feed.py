@@ -1,0 +1,191 @@
+"""`partita stream feed` and `run`: they keep a counter going, and print what each period publishes."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+from partita.cli.arguments import Commands, Options, command
+from partita.cli.commands.stream_lines import Feeder
+from partita.cli.commands.stream_said import outputs_said
+from partita.cli.output import Outcome, show
+from partita.errors import HorizonReached, InvalidParameter
+
+if TYPE_CHECKING:
+    from partita.streams.durable import DurableCounter, Output
+
+__all__ = ["declare"]
+
+_STDIN: Final = 0
+_NOTHING: Final = Outcome("", [])
+_LONGEST_SLEEP: Final = 60.0
+
+
+def declare(acts: Commands) -> None:
+    """What is fed, and who pays; `run` feeds nothing."""
+    feed = _act(
+        acts,
+        "feed",
+        _feed,
+        says="count lines of stdin as they come, or times in a file",
+        example="tail -f access.log | partita stream feed visits",
+    )
+    feed.add_argument(
+        "--feeder", metavar="NAME", help="number lines under this name, and count no number twice"
+    )
+    feed.add_argument("--file", metavar="FILE", help="one time in each line, in place of stdin")
+    feed.add_argument(
+        "--column", metavar="NAME", help="the file is CSV with a header, and this has the times"
+    )
+    feed.add_argument("--start", metavar="TIME", help="where the periods begin that the file is about")
+    feed.add_argument("--end", metavar="TIME", help="where they end; both are public")
+    run = _act(
+        acts,
+        "run",
+        _run,
+        says="close periods by the clock, and count nothing",
+        example="partita stream run visits --once",
+    )
+    run.add_argument("--once", action="store_true", help="close those that have ended, and leave")
+
+
+def _act(
+    acts: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, example: str
+) -> argparse.ArgumentParser:
+    declared = command(acts, name, run, says=says, example=example)
+    declared.add_argument("counter", metavar="COUNTER", help="its path; endings are added")
+    declared.add_argument("--ledger", metavar="FILE", help="the ledger that paid, if one did")
+    return declared
+
+
+def _feed(options: Options) -> Outcome:
+    """Count until the input ends, and go on to the end of that period."""
+    _check(options)
+    with _resumed(options) as counter:
+        if options.file is not None:
+            return _feed_file(counter, options)
+        feeder = Feeder(counter, _name(counter, options.feeder))
+        _publish(counter, options)
+        _require_period(counter)
+        feeder.start(_STDIN)
+        _keep_going(counter, options, feeder)
+    return _NOTHING
+
+
+def _run(options: Options) -> Outcome:
+    """Close periods by the clock, until somebody stops it."""
+    with _resumed(options) as counter:
+        if options.once:
+            return outputs_said(_closed(counter))
+        _publish(counter, options)
+        _keep_going(counter, options)
+    return _NOTHING
+
+
+def _check(options: Options) -> None:
+    """A file needs a public start and end; what comes now needs none."""
+    stretch = (options.start, options.end)
+    if options.file is None and (any(stretch) or options.column):
+        raise argparse.ArgumentTypeError("--start, --end and --column are about a file; pass --file too")
+    if options.file is not None and not all(stretch):
+        raise argparse.ArgumentTypeError("--file needs --start and --end: which periods there are is public")
+
+
+def _name(counter: DurableCounter, name: str | None) -> str | None:
+    """The name that lines are numbered under, where there may be one."""
+    if name is not None and (counter.settings.pan_private or counter.settings.unit == "user"):
+        raise argparse.ArgumentTypeError("this counter keeps no numbers of lines; leave --feeder out")
+    return name
+
+
+def _resumed(options: Options) -> AbstractContextManager[DurableCounter]:
+    from partita.ledger import Ledger
+    from partita.streams.durable import resume_counter
+
+    ledger = None if options.ledger is None else Ledger(options.ledger)
+    return resume_counter(options.counter, ledger=ledger, catch_up=False)
+
+
+def _feed_file(counter: DurableCounter, options: Options) -> Outcome:
+    """Count each time in its period, and close all of them."""
+    before = counter.periods
+    times = options.file if options.column is None else _times(options.file, options.column)
+    name = {} if options.feeder is None else {"feeder": options.feeder}
+    counter.feed_timestamps(times, start=options.start, end=options.end, **name)
+    return outputs_said(list(counter.outputs(since=before)))
+
+
+def _times(path: str, column: str) -> Iterator[str]:
+    """The entries of a column, line by line: what one line says is never a matter of another."""
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
+        header = _cells(next(lines, ""))
+        if column not in header:
+            raise InvalidParameter(
+                "column", "must be in the header of the file", given=column, fix="check its name"
+            )
+        place = header.index(column)
+        yield from ("".join(_cells(line)[place : place + 1]) for line in lines)
+
+
+def _cells(line: str) -> list[str]:
+    """A line of CSV; none if it is not."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
+
+
+def _keep_going(counter: DurableCounter, options: Options, feeder: Feeder | None = None) -> None:
+    """Close each period when it ends, until there are no more, the input has ended, or something fails.
+
+    Whether the input has ended is asked at the ends of periods only: nobody sees when it did.
+    """
+    ended, failed = False, Event() if feeder is None else feeder.failed
+    while not ended and not _is_over(counter):
+        _wait(counter, failed)
+        if feeder is not None:
+            ended = feeder.has_ended()
+        _publish(counter, options)
+
+
+def _publish(counter: DurableCounter, options: Options) -> None:
+    """Close the periods that have ended, and print their outputs."""
+    show(outputs_said(_closed(counter)), as_json=options.json)
+
+
+def _closed(counter: DurableCounter) -> list[Output]:
+    """Close the periods that have ended, as far as the horizon: their outputs."""
+    before = counter.periods
+    with suppress(HorizonReached):
+        counter.tick()
+    return list(counter.outputs(since=before))
+
+
+def _is_over(counter: DurableCounter) -> bool:
+    return counter.periods == counter.settings.horizon
+
+
+def _require_period(counter: DurableCounter) -> None:
+    if _is_over(counter):
+        raise HorizonReached(
+            f"the counter has {counter.periods} periods in all, and they are over; "
+            "start a new one for what comes"
+        )
+
+
+def _wait(counter: DurableCounter, failed: Event) -> None:
+    """Until the open period has ended, as the clock says then, or something has failed."""
+    from partita.streams.durable.clock import SECOND
+
+    end = counter.settings.schedule.end(counter.periods + 1)
+    while not failed.is_set() and (left := end - time.time_ns()) > 0:
+        _sleep(min(left / SECOND, _LONGEST_SLEEP), failed)
+
+
+def _sleep(seconds: float, failed: Event) -> None:
+    failed.wait(seconds)

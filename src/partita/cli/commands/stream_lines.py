@@ -1,0 +1,104 @@
+"""Lines as events: counted as they come, by a thread that prints nothing and closes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from partita.streams.durable import DurableCounter
+
+__all__ = ["Feeder", "Lines"]
+
+_PIECE: Final = 1 << 16
+_LONGEST: Final = 1 << 12
+_AT_ONCE: Final = 1000
+
+
+@final
+class Lines:
+    r"""Whole lines out of pieces of input; of a line the first 4,096 bytes are kept.
+
+    >>> lines = Lines()
+    >>> lines.more(b"one\ntwo\nth"), lines.more(b"ree\n"), lines.rest()
+    ([b'one', b'two'], [b'three'], [])
+    """
+
+    def __init__(self) -> None:
+        self._open = b""
+
+    def more(self, piece: bytes) -> list[bytes]:
+        """The lines that end in this piece."""
+        *whole, last = (self._open + piece).split(b"\n")
+        self._open = last[:_LONGEST]
+        return [line[:_LONGEST] for line in whole]
+
+    def rest(self) -> list[bytes]:
+        """A last line that nobody ended."""
+        return [self._open] if self._open else []
+
+
+@final
+class Feeder:
+    """Counts the lines of a stream in the open period, whichever it is, as soon as they come.
+
+    Lines are numbered under a name, a fresh one if none is given, and no number is counted twice. `failed` is
+    set if lines can no longer be counted.
+    """
+
+    def __init__(self, counter: DurableCounter, name: str | None) -> None:
+        from partita.noise.kernel import token
+
+        self._counter = counter
+        self._name = token() if name is None else name
+        self._number = 0
+        self._thread: Thread | None = None
+        self.failed = Event()
+        self._error: Exception | None = None
+
+    def has_ended(self) -> bool:
+        """Whether all lines are counted, and no more will come; raises what made that impossible."""
+        if self._error is not None:
+            raise self._error
+        return self._thread is not None and not self._thread.is_alive()
+
+    def start(self, handle: int) -> None:
+        """Begin to read from a file descriptor."""
+        self._thread = Thread(target=self._read, args=(handle,), name="partita-feeder", daemon=True)
+        self._thread.start()
+
+    def _read(self, handle: int) -> None:
+        from partita.errors import HorizonReached
+
+        lines = Lines()
+        try:
+            while piece := os.read(handle, _PIECE):
+                self._count(lines.more(piece))
+            self._count(lines.rest())
+        except HorizonReached:
+            return
+        except Exception as error:
+            self._error = error
+            self.failed.set()
+
+    def _count(self, lines: list[bytes]) -> None:
+        """Store some lines at a time: a period that ends waits for no more than these."""
+        for place in range(0, len(lines), _AT_ONCE):
+            self._counter.add_many(self._events(lines[place : place + _AT_ONCE]))
+
+    def _events(self, lines: list[bytes]) -> Iterator[Any]:
+        """What each line is known by: a person and an id, its number under a name, or nothing at all."""
+        from partita.streams.durable import Event as Counted
+
+        settings = self._counter.settings
+        for line in lines:
+            self._number += 1
+            if settings.unit == "user":
+                person, _, event = line.strip().partition(b" ")
+                yield Counted(person, event.strip())
+            elif settings.pan_private:
+                yield Counted(None, None)
+            else:
+                yield Counted(self._name, self._number)

@@ -1,0 +1,93 @@
+"""At most so many events of each user: the cap that a guarantee for users needs, before any counter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import final
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import integer
+from partita.guarantee import Guarantee
+from partita.streams.base import LARGEST, ContinualCounter
+
+__all__ = ["Cap", "Capped"]
+
+
+@final
+class Cap:
+    """Lets the first `contributions` events of each user through, and no later one.
+
+    What one user did decides about no other user's events. So a user who is there or not changes the
+    capped stream by at most that many events.
+
+    >>> cap = Cap(contributions=2)
+    >>> [cap.admits(person) for person in ("ann", "bob", "ann", "ann")]
+    [True, True, True, False]
+    """
+
+    def __init__(self, *, contributions: int) -> None:
+        self.contributions = integer(contributions, "contributions", low=1, high=LARGEST)
+        self._seen: dict[Hashable, int] = {}
+
+    def admits(self, person: Hashable) -> bool:
+        """Whether an event of this person counts; if so, it is one of theirs from now on."""
+        seen = self._seen.get(person, 0)
+        if seen == self.contributions:
+            return False
+        self._seen[person] = seen + 1
+        return True
+
+
+@final
+class Capped:
+    """A counter of events that have a person each: no more than `contributions` of anybody's count.
+
+    Guarantee: that of the counter, for one user, if it was made for as many contributions: epsilon in
+               all, and epsilon / contributions for each event.
+    Error:     that of the counter, and what the cap keeps out.
+    Proof:     A user adds at most so many events to what the counter sees, and moves no other user's.
+
+    Who was seen, and how often, is in memory and is secret; it is no part of the counter's state.
+
+    >>> from partita.streams.counter import Counter
+    >>> visits = Capped(Counter(epsilon=1, horizon=365, contributions=3), contributions=3)
+    >>> output = visits.update(["ann", "bob", "ann"])
+    >>> visits.guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=user, contributions=3)
+    """
+
+    def __init__(self, counter: ContinualCounter, *, contributions: int) -> None:
+        self.counter = counter
+        self._cap = Cap(contributions=contributions)
+        promised = counter.guarantee
+        if promised is not None and promised.contributions != self._cap.contributions:
+            raise InvalidParameter(
+                "contributions",
+                f"must be what the counter was made for, {promised.contributions}",
+                given=contributions,
+                fix="make the counter with the same contributions",
+            )
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the counter promises."""
+        return self.counter.guarantee
+
+    @property
+    def value(self) -> float:
+        """The last output; 0 before the first."""
+        return self.counter.value
+
+    def update(self, people: Iterable[Hashable] = ()) -> float:
+        """Close one period in which these people had an event each, some perhaps several: its output."""
+        return self.counter.update(sum([self._cap.admits(person) for person in _hashable(people)]))
+
+
+def _hashable(people: Iterable[Hashable]) -> list[Hashable]:
+    """All people of a period, before any of them is seen."""
+    try:
+        listed = list(people)
+        hash(tuple(listed))
+    except TypeError:
+        raise InvalidData("people", "must be ids that can be looked up", fix="pass ints or strings") from None
+    return listed

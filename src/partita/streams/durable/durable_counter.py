@@ -1,0 +1,238 @@
+"""A counter that goes on after a crash, and publishes by the clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, Self, final
+
+from numpy.typing import ArrayLike
+
+from partita.errors import HorizonReached, InvalidParameter, StreamBusy, StreamError
+from partita.exact import integer
+from partita.guarantee import Guarantee
+from partita.noise.words import Uncopyable
+from partita.streams.base import LARGEST, ContinualCounter, Running
+from partita.streams.durable.account import Account
+from partita.streams.durable.clock import present
+from partita.streams.durable.events import Event, Name, checked_events
+from partita.streams.durable.feeding import Times, by_period
+from partita.streams.durable.keeper import Keeper
+from partita.streams.durable.outputs import Output, OutputsFile
+from partita.streams.durable.recovery import reconcile
+from partita.streams.durable.running import Ticker
+from partita.streams.durable.settings import Settings
+
+__all__ = ["DurableCounter"]
+
+_FILE: Final = "timestamps"
+
+
+@final
+class DurableCounter(Uncopyable):
+    """A running count over public periods, in two files: a secret one and a public one.
+
+    Guarantee: that of its mechanism, for all outputs together, through crashes and restarts.
+    Error:     that of its mechanism; `answer` says how far off an output may be.
+    Proof:     docs/decisions/durable-counters.md (no period is ever published with two noises)
+
+    `add` counts events in the open period; it returns nothing and closes nothing. `tick` closes the periods
+    that have ended, and publishes one output for each; only a clock calls it. What was added is on disk when
+    `add` returns, and an output is on disk, with the noise that it used, before it is published. It may be
+    used from any number of threads; one process has it open.
+    """
+
+    def __init__(self, keeper: Keeper, outputs: OutputsFile, account: Account | None) -> None:
+        self._keeper, self._file, self._account = keeper, outputs, account
+        self._lock = threading.RLock()
+        self._open = True
+        keeper.follow(outputs)
+        outputs.create()
+        if account is not None:
+            account.check(self.settings, self._counter.periods)
+            account.reach(self.settings, self._counter.periods)
+        reconcile(keeper, outputs, self._counter.periods)
+        self._published = self._counter.periods
+
+    @property
+    def settings(self) -> Settings:
+        """What the counter was opened with; public."""
+        return self._keeper.settings
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What all outputs together promise; None if the noise was injected."""
+        return self.settings.guarantee if self._counter.guarantee is not None else None
+
+    @property
+    def periods(self) -> int:
+        """How many periods are closed and published."""
+        return self._published
+
+    @property
+    def value(self) -> float:
+        """The last output; 0 before the first."""
+        return next((output.value for output in self.outputs(since=self._published - 1)), 0.0)
+
+    def outputs(self, since: int = 0) -> Iterator[Output]:
+        """What was published for the periods after a given one, in order."""
+        return self._file.outputs(since=max(0, integer(since, "since", high=LARGEST)))
+
+    def answer(self, beta: float = 0.05) -> Running:
+        """The last output with its error: for this period, and for all periods at once."""
+        with self._working():
+            self._publish()
+            return self._counter.answer(beta)
+
+    def add(
+        self,
+        count: int = 1,
+        *,
+        feeder: str | None = None,
+        sequence: int | None = None,
+        person: Name = None,
+        id: Name = None,
+    ) -> None:
+        """Count in the open period, once for each feeder and sequence number, or person and id."""
+        user = self.settings.unit == "user"
+        if (feeder is not None or sequence is not None) if user else (person is not None or id is not None):
+            raise InvalidParameter(
+                "unit",
+                "decides what an event is known by",
+                given=self.settings.unit,
+                fix="pass feeder and sequence for events, person and id for users",
+            )
+        self.add_many([Event(person, id, count) if user else Event(feeder, sequence, count)])
+
+    def add_many(self, events: Iterable[Event]) -> None:
+        """Count events in the open period, in one transaction with one sync: all of them, or none."""
+        checked = checked_events(events, self.settings)
+        with self._working():
+            self._require_period()
+            with self._keeper.batch():
+                self._keeper.add(checked)
+
+    def tick(self, now: object = None) -> list[Output]:
+        """Close every period that has ended, in order, and publish an output for each: these outputs.
+
+        Called by a clock, never because something came.
+        """
+        return self._tick(present(now))
+
+    def close_until(self, period: int) -> None:
+        """Close periods up to one, or up to the last there is; for the clock."""
+        with self._working():
+            self._publish()
+            while left := max(0, min(period, self._last_period) - self._published):
+                with self._keeper.batch():
+                    for _ in range(min(left, self._keeper.at_once)):
+                        self._keeper.close_period()
+                self._publish()
+
+    @contextmanager
+    def running(
+        self, each: Callable[[Output], object] | None = None, *, now: Callable[[], int] = time.time_ns
+    ) -> Iterator[Self]:
+        """Periods are closed by the clock while the block runs; `each` is called with every output."""
+
+        def tick() -> None:
+            for output in self._tick(now()):
+                if each is not None:
+                    each(output)
+
+        ticker = Ticker(self.settings.schedule, tick, now)
+        ticker.start()
+        try:
+            yield self
+        finally:
+            ticker.stop()
+
+    def feed_timestamps(
+        self, times: Times | ArrayLike, *, start: object, end: object, feeder: str = _FILE
+    ) -> None:
+        """Count events that lie ready, by their times, and close all periods from a public start to an end.
+
+        Events outside go to the first or the last of these periods. What is no time is left out. Each period
+        counts once for the feeder, so a call that was interrupted may be made again.
+        """
+        if self.settings.unit == "user":
+            raise InvalidParameter("unit", "must be 'event' to feed times", given="user", fix="add by person")
+        first, counts = by_period(times, self.settings.schedule, start=start, end=end)
+        with self._working():
+            self._require_more(first + len(counts) - 1)
+            for begin in range(0, len(counts), self._keeper.at_once):
+                self._feed(feeder, first + begin, counts[begin : begin + self._keeper.at_once])
+
+    def close(self) -> None:
+        """Let others open the counter. A pan-private one loses the events of the open period."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self._keeper.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _counter(self) -> ContinualCounter:
+        counter = self._keeper.counter
+        if counter is None:
+            raise StreamError("this counter was not begun; open it again")
+        return counter
+
+    @property
+    def _last_period(self) -> int:
+        return LARGEST if self.settings.horizon is None else self.settings.horizon
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        with self._lock:
+            if not self._open:
+                raise StreamBusy("this counter is closed; open it again")
+            yield
+
+    def _tick(self, moment: int) -> list[Output]:
+        with self._working():
+            before, ended = self._published, self.settings.schedule.ended(moment)
+            if before == self._last_period:
+                self._require_more(ended)
+            self.close_until(ended)
+        return list(self.outputs(since=before))
+
+    def _publish(self) -> None:
+        """Put what is stored into the public file: the ledger hears of it first."""
+        closed = self._counter.periods
+        if closed > self._published:
+            if self._account is not None:
+                self._account.reach(self.settings, closed)
+            self._file.write(self._published, self._keeper.records(since=self._published))
+            self._published = closed
+
+    def _feed(self, feeder: str, first: int, counts: list[int]) -> None:
+        """The counts of some periods, closed one after another in one transaction."""
+        with self._keeper.batch():
+            for period, count in enumerate(counts, first):
+                while self._counter.periods < period - 1:
+                    self._keeper.close_period()
+                self._keeper.add(checked_events([Event(feeder, period, count)], self.settings))
+                if self._counter.periods < period:
+                    self._keeper.close_period()
+        self._publish()
+
+    def _require_period(self) -> None:
+        self._require_more(self._counter.periods + 1)
+
+    def _require_more(self, period: int) -> None:
+        if period > self._last_period:
+            raise HorizonReached(
+                f"the counter has {self._last_period} periods in all; what it counted and published stays, "
+                "start a new one for what comes"
+            )

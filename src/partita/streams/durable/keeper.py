@@ -1,0 +1,61 @@
+"""What keeps a counter and its secret state, however it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from partita.streams.base import ContinualCounter
+from partita.streams.durable.events import Event
+from partita.streams.durable.outputs import OutputsFile, next_record
+from partita.streams.durable.settings import Settings
+
+__all__ = ["Keeper", "record_after"]
+
+
+class Keeper(Protocol):
+    """A counter, and everything that is needed to go on with it after a crash.
+
+    What is said within `batch` is on disk when the batch is left, all of it or nothing.
+    """
+
+    at_once: int
+    """How many periods one batch may close."""
+
+    @property
+    def settings(self) -> Settings:
+        """What the counter was opened with."""
+
+    @property
+    def counter(self) -> ContinualCounter | None:
+        """The counter as it is on disk; None if it was not begun."""
+
+    def begin(self, counter: ContinualCounter) -> None:
+        """Store a new counter."""
+
+    def batch(self) -> AbstractContextManager[None]:
+        """The events and periods of one transaction."""
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Count events that were checked, each once, in the open period."""
+
+    def close_period(self) -> None:
+        """Close the open period and open the next one."""
+
+    def record(self, period: int) -> bytes | None:
+        """The record of a period, if it is still here."""
+
+    def records(self, *, since: int) -> Iterator[bytes]:
+        """The records of all periods after one."""
+
+    def follow(self, outputs: OutputsFile) -> None:
+        """Say where records are published, each after the one before it."""
+
+    def close(self) -> None:
+        """Let others open it."""
+
+
+def record_after(before: bytes, counter: ContinualCounter) -> bytes:
+    """The record of the period that a counter has closed last."""
+    return next_record(before, counter.periods, int(counter.exact / counter.granularity))

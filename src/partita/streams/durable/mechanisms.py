@@ -1,0 +1,87 @@
+"""The counters that can be durable, by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Final
+
+from partita.errors import InvalidParameter
+from partita.exact import one_of
+from partita.noise.protocol import Noise
+from partita.streams.base import ContinualCounter
+from partita.streams.counter import Counter
+from partita.streams.durable.settings import Settings
+from partita.streams.pan_private import PanPrivateCounter
+from partita.streams.sliding_counter import SlidingCounter
+from partita.streams.sparse_counter import SparseCounter
+from partita.streams.tree_counter import TreeCounter
+
+__all__ = ["MECHANISMS", "made", "restored"]
+
+MECHANISMS: Final[dict[str, type[ContinualCounter]]] = {
+    "counter": Counter,
+    "tree": TreeCounter,
+    "sparse": SparseCounter,
+    "sliding": SlidingCounter,
+    "pan-private": PanPrivateCounter,
+}
+
+_COMMON: Final = (
+    "epsilon",
+    "horizon",
+    "change",
+    "contributions",
+    "noise",
+    "plan",
+    "inner",
+    "live",
+)
+"""What is no option: parameters that all have, and those that are no numbers."""
+
+
+def made(settings: Settings, noise: Noise | None) -> ContinualCounter:
+    """A new counter; parameters that it does not have are refused."""
+    mechanism = _mechanism(settings)
+    known = inspect.signature(mechanism).parameters
+    _check_options(settings, known)
+    arguments: dict[str, Any] = {
+        "epsilon": settings.epsilon,
+        "change": settings.change,
+        "contributions": settings.contributions,
+        **({"horizon": settings.horizon} if "horizon" in known else {}),
+        **({"live": True} if settings.pan_private else {}),
+        **settings.options,
+        **_given(noise),
+    }
+    return mechanism(**arguments)
+
+
+def restored(settings: Settings, state: bytes, noise: Noise | None) -> ContinualCounter:
+    """The counter that gave this state."""
+    restore: Any = _mechanism(settings).from_state
+    counter: ContinualCounter = restore(state, **_given(noise))
+    return counter
+
+
+def _mechanism(settings: Settings) -> type[ContinualCounter]:
+    return MECHANISMS[one_of(settings.mechanism, "mechanism", tuple(MECHANISMS))]
+
+
+def _given(noise: Noise | None) -> dict[str, Any]:
+    return {} if noise is None else {"noise": noise}
+
+
+def _check_options(settings: Settings, known: Mapping[str, inspect.Parameter]) -> None:
+    """Refuse options that the mechanism does not have, and ask for those that it cannot do without."""
+    options = {name: about for name, about in known.items() if name not in _COMMON}
+    for name in settings.options:
+        if name not in options:
+            rule = f"must be among {', '.join(sorted(options)) or 'none'} for {settings.mechanism!r}"
+            raise InvalidParameter("options", rule, given=name, fix="drop it")
+    for name, about in options.items():
+        if about.default is about.empty and name not in settings.options:
+            raise InvalidParameter(name, f"is needed by {settings.mechanism!r}", given=None, fix="pass it")
+    if settings.horizon is not None and "horizon" not in known:
+        rule = f"must be None for {settings.mechanism!r}, which goes on for ever"
+        raise InvalidParameter("horizon", rule, given=settings.horizon, fix="drop it")

@@ -1,0 +1,55 @@
+"""The clock of a counter: a thread that closes periods when they end, whatever was counted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, final
+
+from partita.errors import HorizonReached
+from partita.streams.durable.clock import SECOND, Schedule
+
+__all__ = ["Ticker"]
+
+_LONGEST_SLEEP: Final = 3600 * SECOND
+
+
+@final
+class Ticker:
+    """Calls `tick` now and at the end of each period, until it is stopped, all is counted, or it fails.
+
+    It never sleeps for long, so a clock that is set right is followed soon.
+    """
+
+    def __init__(self, schedule: Schedule, tick: Callable[[], object], now: Callable[[], int]) -> None:
+        self._schedule, self._tick, self._now = schedule, tick, now
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="partita-clock", daemon=True)
+        self.error: BaseException | None = None
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it; a tick that has begun is finished first. Raises what ended it before."""
+        self._stopped.set()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        try:
+            self._tick()
+            while not self._stopped.wait(self._until_next()):
+                self._tick()
+        except HorizonReached:
+            return
+        except BaseException as error:
+            self.error = error
+
+    def _until_next(self) -> float:
+        """Seconds until the open period ends, as the clock says now."""
+        now = self._now()
+        left = self._schedule.end(self._schedule.ended(now) + 1) - now
+        return max(0, min(left, _LONGEST_SLEEP)) / SECOND

@@ -1,0 +1,153 @@
+"""A pan-private counter in a file of two slots: no events, no log, and a lost period is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, final
+
+from partita.errors import InvalidState, StreamError
+from partita.noise.protocol import Noise
+from partita.streams.base import ContinualCounter
+from partita.streams.durable.events import Event
+from partita.streams.durable.files import failed
+from partita.streams.durable.keeper import record_after
+from partita.streams.durable.mechanisms import restored
+from partita.streams.durable.outputs import OutputsFile
+from partita.streams.durable.settings import Settings
+from partita.streams.pan_private import PanPrivateCounter
+from partita.streams.slots_file import PanStore
+
+__all__ = ["SLOTS", "Slots"]
+
+SLOTS: Final = ".pan"
+
+_LENGTH: Final = 4
+
+
+@final
+class Slots:
+    """The secret file of a pan-private counter, written by the clock only.
+
+    Events go straight into noisy cells in memory. What is on disk is the state between two periods: if the
+    process ends within a period, its events are lost, in whatever way it ends. Whoever looked at the memory
+    may have seen them, with noise that must not be used again: so a counter that is opened again begins a
+    new block, with fresh noise on its last output.
+    """
+
+    at_once = 1
+
+    def __init__(self, path: Path, *, noise: Noise | None) -> None:
+        self._store = PanStore(path)
+        self._noise = noise
+        self._counter: PanPrivateCounter | None = None
+        self._sequence = 0
+        self._load()
+
+    @staticmethod
+    def create(path: Path, settings: Settings) -> None:
+        """Put a new counter there, unless there is one."""
+        with PanStore(path) as store:
+            if store.load() is None:
+                store.save(_joined(settings, b""), sequence=0)
+
+    @property
+    def settings(self) -> Settings:
+        """What the counter was opened with."""
+        return self._settings
+
+    @property
+    def counter(self) -> ContinualCounter | None:
+        """The counter, with the events of the open period in it; None if it was not begun."""
+        return self._counter
+
+    def follow(self, outputs: OutputsFile) -> None:
+        """Say where records are published, each after the one before it."""
+        self._outputs = outputs
+
+    def begin(self, counter: ContinualCounter) -> None:
+        """Store a new counter."""
+        self._store.save(_joined(self._settings, counter.state()), sequence=self._sequence)
+        self._load()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Events, or one period; if it cannot be stored, the open period is lost."""
+        try:
+            yield
+        except BaseException:
+            self._load()
+            raise
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Count events in the open period; of those with a number, only if it is above all before."""
+        for event in events:
+            if isinstance(event.number, int) and event.number <= self._sequence:
+                continue
+            self._sequence = event.number if isinstance(event.number, int) else self._sequence
+            self._present.add(event.count)
+
+    def close_period(self) -> None:
+        """Close the open period, store the state, and open the next period."""
+        counter = self._present
+        counter.update()
+        self._store.save(_joined(self._settings, counter.state()), sequence=self._sequence)
+        _open(counter)
+
+    def record(self, period: int) -> bytes | None:
+        """The record of the last period; of earlier ones the state knows nothing."""
+        if not period or period != self._present.periods:
+            return None
+        return record_after(self._outputs.record(period - 1), self._present)
+
+    def records(self, *, since: int) -> Iterator[bytes]:
+        """The record of the last period, if it is the only one after that."""
+        missing = self._present.periods - since
+        if missing > 1:
+            raise failed(self._outputs.path, "has lost outputs that nothing else holds", "restore it")
+        last = self.record(self._present.periods) if missing else None
+        return iter([] if last is None else [last])
+
+    def close(self) -> None:
+        """Let others open it; the events of the open period are lost."""
+        self._store.close()
+
+    @property
+    def _present(self) -> PanPrivateCounter:
+        if self._counter is None:
+            raise StreamError("this counter was not begun; open it again")
+        return self._counter
+
+    def _load(self) -> None:
+        saved = self._store.load()
+        if saved is None:
+            raise InvalidState("counter", "must have been opened", fix="check the path")
+        self._settings, state = _parted(saved.state)
+        self._sequence = saved.sequence
+        self._counter = self._restored(state) if state else None
+
+    def _restored(self, state: bytes) -> PanPrivateCounter:
+        counter = restored(self._settings, state, self._noise)
+        if not isinstance(counter, PanPrivateCounter):
+            raise InvalidState("counter", "must be pan-private", fix="check the path")
+        if counter.periods:
+            counter.announce_intrusion()
+        _open(counter)
+        return counter
+
+
+def _open(counter: PanPrivateCounter) -> None:
+    """Begin the next period, if there is one."""
+    if counter.horizon is None or counter.periods < counter.horizon:
+        counter.open()
+
+
+def _joined(settings: Settings, state: bytes) -> bytes:
+    text = settings.to_text().encode()
+    return len(text).to_bytes(_LENGTH, "big") + text + state
+
+
+def _parted(stored: bytes) -> tuple[Settings, bytes]:
+    end = _LENGTH + int.from_bytes(stored[:_LENGTH], "big")
+    return Settings.from_text(stored[_LENGTH:end].decode(errors="replace")), stored[end:]

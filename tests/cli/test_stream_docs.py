@@ -1,0 +1,54 @@
+"""docs/streams.md tells the truth about counters."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from math import e
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "streams.md").read_text()
+
+
+def test_the_snippets_on_the_page_run(folder: Path) -> None:
+    """One after the other, in an empty folder."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, object] = {}
+
+    for block in blocks:
+        exec(block, names)
+
+    assert len(blocks) >= 5
+    assert sorted(path.name for path in folder.iterdir()) == ["visits.db", "visits.outputs"]
+
+
+def test_the_winter_of_influenza_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example prints a line every fifteen days, with bounds around what it published."""
+    runpy.run_path(str(DOCS.parent / "examples" / "influenza.py"), run_name="__main__")
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if line[:3].strip().isdigit()]
+    assert [int(line[:3]) for line in lines] == list(range(15, 181, 15))
+    numbers = [[int(each.replace(",", "")) for each in re.findall(r"-?[\d,]+", line)] for line in lines]
+    assert all(low <= published <= high for _, _, published, low, high, *_ in numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "variance"),
+    [("RandomizedResponseCounter", e / (e - 1) ** 2), ("PerStepCounter", 2.0)],
+)
+def test_the_figures_of_the_naive_ways_are_right(name: str, variance: float) -> None:
+    """Means over T periods of a variance that grows by the same amount in each, to three digits."""
+    [line] = [line for line in PAGE.splitlines() if f"`{name}`" in line]
+    figures = [float(cell.replace(",", "")) for cell in line.split("|")[4:7]]
+
+    assert figures == pytest.approx([variance * (2**bits + 1) / 2 for bits in (10, 16, 20)], rel=2e-3)
+
+
+def test_the_proofs_on_the_page_exist() -> None:
+    """Every link leads to a file."""
+    links = re.findall(r"\]\(([^)#]+)\)", PAGE)
+
+    assert [link for link in links if not (DOCS / link).exists()] == []

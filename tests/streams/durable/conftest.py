@@ -1,0 +1,25 @@
+"""A counter without noise, so that outputs are counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from partita.streams.durable import DurableCounter, open_counter
+from partita.testing import ZeroNoise
+
+Opener: TypeAlias = Callable[..., DurableCounter]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opener:
+    """Opens the counter `visits` of this test: periods of a second from 1970 on, no noise unless told."""
+
+    def opener(**named: Any) -> DurableCounter:
+        usual = {"epsilon": 1, "period": 1, "start": 0, "now": 0, "noise": ZeroNoise()}
+        return open_counter(tmp_path / "visits", **(usual | named))
+
+    return opener
