@@ -1,4 +1,4 @@
-"""Arrays of exact integers: nothing is rounded on the way in."""
+"""Arrays of exact integers: nothing is rounded on the way in, and equal ones are found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import InvalidData
 
-__all__ = ["integer_array"]
+__all__ = ["changes", "integer_array"]
 
 
 def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -28,6 +28,19 @@ def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype == object and all(_is_integer(value) for value in array.flat):
         return np.array([int(value) for value in array.flat], dtype=object).reshape(array.shape)
     raise InvalidData(name, "must hold integers only", fix="quantise, count or encode them first")
+
+
+def changes(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where rows, given column by column, differ from the row before; the first row does.
+
+    >>> changes(np.array([1, 1, 1, 2]), np.array([5, 5, 6, 6])).tolist()
+    [True, False, True, True]
+    """
+    new = np.ones(len(first), np.bool_)
+    np.not_equal(first[1:], first[:-1], out=new[1:])
+    for column in others:
+        new[1:] |= column[1:] != column[:-1]
+    return new
 
 
 def _is_integer(value: object) -> bool:

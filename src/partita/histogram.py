@@ -8,7 +8,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import integer_array
+from partita.arrays import changes, integer_array
 from partita.errors import InvalidData
 from partita.exact import freeze, integer
 from partita.releases.cut import Cut
@@ -67,9 +67,7 @@ class Histogram:
     def from_sorted(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Count cells given one per row, in ascending order."""
         rows = _cells(cells)
-        new = np.ones(rows.size, dtype=bool)
-        np.not_equal(rows[1:], rows[:-1], out=new[1:])
-        first = np.flatnonzero(new)
+        first = np.flatnonzero(changes(rows))
         counts = np.empty(first.size, dtype=np.int64)
         np.subtract(first[1:], first[:-1], out=counts[:-1])
         counts[-1:] = rows.size - first[-1:]

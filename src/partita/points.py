@@ -9,10 +9,10 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import integer_array
-from partita.errors import InvalidData, InvalidParameter
+from partita.arrays import changes, integer_array
+from partita.errors import InvalidData
 from partita.exact import freeze, integer
-from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.axis import Axis, checked_axes
 
 __all__ = ["Points"]
 
@@ -38,7 +38,7 @@ class Points:
     contributions: int = 1
 
     def __post_init__(self) -> None:
-        axes = _axes(self.axes)
+        axes = checked_axes(self.axes)
         places, counts = _places(self.places, axes).view(), _counts(self.counts).view()
         if len(places) != len(counts):
             raise InvalidData("counts", "must be as many as points", fix="pass one count for each point")
@@ -53,13 +53,13 @@ class Points:
         rows: ArrayLike, *, axes: Sequence[Axis], counts: ArrayLike | None = None, contributions: int = 1
     ) -> Points:
         """Count points given one per row, in any order; `counts` says how many times each row counts."""
-        places = _places(rows, _axes(axes))
+        places = _places(rows, checked_axes(axes))
         times = np.ones(len(places), np.int64) if counts is None else _flat(counts)
         if len(times) != len(places):
             raise InvalidData("counts", "must be as many as rows", fix="pass one count for each row")
         order = np.lexsort(places.T[::-1])
         places, times = places[order], times[order]
-        first = np.flatnonzero(_changes(places))
+        first = np.flatnonzero(changes(*places.T))
         sums = np.add.reduceat(times, first) if first.size else times
         there = sums > 0
         return Points(tuple(axes), places[first][there], sums[there], contributions)
@@ -71,13 +71,6 @@ class Points:
 
     def __repr__(self) -> str:
         return f"Points({len(self.axes)} axes, contributions={self.contributions}, secret)"
-
-
-def _axes(axes: object) -> tuple[Axis, ...]:
-    given = tuple(axes) if isinstance(axes, list | tuple) else ()
-    if given and all(isinstance(axis, Axis) for axis in given):
-        return given
-    raise InvalidParameter("axes", "must be a list of axes", given=axes, fix="pass Axis.of(domain) for each")
 
 
 def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
@@ -105,13 +98,6 @@ def _counts(counts: ArrayLike) -> NDArray[np.int64]:
     if array.size and int(array.min()) < 1:
         raise InvalidData("counts", "must be positive", fix="use Points.from_rows, which drops zeros")
     return array
-
-
-def _changes(places: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which points differ from the one before; the first does."""
-    new = np.ones(len(places), bool)
-    new[1:] = (places[1:] != places[:-1]).any(axis=1)
-    return new
 
 
 def _ascending(places: NDArray[np.uint64]) -> bool:

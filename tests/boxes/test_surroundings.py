@@ -16,6 +16,11 @@ from partita.inference.boxes.measure import Even
 from partita.inference.boxes.nodes import BoxNodes
 from partita.inference.boxes.ramps import ramped
 from partita.inference.boxes.surroundings import Surroundings
+from partita.mechanisms.spending_boxes import SpendingBoxes
+from partita.points import Points
+from partita.releases.boxes import BoxTerm
+from partita.releases.spending_boxes import SpendingBoxesRelease
+from partita.testing import EndlessTape, tape_noise
 
 SIDE: Final = 8
 PLAIN: Final = (Axis(size=SIDE), Axis(size=SIDE))
@@ -127,3 +132,30 @@ def test_ramps_are_exact_on_the_longest_axes() -> None:
     assert int(shown.nodes.highs[leaves][:, 0].max()) == last
     cells = (shown.nodes.highs[leaves] - shown.nodes.lows[leaves]).astype(object) + 1
     assert sum(int(a) * int(b) for a, b in cells) == 3 * 2**63
+
+
+ODD: Final = (Axis(size=119, before=1, after=3), Axis(size=229, before=1, after=3))
+
+
+def _odd_release(seed: str) -> SpendingBoxesRelease:
+    """A tree over axes that no power of two fits, with leaves that lean."""
+    words = np.array([int(word) for word in EndlessTape(seed).take(40_000)], dtype=object).reshape(-1, 2)
+    rows = [[min(int(a) * 123 >> 64, int(b) * 123 >> 64), int(b) * 233 >> 64] for a, b in words]
+    points = Points.from_rows(rows, axes=ODD)
+    return SpendingBoxes(axes=ODD, epsilon="0.05").release(points, noise=tape_noise(EndlessTape(seed)))
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+def test_curves_of_leaning_leaves_agree_with_boxes(seed: str) -> None:
+    """Along either axis, and for any stretch of the other, the curve passes through the counts of boxes."""
+    release = _odd_release(seed)
+    assert release.engine.shown is not release.engine.density
+
+    for axis, (first, last) in itertools.product((0, 1), ((0, 42), (17, 60), (100, 122))):
+        low, high = [0, 0], [ODD[0].width - 1, ODD[1].width - 1]
+        low[1 - axis], high[1 - axis] = first, last
+        ends = np.arange(ODD[axis].width, dtype=np.uint64)
+        lows, highs = (np.tile(np.array(corner, np.uint64), (ends.size, 1)) for corner in (low, high))
+        highs[:, axis] = ends
+        curve = release.along(axis, BoxTerm(tuple(low), tuple(high)))
+        assert curve.upto(ends) == pytest.approx(release.counts(lows, highs), abs=1e-6)

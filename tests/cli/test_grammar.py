@@ -96,6 +96,7 @@ from partita.errors import InvalidParameter
         ("histogram of salary in 5 bins where age = 3", Histogram("salary", 5, {"age": Equal("3")})),
         ("histogram of age, salary", HeatMap(("age", "salary"))),
         ("histogram of age, 'the salary' in 8 by 5 bins", HeatMap(("age", "the salary"), (8, 5))),
+        ("histogram of age, salary in 1048576 bins", HeatMap(("age", "salary"), (1048576, 1048576))),
         (
             "histogram of age,salary where region=north",
             HeatMap(("age", "salary"), None, {"region": Equal("north")}),
@@ -208,7 +209,8 @@ def test_a_question_survives_being_written(asked: Question) -> None:
         ("histogram of salary where age = 3 in 5 bins", 35),
         ("histogram of age, salary, region", 25),
         ("histogram of age,", 18),
-        ("histogram of age, salary in 5 bins", 31),
+        ("histogram of age, salary in 5", 30),
+        ("histogram of age, salary in 1048577 by 1 bins", 29),
         ("histogram of age, salary in 5 by bins", 34),
         ("histogram of age, salary in 5 by 0 bins", 34),
         ("histogram of age in 5 by 5 bins", 23),
@@ -243,6 +245,27 @@ def test_the_nearest_word_is_suggested() -> None:
     """A slip of the finger gets a hint."""
     with pytest.raises(InvalidParameter, match=r"did you mean between\?"):
         question("count where age betwen 3 and 4")
+
+
+@pytest.mark.parametrize(
+    "kind", ["count", "quantile", "median", "cdf", "histogram", "difference", "sum", "mean"]
+)
+def test_the_example_is_a_question_of_the_same_kind(kind: str) -> None:
+    """Where no near word can be suggested, a question that is understood is shown, of the kind begun."""
+    with pytest.raises(InvalidParameter) as caught:
+        question(f"{kind} ???")
+
+    example = caught.value.fix.removeprefix('for example "').removesuffix('"')
+    assert example.startswith(f"{kind} ")
+    assert question(example)
+
+
+def test_an_example_of_conditions_is_one() -> None:
+    """Where only conditions are read, the example has nothing else."""
+    with pytest.raises(InvalidParameter) as caught:
+        read_conditions("age ???")
+
+    assert read_conditions(caught.value.fix.removeprefix('for example "').removesuffix('"'))
 
 
 def test_a_reserved_word_is_no_column_without_quotes() -> None:

@@ -136,7 +136,7 @@ def test_a_cdf_without_values_is_shown_at_twentieths(run: Run, exact: Path) -> N
         ("count where age = 1 and wage = 1", "age"),
         ("count where age is other", "age"),
         ("count where age = 1e999999999", "age must be a finite number"),
-        ("difference between (age < 3) and (age <= 5)", "write all of them with <= and >="),
+        ("difference between (age < 3) and (age <= 5)", "got 'age < 3 beside age <= 5'; write <= and >= in all of them"),
         ("median of aeg", "did you mean 'age'?"),
         ("cdf of hired at yesterday", "values must hold values that a column Date"),
         ("sum of wage", "sums and means are not in this release"),

@@ -36,8 +36,10 @@ def test_the_mechanisms_are_those_of_the_library() -> None:
 @pytest.mark.parametrize("mechanism", stream.MECHANISMS)
 def test_create_says_what_is_promised(run: Run, folder: Path, mechanism: str) -> None:
     """In words and in JSON; the secret file is its owner's only."""
-    done = run("stream", "create", "visits", *DAYS, "--horizon", 365, "--mechanism", mechanism)
-    told = run("stream", "create", "other", *DAYS, "--horizon", 365, "--mechanism", mechanism, "--json")
+    length = ("--window", 7) if mechanism == "sliding" else ("--horizon", 365)
+    made = ("--mechanism", mechanism, *length)
+    done = run("stream", "create", "visits", *DAYS, *made)
+    told = run("stream", "create", "other", *DAYS, *made, "--json")
 
     [record] = told.records
     assert (done.code, told.code, done.err, told.err) == (0, 0, "", "")
@@ -179,6 +181,19 @@ def test_plot_of_many_outputs_draws_some(run: Run, folder: Path) -> None:
 
     assert line.get_ydata().size == 200
     assert line.get_ydata()[[0, -1]].tolist() == [published.outputs[place].value for place in (0, -1)]
+
+
+def test_a_window_is_drawn_as_one(run: Run, folder: Path) -> None:
+    """With its own bounds, and what it is said beside it."""
+    run("stream", "create", "visits", *DAYS, "--mechanism", "sliding", "--window", 7)
+    Path("times").write_text("2026-01-03\n" * 200)
+    run("stream", "feed", "visits", "--file", "times", "--start", "2026-01-01", "--end", "2026-01-21")
+    published = read_outputs("visits")
+
+    axes = plot(published.outputs, published.settings)
+
+    assert len(axes.collections) == 1
+    assert axes.get_ylabel() == "count in 7 periods, with 95% bounds"
 
 
 def test_a_sparse_counter_has_no_band(run: Run, folder: Path) -> None:

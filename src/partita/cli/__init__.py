@@ -13,9 +13,9 @@
     questions   what can be asked, as data
     tokens      the words, quotes and signs of a question
     grammar     questions read from text
-    cells       conditions as a release takes them
+    conditions  conditions as a release takes them
     asking      questions put to a release
-    said        views, columns and special cells of a release as records
+    records     views, columns and special cells of a release as records
     commands    one file for each command
 
 Results go to stdout, messages to stderr. docs/command-line.md has the commands, the spec file and

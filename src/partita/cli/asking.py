@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import product, starmap
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-from partita.cli.cells import asked, cells, closed, region
+from partita.cli.conditions import asked, cells, closed, region
 from partita.cli.output import Record, with_error
 from partita.cli.questions import (
     Cdf,

@@ -4,7 +4,7 @@
                 | quantile SHARE of COLUMN [where conditions] | median of COLUMN [where conditions]
                 | cdf of COLUMN [at VALUE {, VALUE}] [where conditions]
                 | histogram of COLUMN [in NUMBER bins] [where conditions]
-                | histogram of COLUMN, COLUMN [in NUMBER by NUMBER bins] [where conditions]
+                | histogram of COLUMN, COLUMN [in NUMBER [by NUMBER] bins] [where conditions]
                 | difference between (conditions) and (conditions)
                 | sum of COLUMN [where conditions] | mean of COLUMN [where conditions]
     conditions := condition {and condition}
@@ -46,12 +46,23 @@ from partita.cli.questions import (
     Unreleased,
     Where,
 )
-from partita.cli.tokens import Token, Tokens, refuse
+from partita.cli.tokens import Token, Tokens
 from partita.exact import failure
 
 __all__ = ["conditions", "question"]
 
-_MOST_BINS: Final = 10_000
+_CONDITIONS: Final = "age between 30 and 39"
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "count": f"count where {_CONDITIONS}",
+    "quantile": "quantile 0.9 of salary",
+    "median": "median of salary",
+    "cdf": "cdf of salary at 20000, 50000",
+    "histogram": "histogram of age in 12 bins",
+    "difference": "difference between (age >= 60) and (age < 30)",
+    "sum": "sum of salary",
+    "mean": "mean of salary",
+}
+"""A question of each kind."""
 
 
 def question(text: str) -> Question:
@@ -65,7 +76,7 @@ def question(text: str) -> Question:
     partita.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
 did you mean where?
     """
-    return _Reader(text).question()
+    return _Reader(text, example=_EXAMPLES["count"]).question()
 
 
 def conditions(text: str) -> Where:
@@ -74,14 +85,14 @@ def conditions(text: str) -> Where:
     >>> conditions("age >= 65 and region = north")
     {'age': Range(low='65', high=None, low_closed=True, high_closed=True), 'region': Equal(value='north')}
     """
-    return _Reader(text).conditions()
+    return _Reader(text, example=_CONDITIONS).conditions()
 
 
 class _Reader:
     """A question, read from left to right."""
 
-    def __init__(self, text: str) -> None:
-        self._text = Tokens(text)
+    def __init__(self, text: str, *, example: str) -> None:
+        self._text = Tokens(text, example=example)
 
     def question(self) -> Question:
         """The whole text, to its end."""
@@ -95,7 +106,9 @@ class _Reader:
             "sum": lambda: self._unreleased("sum"),
             "mean": lambda: self._unreleased("mean"),
         }
-        asked = kinds[self._text.expect(*kinds, role="start with")]()
+        kind = self._text.expect(*kinds, role="start with")
+        self._text.example = _EXAMPLES[kind]
+        asked = kinds[kind]()
         self._text.end()
         return asked
 
@@ -133,13 +146,18 @@ class _Reader:
         column = self._column()
         if self._text.skip(","):
             return self._heat_map(column)
-        bins = self._bins("bins") if self._text.comes("in", "where") else None
+        bins = self._bins() if self._text.comes("in", "where") else None
         return Histogram(column, bins, self._optional_where())
 
     def _heat_map(self, column: str) -> HeatMap:
         columns = column, self._column()
-        bins = (self._bins("by"), self._bins("bins")) if self._text.comes("in", "where") else None
+        bins = self._pair_of_bins() if self._text.comes("in", "where") else None
         return HeatMap(columns, bins, self._optional_where())
+
+    def _pair_of_bins(self) -> tuple[int, int]:
+        """A number for each of two columns, or one for both."""
+        first = self._number_of_bins()
+        return first, self._bins() if self._text.expect("by", "bins") == "by" else first
 
     def _difference(self) -> Difference:
         self._text.expect("between")
@@ -174,7 +192,22 @@ class _Reader:
     def _add_condition(self, where: dict[str, Condition]) -> None:
         start, column = self._text.token, self._column()
         condition = self._condition()
-        where[column] = _both(where[column], condition, start) if column in where else condition
+        where[column] = self._both(where[column], condition, start) if column in where else condition
+
+    def _both(self, earlier: Condition, later: Condition, start: Token) -> Range:
+        """A lower and an upper end of one column, given one after the other."""
+        if isinstance(earlier, Range) and isinstance(later, Range):
+            if earlier.high is None and later.low is None:
+                return Range(
+                    low=earlier.low,
+                    high=later.high,
+                    low_closed=earlier.low_closed,
+                    high_closed=later.high_closed,
+                )
+            if earlier.low is None and later.high is None:
+                return self._both(later, earlier, start)
+        rule = "have one condition on a column, or one lower and one upper end"
+        return self._text.refuse(start, rule)
 
     def _condition(self) -> Condition:
         match self._text.expect("between", "in", "is", "=", "<", "<=", ">", ">="):
@@ -203,7 +236,7 @@ class _Reader:
         start = self._text.token
         half_spaces.append(self._half_space())
         if len(half_spaces) > 1:
-            refuse(start, "have one half-space")
+            self._text.refuse(start, "have one half-space")
 
     def _half_space(self) -> HalfSpace:
         weights: dict[str, Fraction] = {}
@@ -219,15 +252,20 @@ class _Reader:
             self._text.expect("*")
         start, column = self._text.token, self._column()
         if column in weights:
-            refuse(start, "name each column of a half-space once")
+            self._text.refuse(start, "name each column of a half-space once")
         weights[column] = weight
 
-    def _bins(self, word: str) -> int:
-        """A number of bins and the word behind it."""
+    def _bins(self) -> int:
+        number = self._number_of_bins()
+        self._text.expect("bins")
+        return number
+
+    def _number_of_bins(self) -> int:
+        from partita.releases.bins import MOST_BINS
+
         token, text = self._text.token, self._text.value("a number of bins")
-        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= _MOST_BINS:
-            refuse(token, f"have a number of bins from 1 to {_MOST_BINS}")
-        self._text.expect(word)
+        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_BINS:
+            self._text.refuse(token, f"have a number of bins from 1 to {MOST_BINS}")
         return int(text)
 
     def _values(self) -> tuple[str, ...]:
@@ -239,22 +277,7 @@ class _Reader:
     def _column(self) -> str:
         token = self._text.token
         if token.kind == "word" and token.text.lower() in RESERVED:
-            refuse(
+            self._text.refuse(
                 token, "have a column", fix="name a column; put quotes around it if it is called like that"
             )
         return self._text.value("a column")
-
-
-def _both(earlier: Condition, later: Condition, start: Token) -> Range:
-    """A lower and an upper end of one column, given one after the other."""
-    if isinstance(earlier, Range) and isinstance(later, Range):
-        if earlier.high is None and later.low is None:
-            return Range(
-                low=earlier.low,
-                high=later.high,
-                low_closed=earlier.low_closed,
-                high_closed=later.high_closed,
-            )
-        if earlier.low is None and later.high is None:
-            return _both(later, earlier, start)
-    return refuse(start, "have one condition on a column, or one lower and one upper end")

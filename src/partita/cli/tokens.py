@@ -11,10 +11,9 @@ from typing import Final, Literal, NamedTuple, NoReturn, final
 from partita.errors import InvalidParameter
 from partita.exact import rational
 
-__all__ = ["Token", "Tokens", "refuse"]
+__all__ = ["Token", "Tokens"]
 
 _LONGEST: Final = 10_000
-_EXAMPLE: Final = 'for example "count where age between 30 and 39"'
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<symbol><=|>=|[<>=(),*])
           |'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"]|"")*)"
@@ -37,9 +36,13 @@ class Token(NamedTuple):
 
 @final
 class Tokens:
-    """The pieces of a text, taken one after the other; whatever comes wrongly is refused at its place."""
+    """The pieces of a text, taken one after the other; whatever comes wrongly is refused at its place.
 
-    def __init__(self, text: str) -> None:
+    `example` is a question like the one that is being read, shown where nothing better can be said.
+    """
+
+    def __init__(self, text: str, *, example: str) -> None:
+        self.example = example
         if len(text) > _LONGEST:
             raise InvalidParameter(
                 "question", f"must have at most {_LONGEST} characters", given=len(text), fix="ask several"
@@ -76,7 +79,7 @@ class Tokens:
     def value(self, role: str = "a value") -> str:
         """The next piece, which must be a word or quoted."""
         if self.token.kind not in ("word", "quoted"):
-            refuse(self.token, f"have {role}")
+            self.refuse(self.token, f"have {role}")
         return self._take().text
 
     def number(self, role: str) -> Fraction:
@@ -87,7 +90,11 @@ class Tokens:
     def end(self) -> None:
         """Nothing may be left."""
         if self.token.kind != "end":
-            refuse(self.token, "end")
+            self.refuse(self.token, "end")
+
+    def refuse(self, token: Token, rule: str, *, fix: str | None = None) -> NoReturn:
+        """The error for a question that stops making sense at this piece."""
+        _refuse(token, rule, fix=f'for example "{self.example}"' if fix is None else fix)
 
     def _take(self) -> Token:
         self._next += 1
@@ -95,12 +102,11 @@ class Tokens:
 
     def _miss(self, *words: str, role: str) -> NoReturn:
         near = get_close_matches(self.token.text.lower(), words, n=1)
-        fix = f"did you mean {near[0]}?" if near else _EXAMPLE
-        refuse(self.token, f"{role} {_listed(words)}", fix=fix)
+        fix = f"did you mean {near[0]}?" if near else None
+        self.refuse(self.token, f"{role} {_listed(words)}", fix=fix)
 
 
-def refuse(token: Token, rule: str, *, fix: str = _EXAMPLE) -> NoReturn:
-    """The error for a question that stops making sense at this piece."""
+def _refuse(token: Token, rule: str, *, fix: str) -> NoReturn:
     given = "the end" if token.kind == "end" else token.text
     raise InvalidParameter("question", f"must {rule} at character {token.place}", given=given, fix=fix)
 
@@ -112,7 +118,8 @@ def _tokens(text: str) -> Iterator[Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             opened = len(text) - len(text[place:].lstrip())
-            refuse(Token(text[opened:], opened + 1, "word"), "close the quote that it opens")
+            quote = Token(text[opened:], opened + 1, "word")
+            _refuse(quote, "close the quote that it opens", fix="double a quote that stands for itself")
         yield _token(match)
         place = match.end()
     yield Token("", len(text) + 1, "end")

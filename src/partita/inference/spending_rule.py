@@ -19,16 +19,18 @@ from numpy.typing import NDArray
 
 from partita.inference.curve import Bools, Floats, Ints
 
-__all__ = ["MOST_NODES", "UNITS", "Evidence", "Fork", "SpendingRule"]
+__all__ = ["MOST_NODES", "SURE", "UNITS", "Evidence", "Fork", "SpendingRule"]
 
 
 UNITS: Final = 2**20
 """The whole budget of a path from the root to a leaf."""
 
+SURE: Final = 3.0
+"""A node is cut only if its count is more than so many noise scales."""
+
 MOST_NODES: Final = 3_000_000
 """No level has more nodes, but for those that one expanded node may need."""
 
-_SURE: Final = 3.0
 _HOPEFUL: Final = 2.0
 _LARGEST_LOOK: Final = 2.0
 _SMALLEST_LOOK: Final = 0.7
@@ -127,7 +129,7 @@ class SpendingRule:
     def _sure(self, evidence: Evidence) -> Bools:
         """Whether a count is far above its noise and worth what is left."""
         weight = evidence.counts * self.unit
-        return (weight * np.sqrt(evidence.squares) > _SURE) & (weight * evidence.left > self.worth)
+        return (weight * np.sqrt(evidence.squares) > SURE) & (weight * evidence.left > self.worth)
 
     def _depth(self, fork: Fork, gain: Floats) -> Ints:
         """How many levels, this one included, a node of that count times epsilon is worth."""

@@ -84,6 +84,20 @@ class TreeLooks:
         last[self.nodes] = np.arange(self.nodes.size)
         return last
 
+    def first(self, count: int) -> Ints:
+        """The first look at each of `count` nodes; -1 where there was none."""
+        first = np.full(count, -1)
+        first[self.nodes[::-1]] = np.arange(self.nodes.size)[::-1]
+        return first
+
+    def spent(self, count: int, families: Sequence[Families]) -> Ints:
+        """The units that were spent on the path from the root down to each of `count` nodes."""
+        spent = np.zeros(count, dtype=np.int64)
+        np.add.at(spent, self.nodes, self.units)
+        for family in families:
+            spent[family.nodes] += spent[family.parents].repeat(family.sizes)
+        return spent
+
     def reach(self, unit: float, beta: float) -> Floats:
         """How far each look may lie from its count; all of them are right with probability 1 - beta.
 
@@ -111,11 +125,7 @@ class TreeLooks:
         self._check_paths(tree, first)
 
     def _check_paths(self, tree: Tree, first: int) -> None:
-        spent = np.zeros(tree.expanded.size, dtype=np.int64)
-        np.add.at(spent, self.nodes, self.units)
-        if bool((spent[first:] < 1).any()):
+        if bool((self.first(tree.expanded.size)[first:] < 0).any()):
             raise damaged("looks", "must be at every node")
-        for family in tree.families:
-            spent[family.nodes] += spent[family.parents].repeat(family.sizes)
-        if int(spent.max()) > UNITS:
+        if int(self.spent(tree.expanded.size, tree.families).max()) > UNITS:
             raise damaged("looks", f"must cost at most {UNITS} units on every path")

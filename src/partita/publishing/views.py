@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.exact import rational
-from partita.inference.boxes.axis import LARGEST_AXIS
-from partita.mechanisms.box_mechanism import MOST_AXES
+from partita.inference.boxes.axis import LARGEST_AXIS, MOST_AXES
 
 __all__ = ["Shares", "Views", "checked_shares", "checked_views"]
 

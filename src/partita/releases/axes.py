@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from partita.arrays import integer_array
 from partita.errors import InvalidParameter
 from partita.exact import ordered
-from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.released import damaged
 from partita.releases.boxes import BoxTerm
@@ -20,8 +20,6 @@ from partita.releases.ranges import Json
 from partita.releases.reading import PartsReader
 
 __all__ = ["checked_boxes", "checked_terms", "least", "read_axes", "written_axes"]
-
-_MOST_AXES: Final = 6
 
 
 def written_axes(axes: Sequence[Axis]) -> list[Json]:
@@ -32,8 +30,8 @@ def written_axes(axes: Sequence[Axis]) -> list[Json]:
 def read_axes(reader: PartsReader, name: str = "axes") -> tuple[Axis, ...]:
     """The axes that `written_axes` wrote; anything else is an `InvalidRelease`."""
     listed = reader.parts.facts.get(name)
-    if not isinstance(listed, list) or not 1 <= len(listed) <= _MOST_AXES:
-        raise damaged(name, f"must be a list of 1 to {_MOST_AXES} axes")
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_AXES:
+        raise damaged(name, f"must be a list of 1 to {MOST_AXES} axes")
     return tuple(_read_axis(axis, name) for axis in listed)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.exact import failure, freeze
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.dependence import pairs
 from partita.inference.boxes.engine import BoxEngine
@@ -47,7 +47,6 @@ _FAVOUR: Final = 2.0
 """By this factor the views count for more than their predicted variance says."""
 
 _MOST_TERMS: Final = 16
-_MOST_AXES: Final = 6
 _MOST_BITS: Final = 12
 
 
@@ -217,8 +216,8 @@ def _of_a_view(name: str, views: int) -> bool:
 
 def _read_views(parts: Parts) -> tuple[SpendingBoxesRelease, ...]:
     listed = parts.facts.get("views")
-    if not isinstance(listed, list) or not 2 <= len(listed) <= _MOST_AXES:
-        raise damaged("views", f"must be a list of 2 to {_MOST_AXES} views")
+    if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_AXES:
+        raise damaged("views", f"must be a list of 2 to {MOST_AXES} views")
     return tuple(_read_view(parts, axis, facts) for axis, facts in enumerate(listed))
 
 

@@ -24,7 +24,7 @@ from partita.domain.times import public_instant, public_moment, resolution_nanos
 from partita.domain.zones import zone_named
 from partita.errors import InvalidParameter
 from partita.exact import freeze, rational
-from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.boxes.halfspace import CUT, PlaneSide
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.polygon import PolygonInside, crosses_itself
@@ -33,7 +33,6 @@ from partita.releases.boxes import Region
 
 __all__ = ["HalfSpace", "Polygon", "PublicRegion"]
 
-_MOST_COLUMNS: Final = 6
 _MOST_CORNERS: Final = 1000
 _FARTHEST: Final = 2**80
 _SECOND: Final = 10**9
@@ -166,10 +165,10 @@ def _widths(lows: Corners, highs: Corners) -> Floats:
 
 
 def _weights(weights: object) -> dict[str, Fraction]:
-    if not isinstance(weights, Mapping) or not 1 <= len(weights) <= _MOST_COLUMNS:
+    if not isinstance(weights, Mapping) or not 1 <= len(weights) <= MOST_AXES:
         raise InvalidParameter(
             "weights",
-            f"must have a number for each of 1 to {_MOST_COLUMNS} columns",
+            f"must have a number for each of 1 to {MOST_AXES} columns",
             given=weights,
             fix='pass for example {"income": 1, "rent": -3}',
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from partita.domain import Domain, domain_from_spec
 from partita.errors import InvalidRelease, PartitaError
+from partita.inference.boxes.axis import MOST_AXES
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
 from partita.releases.checksum import checksum
@@ -43,7 +44,6 @@ SEVERAL: Final = 2
 """The version of a file in which some view has several columns."""
 
 _MOST_COLUMNS: Final = 2**12
-_MOST_TOGETHER: Final = 6
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
 _EVERY_VIEW: Final = ("facts", "guarantee", "kind", "mechanism", "series", "why")
 _VIEW: Final = ("column", "domain", "specials", *_EVERY_VIEW)
@@ -157,8 +157,8 @@ def _name_in_file(view: Mapping[str, Json]) -> str:
 def _together(view: Mapping[str, Json]) -> tuple[str, ...]:
     """The columns of a view of several."""
     columns = tuple(text(column) for column in listed(view["columns"]))
-    if not 1 < len(columns) <= _MOST_TOGETHER or len(set(columns)) < len(columns):
-        raise refused(f"must have 2 to {_MOST_TOGETHER} different columns in a view of several")
+    if not 1 < len(columns) <= MOST_AXES or len(set(columns)) < len(columns):
+        raise refused(f"must have 2 to {MOST_AXES} different columns in a view of several")
     return columns
 
 

@@ -19,6 +19,7 @@ from partita.inference.boxes.engine import BoxEngine
 from partita.inference.boxes.measure import Even
 from partita.inference.boxes.plan import BoxPlan
 from partita.inference.boxes.ramps import ramped
+from partita.inference.boxes.selection import Selection
 from partita.inference.boxes.shape import BoxShape
 from partita.inference.boxes.slots import Slots, native_slots
 from partita.inference.boxes.solution import BoxSolution
@@ -80,10 +81,10 @@ class SpendingBoxesRelease(EngineBoxes):
     @property
     def story(self) -> str:
         """What was chosen, and by which released numbers."""
-        leaves = int((~self.shape.expanded).sum())
+        leaves, levels = int((~self.shape.expanded).sum()), self.shape.levels.size - 1
         began = max(0, int(self.looks.noisy[0]) if self.total is None else self.total)
         return (
-            f"For a total of about {began:,} rows it grew a tree of {self.shape.levels.size - 1} levels; "
+            f"For a total of about {began:,} rows it grew a tree of {levels} level{'s' * (levels > 1)}; "
             f"{leaves:,} boxes are counted at its leaves."
         )
 
@@ -93,7 +94,9 @@ class SpendingBoxesRelease(EngineBoxes):
         noisy, variances = self.looks.means(self.shape.expanded.size, self._unit)
         if self.total is not None:
             noisy[0] = self.total
-        first = BoxSolution(self.shape.families, self.shape.expanded, noisy, variances)
+        families = self.shape.families
+        righted = Selection(families, self.looks, self._unit, self.recipe).righted(noisy, variances)
+        first = BoxSolution(families, self.shape.expanded, righted, variances)
         return replace(first, expected=self._expected(first))
 
     @cached_property

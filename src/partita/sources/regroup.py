@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from partita.arrays import changes
+
 __all__ = ["firsts", "regroup"]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -30,11 +32,7 @@ def regroup(keys: Sequence[Array], counts: Ints) -> tuple[list[Array], Ints]:
 
 def firsts(keys: Sequence[Array]) -> Ints:
     """Where a new row starts, in sorted rows."""
-    new = np.zeros(len(keys[0]), np.bool_)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(new)
+    return np.flatnonzero(changes(*keys))
 
 
 def _in_order(keys: Sequence[Array]) -> bool:

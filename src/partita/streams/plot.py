@@ -71,6 +71,8 @@ def _some(number: int) -> list[int]:
 def _describe(axes: Any, settings: Settings, beta: float, name: str | None, *, banded: bool) -> None:
     axes.set_title(title(name, settings.guarantee), loc="left", fontsize="medium")
     axes.set_xlabel("end of the period, UTC")
-    axes.set_ylabel(f"count so far, with {100 * (1 - beta):.3g}% bounds" if banded else "count so far")
+    window = settings.options.get("window")
+    counted = "count so far" if window is None else f"count in {window} periods"
+    axes.set_ylabel(f"{counted}, with {100 * (1 - beta):.3g}% bounds" if banded else counted)
     axes.spines[["top", "right"]].set_visible(False)
     axes.figure.autofmt_xdate()

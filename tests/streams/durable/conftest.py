@@ -19,7 +19,7 @@ def opened(tmp_path: Path) -> Opener:
     """Opens the counter `visits` of this test: periods of a second from 1970 on, no noise unless told."""
 
     def opener(**named: Any) -> DurableCounter:
-        usual = {"epsilon": 1, "period": 1, "start": 0, "now": 0, "noise": ZeroNoise()}
+        usual: dict[str, Any] = {"epsilon": 1, "period": 1, "start": 0, "now": 0, "noise": ZeroNoise()}
         return open_counter(tmp_path / "visits", **(usual | named))
 
     return opener

@@ -1,4 +1,4 @@
-"""Lives that end at every point at which a file changes: python doomed.py FOLDER NOISE MECHANISM STRIDE [BUG].
+"""Lives that end where a file changes: python doomed.py FOLDER NOISE MECHANISM STRIDE [BUG].
 
 Run with `kill.c` preloaded. Each life is a fork that opens a counter, feeds it and ticks, and is killed at
 one point; a second life opens what is left and goes on: its feeder sends what was not acknowledged. One

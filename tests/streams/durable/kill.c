@@ -1,6 +1,6 @@
 /* Counts the calls that change files, and kills the process at one of them: before it, in the middle of
-   a write, or after it. Preloaded into the process that is to die. It also keeps a diary of what was written
-   and what was synced. */
+   a write, or after it. A sector is written whole or not at all. Preloaded into the process that is to die. It
+   also keeps a diary of what was written and what was synced. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#define SECTOR 512
 
 static long points = 0;
 static long deadly = -1;
@@ -37,7 +39,7 @@ static void note(const char *act, int file) {
 #define WRITES(name, parameters, half, all) \
     ssize_t name parameters { \
         pass(); \
-        if (is_deadly()) { REAL(name) half; die(); } \
+        if (size > SECTOR && is_deadly()) { REAL(name) half; die(); } \
         note("write", file); \
         ssize_t result = REAL(name) all; \
         pass(); \

@@ -8,13 +8,14 @@ from typing import Any
 
 from partita.streams.durable import database, durable_counter, events
 from partita.streams.durable.journal import Journal
+from partita.streams.durable.outputs import OutputsFile
 
 __all__ = ["PLANTED"]
 
 
 def publish_before_commit() -> None:
     """The public file is written within the transaction, and nobody looks at it when opening."""
-    batch, write = Journal.batch, durable_counter.OutputsFile.write
+    batch, write = Journal.batch, OutputsFile.write
 
     @contextmanager
     def hasty(self: Any) -> Any:
@@ -56,8 +57,6 @@ def acknowledge_in_memory() -> None:
 
 def drop_the_state() -> None:
     """Outputs are stored without the noise that is left for the next ones."""
-    state = Journal.begin
-    del state
 
     def stale(self: Any) -> None:
         self._connection.execute("UPDATE counter SET pending = ?", (self._pending,))

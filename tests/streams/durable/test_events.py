@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.streams.base import LARGEST
 from partita.streams.durable import Event
-from partita.streams.durable.events import checked_events, log
+from partita.streams.durable.events import Name, checked_events, log
 from partita.streams.durable.schema import SCHEMA
 from partita.streams.durable.settings import Settings
 from tests.streams.durable.conftest import Opener
@@ -85,7 +86,8 @@ def test_a_feeder_in_order_needs_one_row(tables: sqlite3.Connection) -> None:
 def test_an_id_counts_once_for_a_person_and_never_across_people(opened: Opener) -> None:
     """Two people with the same id move the count by two; 7 and "7" are two names."""
     counter = opened(unit="user", contributions=5)
-    for person, name in [("ann", 7), ("bob", 7), ("ann", 7), ("ann", "7"), (7, "ann")]:
+    pairs: list[tuple[Name, Name]] = [("ann", 7), ("bob", 7), ("ann", 7), ("ann", "7"), (7, "ann")]
+    for person, name in pairs:
         counter.add(person=person, id=name)
 
     assert counter.tick(now=1)[0].value == 4
@@ -173,7 +175,7 @@ def test_totals_stay_within_what_a_counter_takes(opened: Opener) -> None:
     [("event", {"person": "ann", "id": 1}), ("user", {"feeder": "gate", "sequence": 1})],
 )
 def test_events_are_known_by_what_the_counter_was_opened_for(
-    opened: Opener, unit: str, names: dict[str, object]
+    opened: Opener, unit: str, names: dict[str, Any]
 ) -> None:
     """People are capped, feeders are not: the two are never mixed."""
     with pytest.raises(InvalidParameter, match=r"^unit decides"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from partita.errors import HorizonReached, InvalidParameter
-from partita.streams.durable import durable_counter
+from partita.streams.durable import DurableCounter
+from partita.streams.durable.journal import Journal
 from tests.streams.durable.conftest import Opener
 
 TIMES = [0.5, 1.0, 1.999, 3.2, -100, 77]
@@ -31,8 +32,11 @@ def totals(counter: Any) -> list[int]:
         [datetime.fromtimestamp(time, UTC) for time in TIMES],
         [datetime.fromtimestamp(time, UTC).isoformat() for time in TIMES],
         np.array([int(time * 1000) for time in TIMES], dtype="datetime64[ms]"),
+        [np.datetime64(int(time * 10**9), "ns") for time in TIMES],
+        [*TIMES[:-1], datetime(9999, 12, 31, tzinfo=UTC)],
+        [*TIMES[:-1], date(9999, 12, 31)],
     ],
-    ids=["floats", "array", "text", "datetimes", "iso", "datetime64"],
+    ids=["floats", "array", "text", "datetimes", "iso", "datetime64", "numpy", "far", "date"],
 )
 def test_times_count_in_their_periods(opened: Opener, times: Any) -> None:
     """Events outside go to the nearest end, in whatever way times are written."""
@@ -57,33 +61,30 @@ def test_a_file_has_a_time_in_each_line(opened: Opener, tmp_path: Path) -> None:
 def test_the_number_of_outputs_is_public(opened: Opener) -> None:
     """Without any event there are as many."""
     counter = opened()
-    counter.feed_timestamps([None, float("nan"), np.nan, "?"], start=0, end=4)
+    counter.feed_timestamps([None, float("nan"), np.datetime64("NaT"), "?", True, []], start=0, end=4)
 
     assert totals(counter) == [0, 0, 0, 0]
 
 
 def test_an_interrupted_feed_may_be_repeated(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was counted before is known, and the outputs of closed periods stay."""
-    with opened(noise=None) as counter:
-        monkeypatch.setattr(type(counter._keeper), "at_once", 2)
-        publish, calls = durable_counter.DurableCounter._publish, iter([publish_and_die])
-        monkeypatch.setattr(
-            durable_counter.DurableCounter, "_publish", lambda self: next(calls)(self, publish)
-        )
+    feed = DurableCounter._feed
+
+    def feed_and_die(counter: DurableCounter, *arguments: Any) -> None:
+        feed(counter, *arguments)
+        raise KeyboardInterrupt
+
+    with opened(noise=None) as counter, monkeypatch.context() as patched:
+        patched.setattr(Journal, "at_once", 2)
+        patched.setattr(DurableCounter, "_feed", feed_and_die)
         with pytest.raises(KeyboardInterrupt):
             counter.feed_timestamps(TIMES, start=0, end=4)
-        monkeypatch.undo()
         before = list(counter.outputs())
     with opened(noise=None, catch_up=False) as counter:
         counter.feed_timestamps(TIMES, start=0, end=4)
-        counter.feed_timestamps(TIMES, start=0, end=4)
+
         assert list(counter.outputs())[:2] == before
         assert counter.periods == 4
-
-
-def publish_and_die(counter: Any, publish: Any) -> None:
-    publish(counter)
-    raise KeyboardInterrupt
 
 
 def test_a_repeated_feed_counts_once(opened: Opener) -> None:

@@ -210,10 +210,11 @@ def test_a_ledger_is_charged_once(opened: Opener, ledger: Ledger) -> None:
 
 def test_what_cannot_be_paid_is_not_begun(opened: Opener, ledger: Ledger, tmp_path: Path) -> None:
     """No file is made, nothing is drawn, and nothing is charged."""
-    for named, error in [
+    refused: list[tuple[dict[str, Any], type[LedgerRefusal]]] = [
         ({"epsilon": 4, "dataset": "visits"}, BudgetExceeded),
         ({"dataset": "others"}, UnknownDataset),
-    ]:
+    ]
+    for named, error in refused:
         with pytest.raises(error):
             opened(ledger=ledger, **named)
 
@@ -245,7 +246,7 @@ def test_the_debit_comes_before_the_first_draw(
     """When the debit is refused, noise that must not be drawn was not asked for."""
 
     class Counting(ForbiddenNoise):
-        def session(self) -> Counting:  # type: ignore[override]
+        def session(self) -> Counting:
             return self
 
     def refuse(*arguments: object, **named: object) -> None:

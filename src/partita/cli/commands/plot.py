@@ -37,7 +37,7 @@ def run(options: Options) -> Outcome:
     """Draw and store; no window is opened."""
     if len(options.columns) > 2:
         raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
-    from partita.cli.cells import asked
+    from partita.cli.conditions import asked
     from partita.releases.file import load
 
     release = load(options.release)

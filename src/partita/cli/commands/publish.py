@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome, Record, with_error
+from partita.cli.records import column_records, specials, view_records
 from partita.cli.request import add_request, reading, requested, spec_of
-from partita.cli.said import column_records, specials, view_records
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:

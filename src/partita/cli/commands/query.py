@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from partita.cli.arguments import Commands, Options, argument, command, probability
 from partita.cli.grammar import question
 from partita.cli.output import Outcome
-from partita.cli.questions import Question
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -50,21 +49,24 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Read every question, then answer them all."""
-    questions = list(_questions(options.questions))
+    texts = list(_texts(options.questions))
+    questions = list(map(argument(question), texts))
     from partita.cli.asking import Asker
     from partita.releases.file import load
 
     asker = Asker(release=load(options.release), confidence=options.confidence, beta=options.beta)
-    replies = [asker.ask(each) for each in questions]
-    return Outcome("\n\n".join(_blocks(asker.heads, replies)), [reply.record for reply in replies])
+    replies = list(map(asker.ask, questions))
+    records = [{"asked": text, **reply.record} for text, reply in zip(texts, replies, strict=True)]
+    return Outcome("\n\n".join(_blocks(asker.heads, replies)), records)
 
 
-def _questions(texts: Sequence[str]) -> Iterator[Question]:
-    for text in texts:
+def _texts(arguments: Sequence[str]) -> Iterator[str]:
+    """The questions, those on stdin in place of -."""
+    for text in arguments:
         if text == "-":
-            yield from (argument(question)(line) for line in _lines() if line.strip())
+            yield from (line for line in _lines() if line.strip())
         else:
-            yield argument(question)(text)
+            yield text
 
 
 def _lines() -> list[str]:

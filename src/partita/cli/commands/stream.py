@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
 from partita.cli.commands import stream_feed
@@ -17,7 +17,9 @@ from partita.errors import InvalidParameter
 
 __all__ = ["MECHANISMS", "declare"]
 
-MECHANISMS = ("counter", "tree", "sparse", "pan-private")
+MECHANISMS: Final = ("counter", "tree", "sparse", "sliding", "pan-private")
+
+_OPTIONS: Final = ("expected", "window")
 
 
 def declare(commands: Commands) -> None:
@@ -58,6 +60,12 @@ def _declare_create(acts: Commands) -> None:
         type=whole("expected"),
         metavar="N",
         help="a public guess of the number of events in all, for the mechanism `sparse`",
+    )
+    declared.add_argument(
+        "--window",
+        type=whole("window"),
+        metavar="N",
+        help="count the last N periods, not all of them, for the mechanism `sliding`",
     )
     declared.add_argument(
         "--contributions",
@@ -105,7 +113,7 @@ def _create(options: Options) -> Outcome:
 
     _check_new(options)
     ledger = None if options.ledger is None else Ledger(options.ledger)
-    hint: dict[str, Any] = {} if options.expected is None else {"expected": options.expected}
+    given: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
     with open_counter(
         options.counter,
         epsilon=options.epsilon,
@@ -117,7 +125,7 @@ def _create(options: Options) -> Outcome:
         unit=None if options.contributions is None else "user",
         ledger=ledger,
         dataset=options.dataset,
-        **hint,
+        **{name: value for name, value in given.items() if value is not None},
     ) as counter:
         settings = counter.settings
     said = [("counter", options.counter), *settings_said(settings)]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from partita.arrays import changes
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.measure import Stretches
 from partita.inference.curve import Curve, Floats
@@ -47,8 +48,7 @@ class _Held(NamedTuple):
         lows, highs = stretches.lows[some], stretches.highs[some]
         order = np.lexsort((~highs, lows))
         lows, highs = lows[order], highs[order]
-        new = np.ones(order.size, bool)
-        new[1:] = (lows[1:] != lows[:-1]) | (highs[1:] != highs[:-1])
+        new = changes(lows, highs)
         sums = np.bincount(np.cumsum(new) - 1, mass[some[order]], minlength=int(new.sum()))
         return _Held(stretches.at(some[order[new]]), np.asarray(sums, np.float64))
 

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from partita.domain import Category, Domain
+from partita.errors import InvalidParameter
 from partita.exact import freeze, integer
 
-__all__ = ["LARGEST_AXIS", "Axis"]
+__all__ = ["LARGEST_AXIS", "MOST_AXES", "Axis", "checked_axes"]
 
 LARGEST_AXIS: Final = 2**63
 """No axis of a box has more ordered cells."""
+
+MOST_AXES: Final = 6
+"""No release has more columns together: with each, a box of all of them says less about any."""
 
 _MOST_SPECIALS: Final = 4
 
@@ -42,6 +46,8 @@ class Axis:
             before=integer(self.before, "before", low=0, high=_MOST_SPECIALS),
             after=integer(self.after, "after", low=0, high=_MOST_SPECIALS),
         )
+        if not isinstance(self.labels, bool):
+            raise InvalidParameter("labels", "must be True or False", given=self.labels, fix="pass a bool")
 
     @staticmethod
     def of(domain: Domain) -> Axis:
@@ -72,6 +78,14 @@ class Axis:
         return {name: at for at, name in enumerate(first)} | {
             name: start + at for at, name in enumerate(behind)
         }
+
+
+def checked_axes(axes: object) -> tuple[Axis, ...]:
+    """The axes, if they are a list of at least one."""
+    given = tuple(axes) if isinstance(axes, list | tuple) else ()
+    if given and all(isinstance(axis, Axis) for axis in given):
+        return given
+    raise InvalidParameter("axes", "must be a list of axes", given=axes, fix="pass Axis.of(domain) for each")
 
 
 def _before(domain: Domain) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from partita.arrays import changes
 from partita.inference.boxes.families import children_of, families_of, summed_up
 from partita.inference.boxes.measure import Measure, Stretches
 from partita.inference.boxes.nodes import BoxNodes, Corners
@@ -107,7 +108,7 @@ class Density:
         are not, the leaves stay together as one more child of that node, with its box.
         """
         chosen = list(axes)
-        level = _Level.of(self, chosen)
+        level = _Merged.of(self, chosen)
         levels = [level]
         while bool(level.expanded.any()):
             level = level.below(self, chosen)
@@ -121,8 +122,8 @@ class Density:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Level:
-    """Members of one level, each in a group of those with the same box.
+class _Merged:
+    """Members of one level, those with the same box merged into groups.
 
     A member is an expanded node of the tree, or leaves that are taken together (their node is -1).
     """
@@ -136,12 +137,12 @@ class _Level:
     """The group above each group."""
 
     @staticmethod
-    def of(density: Density, axes: list[int]) -> _Level:
+    def of(density: Density, axes: list[int]) -> _Merged:
         """The root alone."""
         zero = np.zeros(1, np.int64)
         expanded = np.where(density.nodes.leaves[:1], -1, zero)
         corners = (density.nodes.lows[:1, axes], density.nodes.highs[:1, axes])
-        return _Level(*corners, zero, expanded, density.held.some(zero), zero)
+        return _Merged(*corners, zero, expanded, density.held.some(zero), zero)
 
     @cached_property
     def expanded(self) -> Bools:
@@ -153,7 +154,7 @@ class _Level:
         """What each group holds."""
         return self.held.gathered(self.groups, len(self.lows))
 
-    def below(self, density: Density, axes: list[int]) -> _Level:
+    def below(self, density: Density, axes: list[int]) -> _Merged:
         """The children of the members, and the leaves of groups that are expanded, put in groups."""
         tree, split = density.nodes, self.nodes >= 0
         above = self.nodes[split]
@@ -165,15 +166,15 @@ class _Level:
         nodes = np.concatenate([np.where(tree.leaves[children], -1, children), self.nodes[left]])
         first, groups = _alike(parents, lows, highs)
         held = Held.join([density.held.some(children), self.held.some(left)])
-        level = _Level(lows[first], highs[first], groups, nodes, held, parents[first])
+        level = _Merged(lows[first], highs[first], groups, nodes, held, parents[first])
         return level._condensed()
 
-    def _condensed(self) -> _Level:
+    def _condensed(self) -> _Merged:
         """The leaves of each group as one member."""
         leaves = self.nodes < 0
         there, member = np.unique(self.groups[leaves], return_inverse=True)
         held = Held.join([self.held.some(~leaves), self.held.some(leaves).gathered(member, there.size)])
-        return _Level(
+        return _Merged(
             self.lows,
             self.highs,
             np.concatenate([self.groups[~leaves], there]),
@@ -190,16 +191,13 @@ def _alike(parents: Ints, lows: Corners, highs: Corners) -> tuple[Ints, Ints]:
     """
     keys = [*highs.T, *lows.T, parents]
     order = np.lexsort(keys)
-    new = np.zeros(order.size, bool)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= key[order[1:]] != key[order[:-1]]
+    new = changes(*(key[order] for key in keys))
     groups = np.empty(order.size, np.int64)
     groups[order] = np.cumsum(new) - 1
     return order[new], groups
 
 
-def _joined(levels: Sequence[_Level]) -> BoxNodes:
+def _joined(levels: Sequence[_Merged]) -> BoxNodes:
     sizes = np.array([len(level.lows) for level in levels])
     children = [
         np.bincount(below.parents, minlength=size) for below, size in zip(levels[1:], sizes, strict=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Final
 
@@ -30,7 +30,7 @@ _UNITS: Final = {
 }
 _WRITTEN: Final = re.compile(r"([0-9]{1,9})(ms|[smhdw])")
 _SHORTEST: Final = SECOND // 1000
-_FARTHEST: Final = LARGEST * 4
+_FARTHEST: Final = 2**80
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -83,7 +83,7 @@ def nanoseconds(moment: object, name: str) -> int:
     """
     try:
         written = _parsed(moment) if isinstance(moment, str) else moment
-        exact = _since_epoch(written) if isinstance(written, datetime) else _exact(written, name)
+        exact = _since_epoch(written) if isinstance(written, date) else _exact(written, name)
     except (ValueError, OverflowError):
         exact = _FARTHEST
     if not -_FARTHEST < exact < _FARTHEST:
@@ -131,6 +131,7 @@ def _exact(seconds: object, name: str) -> int:
     return int(Fraction(rational(seconds, name) * SECOND))
 
 
-def _since_epoch(moment: datetime) -> int:
-    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _since_epoch(moment: date) -> int:
+    day = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
+    zoned = day if day.tzinfo else day.replace(tzinfo=UTC)
     return (zoned - _EPOCH) // _MICROSECOND * 1000

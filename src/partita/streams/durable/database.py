@@ -22,6 +22,7 @@ _SETTINGS: Final = (
     "PRAGMA fullfsync = ON",
 )
 _STAMPS: Final = ("application_id", "user_version", "journal_mode")
+_PAGES: Final = 1000
 _HELD: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 _SAID: Final = {
     "SQLITE_CANTOPEN": ("cannot be opened", "check that it exists, and the permissions of its folder"),
@@ -94,6 +95,16 @@ class Database:
             yield self._connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._said(_name(error)) from None
+
+    def hurry(self) -> None:
+        """Do not tidy up with the next commit: how long that takes depends on what was written before."""
+        self._connection.execute("PRAGMA wal_autocheckpoint = 0")
+
+    def tidy(self) -> None:
+        """Move what is in the log to its place; if that fails now, nothing is lost and it is done later."""
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
 
     def close(self) -> None:
         """Give the lock back."""

@@ -162,9 +162,10 @@ class DurableCounter(Uncopyable):
             raise InvalidParameter("unit", "must be 'event' to feed times", given="user", fix="add by person")
         first, counts = by_period(times, self.settings.schedule, start=start, end=end)
         with self._working():
-            self._require_more(first + len(counts) - 1)
-            for begin in range(0, len(counts), self._keeper.at_once):
-                self._feed(feeder, first + begin, counts[begin : begin + self._keeper.at_once])
+            self._require_more(first + counts.size - 1)
+            self.close_until(first - 1)
+            for begin in range(0, counts.size, self._keeper.at_once):
+                self._feed(feeder, first + begin, counts[begin : begin + self._keeper.at_once].tolist())
 
     def close(self) -> None:
         """Let others open the counter. A pan-private one loses the events of the open period."""
@@ -205,7 +206,7 @@ class DurableCounter(Uncopyable):
             if before == self._last_period:
                 self._require_more(ended)
             self.close_until(ended)
-        return list(self.outputs(since=before))
+            return list(self.outputs(since=before))
 
     def _publish(self) -> None:
         """Put what is stored into the public file: the ledger hears of it first."""
@@ -215,13 +216,12 @@ class DurableCounter(Uncopyable):
                 self._account.reach(self.settings, closed)
             self._file.write(self._published, self._keeper.records(since=self._published))
             self._published = closed
+            self._keeper.settle()
 
     def _feed(self, feeder: str, first: int, counts: list[int]) -> None:
         """The counts of some periods, closed one after another in one transaction."""
         with self._keeper.batch():
             for period, count in enumerate(counts, first):
-                while self._counter.periods < period - 1:
-                    self._keeper.close_period()
                 self._keeper.add(checked_events([Event(feeder, period, count)], self.settings))
                 if self._counter.periods < period:
                     self._keeper.close_period()

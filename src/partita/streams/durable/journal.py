@@ -52,6 +52,11 @@ class Journal:
         self._load()
 
     @staticmethod
+    def exists(path: Path) -> bool:
+        """Whether there is a counter; files appear whole."""
+        return os.path.lexists(path)
+
+    @staticmethod
     def create(path: Path, settings: Settings) -> None:
         """Put a new counter there, unless there is one."""
         Database.create(path, settings.to_text())
@@ -114,6 +119,10 @@ class Journal:
             yield from some
             since += len(some)
 
+    def settle(self) -> None:
+        """Do what can wait until outputs are published."""
+        self._database.tidy()
+
     def close(self) -> None:
         """Let others open it."""
         self._database.close()
@@ -138,6 +147,7 @@ class Journal:
     def _save(self) -> None:
         self._connection.execute("UPDATE counter SET pending = ?", (self._pending,))
         if self._new:
+            self._database.hurry()
             self._connection.execute("UPDATE counter SET state = ?", (self._present.state(),))
             first = self._present.periods - len(self._new) + 1
             self._connection.executemany("INSERT INTO outputs VALUES (?, ?)", enumerate(self._new, first))

@@ -52,6 +52,9 @@ class Keeper(Protocol):
     def follow(self, outputs: OutputsFile) -> None:
         """Say where records are published, each after the one before it."""
 
+    def settle(self) -> None:
+        """Do what can wait until outputs are published."""
+
     def close(self) -> None:
         """Let others open it."""
 

@@ -80,8 +80,7 @@ def open_counter(
     )
     made(asked, noise)
     _refuse_users_of_pan_private(asked)
-    place = _place(base) or _created(base, asked, account)
-    keeper = _keeper(place, noise)
+    keeper = _keeper(_place(base) or _created(base, asked, account), noise)
     try:
         keeper.settings.check_same(
             asked if start is not None else replace(asked, start=keeper.settings.start)
@@ -153,9 +152,9 @@ def _opened(
 
 
 def _place(base: Path) -> Path | None:
-    """Where the secret file is, if there is one."""
-    places = (with_suffix(base, suffix) for suffix in _KEEPERS)
-    return next((place for place in places if os.path.lexists(place)), None)
+    """Where the secret file of a counter is, if there is one."""
+    places = [(with_suffix(base, suffix), keeper) for suffix, keeper in _KEEPERS.items()]
+    return next((place for place, keeper in places if keeper.exists(place)), None)
 
 
 def _created(base: Path, settings: Settings, account: Account | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,14 @@ class Slots:
         self._counter: PanPrivateCounter | None = None
         self._sequence = 0
         self._load()
+
+    @staticmethod
+    def exists(path: Path) -> bool:
+        """Whether there is a counter; a crash may have left a file to which nothing was saved."""
+        if not os.path.lexists(path):
+            return False
+        with PanStore(path) as store:
+            return store.load() is not None
 
     @staticmethod
     def create(path: Path, settings: Settings) -> None:
@@ -108,6 +117,9 @@ class Slots:
             raise failed(self._outputs.path, "has lost outputs that nothing else holds", "restore it")
         last = self.record(self._present.periods) if missing else None
         return iter([] if last is None else [last])
+
+    def settle(self) -> None:
+        """There is nothing that could wait."""
 
     def close(self) -> None:
         """Let others open it; the events of the open period are lost."""

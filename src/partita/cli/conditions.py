@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from partita.cli.questions import Condition, Equal, HalfSpace, Is, OneOf, Range, Where
@@ -26,18 +27,11 @@ def cells(where: Where) -> dict[str, object]:
 
 def closed(*wheres: Where) -> dict[str, Closed]:
     """Which ends of its ranges belong to each column that is asked for by ranges."""
-    ends: dict[str, Closed] = {}
+    ranges: dict[str, list[Range]] = {}
     for column, condition in (item for where in wheres for item in where.items()):
         if isinstance(condition, Range):
-            own = _ends(condition)
-            if ends.setdefault(column, own) != own:
-                raise InvalidParameter(
-                    "question",
-                    f"must have the same kinds of ends in all ranges of {column!r}",
-                    given="< beside <=, or > beside >=; between is <= and >=",
-                    fix="write all of them with <= and >=",
-                )
-    return ends
+            ranges.setdefault(column, []).append(condition)
+    return {column: _ends(column, asked) for column, asked in ranges.items()}
 
 
 def region(half_space: HalfSpace) -> Region:
@@ -63,9 +57,17 @@ def _cell(condition: Condition) -> object:
             return Special.named(cell)
 
 
-def _ends(condition: Range) -> Closed:
-    """An open end may count as either."""
-    low, high = condition.low is None or condition.low_closed, condition.high is None or condition.high_closed
-    if low:
-        return "both" if high else "left"
-    return "right" if high else "neither"
+def _ends(column: str, ranges: Sequence[Range]) -> Closed:
+    """Which ends belong to all ranges of a column; an end that is open agrees with any other."""
+    lows = {each.low_closed for each in ranges if each.low is not None}
+    highs = {each.high_closed for each in ranges if each.high is not None}
+    if len(lows) > 1 or len(highs) > 1:
+        raise InvalidParameter(
+            "question",
+            f"must have the same kinds of ends in all ranges of {column!r}",
+            given=" beside ".join(each.said(column) for each in ranges),
+            fix="write <= and >= in all of them",
+        )
+    if False not in lows:
+        return "left" if False in highs else "both"
+    return "neither" if False in highs else "right"
