@@ -213,7 +213,8 @@ def show_more(release: pt.Release, table: pa.Table, path: Path) -> None:
     print()
     print("\n".join(chart(release.slice("age"), WIDTH, 12)))
     asked = ["count where age between 20 and 29", "count where age < 30 and salary > 5e6"]
-    print('\n$ partita query people.release.parquet "{}" \\\n      "{}"'.format(*asked))
+    print("\nThe same from a shell, where a salary is in cents as in the table, so that 5e6 is 50,000:")
+    print('$ partita query people.release.parquet "{}" \\\n      "{}"'.format(*asked))
     sys.stdout.flush()
     command_line(["query", str(path), *asked])
 

@@ -27,7 +27,13 @@ class Runnable(Protocol):
 
 
 class Measurable(Runnable, Protocol):
-    """A counter that knows the variance of its last output."""
+    """A counter that knows the variances of all its outputs."""
+
+    def variances(self, periods: Ints) -> Floats: ...
+
+
+class Steppable(Runnable, Protocol):
+    """A counter that knows the variance of its last output only."""
 
     def advance(self, periods: int) -> None: ...
 
@@ -72,7 +78,12 @@ class Found(NamedTuple):
 
 
 def exact(make: Make, periods: int) -> float:
-    """The mean of the variances of all outputs, one after another."""
+    """The mean of the variances of all outputs."""
+    return float(make().variances(np.arange(1, periods + 1, dtype=np.int64)).mean())
+
+
+def stepped(make: Callable[[], Steppable], periods: int) -> float:
+    """The same, one period after another."""
     counter, total = make(), 0.0
     for _ in range(periods):
         counter.advance(1)

@@ -7,7 +7,7 @@ from functools import partial
 from math import sqrt
 
 from benchmarks.accuracy.score import Json, short
-from benchmarks.streams.measure import Effort, counter_mse, exact, nothing, simulated
+from benchmarks.streams.measure import Effort, counter_mse, nothing, simulated, stepped
 from partita.streams.pan_private import PanPrivateCounter
 
 TARGET = 0.86
@@ -18,8 +18,8 @@ def pan(effort: Effort) -> Iterator[Json]:
     """Root mean square errors of both variants, beside that of a counter that is not pan-private."""
     for horizon in effort.periods(10):
         make = partial(PanPrivateCounter, epsilon=1, horizon=horizon)
-        errors = {"book": sqrt(exact(partial(make, variant="book"), horizon))}
-        errors["default"] = sqrt(exact(make, horizon))
+        errors = {"book": sqrt(stepped(partial(make, variant="book"), horizon))}
+        errors["default"] = sqrt(stepped(make, horizon))
         for variant, error in errors.items():
             found = simulated(partial(make, variant=variant), nothing(horizon), effort.trials)
             ratio, wanted = error / errors["book"], TARGET if variant == "default" else None

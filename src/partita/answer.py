@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from partita.exact import failure
 
-__all__ = ["Answer", "Answers", "Bounds"]
+__all__ = ["Answer", "Answers", "Bounds", "least_sum"]
 
 Bounds = Callable[[float], tuple[float, float]]
 Floats = NDArray[np.float64]
@@ -29,8 +29,8 @@ class Answer:
     """A value, its standard error, and guaranteed bounds.
 
     `bounds(beta)` is an interval that misses the truth with probability at most beta, for any
-    data. `interval` is calibrated by a normal model instead: narrower, and not a guarantee. Neither
-    goes below `least`. The standard error is computed when it is first asked for.
+    data. `interval` is calibrated by a normal model, which is no guarantee, and is never wider than
+    the guaranteed bounds. Neither goes below `least`. What is not asked for is not computed.
 
     Answers of independent noise can be added. They cannot be subtracted: two answers of one release
     share their noise, so ask `release.difference`, which knows how much of it cancels.
@@ -51,9 +51,14 @@ class Answer:
         return self.spread()
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Bounds that hold with about this confidence; a model, not a guarantee."""
-        half = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * self.error
-        return max(self.least, self.value - half), max(self.least, self.value + half)
+        """Bounds that hold with about this confidence; a model, not a guarantee.
+
+        Where guaranteed bounds of the same confidence are narrower on a side, they take its place.
+        """
+        chance = failure(confidence, "confidence")
+        half = NormalDist().inv_cdf((1 + float(chance)) / 2) * self.error
+        low, high = self.worst(min(0.5, float(1 - chance)))
+        return max(low, self.value - half), min(high, max(self.least, self.value + half))
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
@@ -154,3 +159,12 @@ class Answers:
 
     def __repr__(self) -> str:
         return f"Answers({len(self)} values)"
+
+
+def least_sum(signs: Iterable[int]) -> float:
+    """What a sum of counts with these signs cannot undercut: zero, if nothing is taken away.
+
+    >>> least_sum([1, 1]), least_sum([1, -1])
+    (0.0, -inf)
+    """
+    return 0.0 if all(sign > 0 for sign in signs) else -math.inf

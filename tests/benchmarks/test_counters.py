@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.speed.counters import Meter, binary
 from benchmarks.streams import packing, sparse
-from benchmarks.streams.measure import Effort, Found, counter_mse, exact, nothing, run, simulated
+from benchmarks.streams.measure import Effort, Found, counter_mse, exact, nothing, run, simulated, stepped
 from benchmarks.streams.peers import (
     LAPLACE,
     Digits,
@@ -92,6 +92,20 @@ def test_the_tree_counter_is_the_binary_one(horizon: int) -> None:
         ours = exact(partial(TreeCounter, epsilon=1, horizon=horizon, refine=refine), horizon)
 
         assert ours == pytest.approx(published(horizon)[name].variances(horizon).mean(), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(TreeCounter, epsilon=1, horizon=300),
+        partial(TreeCounter, epsilon=1, horizon=300, refine=True),
+        partial(Counter, epsilon=1, horizon=300),
+        partial(Counter, epsilon=1),
+    ],
+)
+def test_variances_are_those_of_each_output(make: Callable[[], Counter | TreeCounter]) -> None:
+    """All at once or one period after another: the mean is the same."""
+    assert exact(make, 300) == pytest.approx(stepped(make, 300), rel=1e-9)
 
 
 def test_the_best_subtraction_is_the_best_of_all() -> None:

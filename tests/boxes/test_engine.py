@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.inference.boxes import cover
-from partita.inference.boxes.band import widest_miss, widest_miss_of_looks
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.engine import BoxEngine
 from partita.inference.boxes.intervals import ranged
 from partita.inference.boxes.measure import Curved, Even, Measure, Stretches
-from partita.inference.boxes.nodes import BoxNodes, Corners
+from partita.inference.boxes.nodes import BoxNodes, Corners, SignedBox
 from partita.inference.boxes.plane import Plane
-from partita.inference.boxes.terms import SignedBox, laid_out, without_equals
+from partita.inference.boxes.terms import laid_out, without_equals
+from partita.inference.boxes.widest_miss import widest_miss, widest_miss_of_looks
 from partita.inference.curve import Curve
 from partita.inference.node_ranges import NodeRange
 from partita.inference.tails import laplace_mix_reach
@@ -251,6 +251,31 @@ def test_a_table_and_compiled_code_give_what_the_walk_gives(curved: bool) -> Non
             plane = Plane.of(density)
             assert plane is not None
             assert plane.counts(boxes) == pytest.approx(walked.values, abs=1e-9 * density.total)
+
+
+def test_a_tree_is_seen_along_the_same_axes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it is shown as it was solved; of many sets of axes, those that were asked about last are kept."""
+    engine, onto = _made([2] * 6, [range(6)], 1, curved=False).engine, Density.onto
+    seen: list[list[int]] = []
+
+    def counted(tree: Density, axes: Sequence[int]) -> Density:
+        seen.append(list(axes))
+        return onto(tree, axes)
+
+    monkeypatch.setattr(Density, "onto", counted)
+    sets = [list(axes) for number in (1, 2, 3) for axes in combinations(range(6), number)]
+
+    def ask(axes: list[int]) -> tuple[float, float]:
+        high = [0 if axis in axes else 1 for axis in range(6)]
+        value = engine.counts(np.zeros((1, 6), np.uint64), np.array([high], np.uint64))
+        return float(value[0]), engine.answer([((0,) * 6, tuple(high), 1)]).error
+
+    first = [ask(axes) for axes in sets]
+    assert seen == sets
+    assert [ask(axes) for axes in sets[-8:]] == first[-8:]
+    assert seen == sets
+    assert [ask(axes) for axes in sets[:2]] == first[:2]
+    assert seen == sets + sets[:2]
 
 
 def test_many_boxes_are_what_single_ones_are() -> None:

@@ -12,14 +12,14 @@ from partita import Guarantee
 from partita.domain import Integer
 from partita.errors import InvalidRelease
 from partita.inference.boxes.axis import Axis
-from partita.mechanisms import GridCounts, PaperRectangles, RankBoxes, SpendingBoxes
+from partita.mechanisms import GridCounts, PaperRectangles, RankBoxes, Rectangles, SpendingBoxes
 from partita.points import Points
 from partita.releases.box_view import BoxView
 
 DOMAINS = (Integer(0, 7), Integer(0, 3))
 AXES = tuple(map(Axis.of, DOMAINS))
 PEOPLE = Points.from_rows([[3, 1], [4, 2], [3, 1]], axes=AXES)
-MECHANISMS = (GridCounts, SpendingBoxes, RankBoxes)
+MECHANISMS = (GridCounts, PaperRectangles, SpendingBoxes, RankBoxes)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -31,9 +31,14 @@ def test_the_noise_of_all_numbers_tells_epsilon(mechanism: Any, asked: dict[str,
     assert made.release(PEOPLE).spent * made.rows_changed == Fraction(7, 10)
 
 
-def test_the_trees_of_the_paper_tell_their_half() -> None:
-    """How the axes were cut does not show what it cost; the trees have the other half."""
-    assert PaperRectangles(axes=AXES, epsilon=1).release(PEOPLE).spent == Fraction(1, 2)
+@pytest.mark.parametrize("asked", [{}, {"neighbors": "change-one"}, {"contributions": 3}])
+def test_the_total_that_chose_is_counted(asked: dict[str, Any]) -> None:
+    """What chose the boxes and the boxes themselves cost epsilon together."""
+    axes = (*AXES, Axis(size=2))
+    made = Rectangles(axes=axes, epsilon="0.7", **asked)
+
+    assert made.asks_for_total
+    assert made.release(Points.from_rows([[3, 1, 0]], axes=axes)).spent * made.rows_changed == Fraction(7, 10)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain import Integer
 from partita.errors import InvalidData, InvalidParameter
 from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners
@@ -18,6 +19,7 @@ from partita.mechanisms.rank_boxes import RankBoxes
 from partita.points import Points
 from partita.releases.boxes import BoxTerm
 from partita.releases.rank_boxes import RankBoxesRelease
+from partita.releases.regions import HalfSpace
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 
 AGES = (Axis(size=100, before=1, after=2), Axis(size=3, labels=True), Axis(size=2**40))
@@ -178,6 +180,49 @@ def test_answers_are_counts_with_errors() -> None:
         assert answer.value == pytest.approx(counts[at], abs=1e-6)
         assert answer.error == pytest.approx(errors[at], rel=1e-6)
         assert less.value == pytest.approx(counts[0] - counts[at], abs=1e-6)
+
+
+def test_ranges_of_one_column_are_as_sure_as_their_view() -> None:
+    """Along one axis no error exceeds that of the view, alone or in signed sums, and no interval `worst`."""
+    release = _release(_dependent(), AGES)
+    whole = release.everything
+    for low, high in ((30, 31), (50, 55), (1, 50)):
+        term = whole._replace(low=(low, 0, 0), high=(high, *whole.high[1:]))
+        taken = whole._replace(low=(60, 0, 0), high=(70, *whole.high[1:]), sign=-1)
+        sides = [BoxTerm(box.low[:1], box.high[:1], box.sign) for box in (term, taken)]
+        answer, view = release.answer(term), release.views.trees[0]
+
+        assert answer.error <= view.answer(sides[0]).error
+        assert release.answer(term, taken).error <= view.answer(*sides).error
+        assert answer.worst(0.05)[0] <= answer.interval(0.95)[0]
+        assert answer.interval(0.95)[1] <= answer.worst(0.05)[1]
+
+
+def test_small_special_cells_are_within_their_bars() -> None:
+    """17 rows below the domain, alone or with half of another axis: 11 of 12 intervals hold the truth."""
+    places = _dependent()
+    places[places[:, 0] == 0, 0] = 1
+    places[:17, 0] = 0
+    lows = np.zeros((2, 3), np.uint64)
+    highs = np.array([[0, 2, 2**40 - 1], [0, 2, 2**35]], np.uint64)
+    truth = _truth(places, lows, highs)
+    held = np.zeros(2)
+    for seed in range(12):
+        release = _release(places, AGES, epsilon="1/5", seed=seed)
+        held += np.abs(release.counts(lows, highs) - truth) <= 1.96 * release.errors(lows, highs)
+
+    assert held.min() >= 11
+
+
+def test_a_region_has_no_more_rows_than_the_views_allow() -> None:
+    """The rows of a region are bounded by all of its box, as the views count them."""
+    release = _release(_dependent(), AGES)
+    box = BoxTerm((5, 0, 0), (6, 2, 2**40 - 1))
+    everywhere = HalfSpace({"age": 1}, at_most=1000).bound(("age",), (Integer(0, 99),))
+
+    high = release.region(everywhere, box).bounds(0.05)[1]
+
+    assert high <= release.views.bounds(box, 0.025)[1]
 
 
 def test_views_make_guaranteed_bounds_tighter() -> None:

@@ -21,7 +21,9 @@ from partita.mechanisms.rectangles import Rectangles
 from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.noise import SYSTEM, Noise
 from partita.points import Points
+from partita.releases.boxes import Boxes
 from partita.releases.grid import GridRelease
+from partita.releases.rectangles import RectanglesRelease
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -122,10 +124,16 @@ def released(mechanism: Rectangles) -> Run:
 
     def run(counts: Counts, noise: Noise) -> Hashable:
         release = mechanism.release(points(counts, mechanism.axes, mechanism.contributions), noise=noise)
-        series = release.parts().series
-        return release.kind, tuple(sorted((name, tuple(values.tolist())) for name, values in series.items()))
+        return release.kind, *_published(release)
 
     return run
+
+
+def _published(release: Boxes) -> tuple[Hashable, ...]:
+    """All facts and all series."""
+    parts = release.parts()
+    series = sorted((name, tuple(values.tolist())) for name, values in parts.series.items())
+    return str(sorted(parts.facts.items())), tuple(series)
 
 
 def loss(run: Run, one: Counts, other: Counts, seed: int = 0) -> Fraction | float:
@@ -179,7 +187,7 @@ class _ChosenByTheTruth:
     def run(self, counts: Counts, noise: Noise) -> Hashable:
         data = points(counts, self.mechanism.axes)
         release = self.mechanism.structure(total=data.total).release(data, noise=noise)
-        return release.kind, tuple(sorted((k, tuple(v.tolist())) for k, v in release.parts().series.items()))
+        return release.kind, *_published(release)
 
 
 def _spends_twice(counts: Counts, noise: Noise) -> Hashable:
@@ -216,7 +224,8 @@ def test_the_total_takes_one_hundredth_and_the_structure_the_rest() -> None:
 
     release = Rectangles(axes=LABELS, epsilon=1).release(points(tuple(cells), LABELS), noise=seen)
 
-    assert isinstance(release, GridRelease)
+    assert isinstance(release, RectanglesRelease)
+    assert release.chosen.kind == "grid"
     assert seen.scales == [Fraction(100), Fraction(100, 99)]
 
 
@@ -226,9 +235,45 @@ def test_two_columns_spend_nothing_on_the_choice() -> None:
     tree = SpendingBoxes(axes=SQUARE, epsilon=1)
 
     chosen = released(Rectangles(axes=SQUARE, epsilon=1))(counts, tape_noise(EndlessTape(2)))
-    alone = tree.release(points(counts, SQUARE), noise=tape_noise(EndlessTape(2))).parts().series
+    alone = tree.release(points(counts, SQUARE), noise=tape_noise(EndlessTape(2)))
 
-    assert chosen == ("spending-boxes", tuple(sorted((k, tuple(v.tolist())) for k, v in alone.items())))
+    assert chosen == ("spending-boxes", *_published(alone))
+
+
+@pytest.mark.parametrize("rows", [0, 10**3, 10**6])
+def test_the_choice_can_be_repeated_by_the_total_in_the_release(rows: int) -> None:
+    """The released total leads to the structure that was chosen, and the story tells both."""
+    mechanism = Rectangles(axes=LABELS, epsilon=1)
+    cells = [0] * 18**3
+    cells[7] = rows
+
+    release = mechanism.release(points(tuple(cells), LABELS), noise=tape_noise(EndlessTape(rows)))
+
+    assert isinstance(release, RectanglesRelease)
+    assert abs(release.total - rows) < 2000
+    assert release.chosen.kind == mechanism.structure(total=release.total).name
+    assert f"{max(0, release.total):,} rows chose {release.chosen.kind}." in release.story
+
+
+class _HugeTotal(ZeroNoise):
+    """Noise far out, on single numbers alone."""
+
+    def __init__(self, noise: int) -> None:
+        self.noise = noise
+
+    def add(self, x: Any, scale: Fraction, *, parts: Any = None) -> Any:
+        return int(x) + self.noise if np.ndim(x) == 0 else super().add(x, scale, parts=parts)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_total_beyond_all_files_is_clipped(sign: int) -> None:
+    """Noise of any size gives a total that a file can hold, and no error."""
+    mechanism = Rectangles(axes=CUBE, epsilon=1)
+    release = mechanism.release(points((1,) * 8, CUBE), noise=_HugeTotal(sign * 2**80))
+
+    assert isinstance(release, RectanglesRelease)
+    assert release.total == sign * 2**63
+    assert RectanglesRelease.from_parts(release.parts(), None).total == release.total
 
 
 @pytest.mark.parametrize("axes", [SQUARE, CUBE])

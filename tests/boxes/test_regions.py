@@ -19,10 +19,14 @@ from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.halfspace import PlaneSide
 from partita.inference.boxes.polygon import PolygonInside, crosses_itself
 from partita.mechanisms.grid_counts import GridCounts
+from partita.mechanisms.rank_boxes import RankBoxes
+from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.points import Points
+from partita.releases.box_view import BoxView
 from partita.releases.boxes import BoxTerm, Region
 from partita.releases.regions import HalfSpace, Polygon
-from partita.testing import ZeroNoise
+from partita.releases.where import NULL
+from partita.testing import EndlessTape, ZeroNoise, tape_noise
 
 Point = tuple[Fraction, Fraction]
 ARROW = [(0, 0), (8, 0), (8, 3), (4, 1), (1, 7)]
@@ -288,6 +292,26 @@ def test_releases_count_regions_by_shares_of_cells() -> None:
     assert below.value == 6 + 4 / 2
     assert grid.region(inside, grid.everything).value == pytest.approx(8)
     assert grid.region(inside, BoxTerm((1, 1), (1, 4))).value == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize("mechanism", [RankBoxes, SpendingBoxes])
+def test_a_region_that_is_a_range_counts_as_the_range(mechanism: Any) -> None:
+    """Special cells of its columns are left out by their own counts, whatever lies beside them."""
+    columns, domains = ("a", "b"), (Integer(0, 99), Integer(0, 9))
+    axes = tuple(Axis.of(domain) for domain in domains)
+    places = np.array([[place, place % 14] for place in range(104)])
+    counts = np.where((places[:, 0] < 1) | (places[:, 0] > 100), 900, 10)
+    points = Points.from_rows(places, axes=axes, counts=counts)
+    boxes = mechanism(axes=axes, epsilon=1).release(points, noise=tape_noise(EndlessTape("region")))
+    view = BoxView(columns=columns, domains=domains, boxes=boxes, mechanism=boxes.kind)
+
+    for top, others in ((99, {}), (39, {}), (39, {"b": (2, 5)}), (39, {"b": {1, 7}})):
+        region = view.within(HalfSpace({"a": 1}, at_most=top + 0.5), others, closed="both")
+        count = view.count({"a": (0, top), **others}, closed="both")
+        assert region.value == pytest.approx(count.value, rel=0.02, abs=2)
+
+    nothing = view.within(HalfSpace({"a": 1}, at_most=99), {"a": NULL}, closed="both")
+    assert (nothing.value, nothing.worst()) == (0.0, (0.0, 0.0))
 
 
 SQUARE = [(0, 0), (0, 1), (1, 1), (1, 0)]

@@ -132,6 +132,19 @@ def test_axes_of_all_positions_are_cut_exactly() -> None:
         assert [end.item() for end in front] == [position, position]
 
 
+def test_a_level_may_cut_nothing() -> None:
+    """A box that is cut by no bits is its own child, at the very end of the longest axis too."""
+    axis = Axis(size=2**63, before=1, after=3)
+    plan, cut = BoxPlan(native_slots([axis]), np.zeros((2, 1), np.int64)), [False, True, False, False, True]
+
+    nodes = BoxShape.join(plan, [np.array(cut), np.zeros(2, bool)]).nodes
+
+    assert nodes.lows[-2:].ravel().tolist() == [1, axis.width - 1]
+    assert nodes.highs[-2:].ravel().tolist() == [2**63, axis.width - 1]
+    with pytest.raises(InvalidRelease):
+        BoxShape.join(plan, [np.array(cut), np.zeros(1, bool)])
+
+
 def test_a_box_is_cut_only_if_it_can_be() -> None:
     """A box of one cell, or of one position in several slots, is the end of its path."""
     plan = BoxPlan((_edges(0, 0, 1, 1, 3),), np.array([[1], [1]]))

@@ -14,6 +14,7 @@ from partita.inference.boxes.axis import Axis
 from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.points import Points
 from partita.releases.boxes import BoxTerm
+from partita.releases.file_json import from_canonical, to_canonical
 from partita.releases.ranges import Parts
 from partita.releases.spending_boxes import SpendingBoxesRelease
 from partita.testing import EndlessTape, tape_noise
@@ -53,6 +54,19 @@ def test_parts_hold_no_floats() -> None:
         parts = release.parts()
         assert {type(fact) for fact in parts.facts.values()} <= {int, str, list, type(None)}
         assert {series.dtype.name for series in parts.series.values()} <= {"int64", "object"}
+
+
+@pytest.mark.parametrize("total", [2**63, -(2**63), None])
+def test_a_public_total_fits_in_a_file(total: int | None) -> None:
+    """Facts are written as JSON with integers of 64 bits; a larger total than mechanisms take is refused."""
+    parts = _release(total=total).parts()
+
+    facts = from_canonical(to_canonical(parts.facts))
+
+    assert SpendingBoxesRelease.from_parts(Parts(facts, parts.series), None).total == total
+    if total is not None:
+        with pytest.raises(InvalidRelease):
+            SpendingBoxesRelease.from_parts(Parts({**facts, "total": 2 * total}, parts.series), None)
 
 
 def _changed(name: str, at: int, value: int) -> Callable[[Series], None]:

@@ -123,3 +123,32 @@ def test_values_of_a_set_are_counted_together(asker: Asker) -> None:
     reply = asker.ask(question("count where region in (north, south, north)"))
 
     assert reply.record["value"] == asker.release.count({"region": {"north", "south"}}).value
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("age < 30", "age >= 60"),
+        ("age > 60", "age <= 30"),
+        ("age >= 10 and age < 30", "age < 20"),
+        ("age > 30 and age < 60", "age > 50"),
+        ("wage < 10 and age < 30", "age >= 60"),
+    ],
+)
+def test_an_open_end_agrees_with_any_other(askers: list[Asker], first: str, second: str) -> None:
+    """Ranges of a column differ by what each of them counts, if the ends that both have are of one kind."""
+    asker = askers[True]
+    counts = [asker.ask(question(f"count where {where}")).record["value"] for where in (first, second)]
+
+    reply = asker.ask(question(f"difference between ({first}) and ({second})"))
+
+    assert reply.record["value"] == pytest.approx(counts[0] - counts[1])  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("first", "second"), [("age < 30", "age <= 60"), ("age > 3", "age between 4 and 5")])
+def test_ends_of_two_kinds_are_refused_in_the_words_of_the_question(
+    asker: Asker, first: str, second: str
+) -> None:
+    """The message repeats both ranges, and no sign that was not there."""
+    with pytest.raises(InvalidParameter, match=f"got '{first} beside {second}'"):
+        asker.ask(question(f"difference between ({first}) and ({second})"))

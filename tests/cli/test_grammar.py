@@ -253,7 +253,7 @@ def test_the_nearest_word_is_suggested() -> None:
 def test_the_example_is_a_question_of_the_same_kind(kind: str) -> None:
     """Where no near word can be suggested, a question that is understood is shown, of the kind begun."""
     with pytest.raises(InvalidParameter) as caught:
-        question(f"{kind} ???")
+        question(f"{kind} (")
 
     example = caught.value.fix.removeprefix('for example "').removesuffix('"')
     assert example.startswith(f"{kind} ")

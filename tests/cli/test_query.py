@@ -82,6 +82,15 @@ def test_many_questions_in_one_call(run: Run, release: Path, monkeypatch: pytest
     assert asked == ["count", "count where age < 30", "median of wage", "histogram of age in 3 bins"]
 
 
+def test_a_record_has_the_question_as_it_was_asked(run: Run, release: Path) -> None:
+    """Beside the question as it was understood."""
+    text = "COUNT where age>=30 and age<=39"
+
+    [record] = run("query", release, text, "--json").records
+
+    assert (record["asked"], record["question"]) == (text, "count where age between 30 and 39")
+
+
 @pytest.mark.parametrize("stdin", [None, "\n\n"])
 def test_no_question_has_no_answer(
     run: Run, release: Path, monkeypatch: pytest.MonkeyPatch, stdin: str | None
@@ -136,7 +145,10 @@ def test_a_cdf_without_values_is_shown_at_twentieths(run: Run, exact: Path) -> N
         ("count where age = 1 and wage = 1", "age"),
         ("count where age is other", "age"),
         ("count where age = 1e999999999", "age must be a finite number"),
-        ("difference between (age < 3) and (age <= 5)", "got 'age < 3 beside age <= 5'; write <= and >= in all of them"),
+        (
+            "difference between (age < 3) and (age <= 5)",
+            "got 'age < 3 beside age <= 5'; write <= and >= in all of them",
+        ),
         ("median of aeg", "did you mean 'age'?"),
         ("cdf of hired at yesterday", "values must hold values that a column Date"),
         ("sum of wage", "sums and means are not in this release"),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from partita.streams.counter import Counter
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "streams.md").read_text()
 
@@ -45,6 +47,14 @@ def test_the_figures_of_the_naive_ways_are_right(name: str, variance: float) -> 
     figures = [float(cell.replace(",", "")) for cell in line.split("|")[4:7]]
 
     assert figures == pytest.approx([variance * (2**bits + 1) / 2 for bits in (10, 16, 20)], rel=2e-3)
+
+
+def test_the_figures_of_the_counter_are_right() -> None:
+    """Exact mean squared errors at epsilon 1, to three digits."""
+    [line] = [line for line in PAGE.splitlines() if line.startswith("| ours |")]
+    exact = [Counter(epsilon=1, horizon=2**bits).variances(range(1, 2**bits + 1)).mean() for bits in (10, 16)]
+
+    assert [float(cell) for cell in line.split("|")[4:6]] == [round(mse) for mse in exact]
 
 
 def test_the_proofs_on_the_page_exist() -> None:

@@ -55,6 +55,8 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("contributions", lambda: tally(open_source({"age": [1]}), {"age": pt.Integer(0, 9)}, contributions=5)),
     ("schema", lambda: tally(open_source({"age": [1]}), ["age"])),  # type: ignore[arg-type]
     ("schema", lambda: tally(open_source({"age": [1]}), {"age": int})),  # type: ignore[dict-item]
+    ("labels", lambda: pt.Axis(size=3, labels=1)),  # type: ignore[arg-type]
+    ("labels", lambda: pt.Axis(size=3, labels=ARRAY)),
     ("source", lambda: tally("x.csv", {"age": pt.Integer(0, 9)})),  # type: ignore[arg-type]
 ]
 

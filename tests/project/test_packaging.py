@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import subprocess
@@ -174,16 +175,36 @@ def test_make_help_lists_every_stage() -> None:
 
 
 @pytest.mark.faults
-def test_the_snippets_of_the_readme_run(tmp_path: Path) -> None:
-    """What the README shows can be typed in, one block after the other."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/questions.md"])
+def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
+    """What the page shows can be typed in, one block after the other."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert len(blocks) >= 2
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.faults
+def test_the_first_answers_of_the_readme_make_sense(tmp_path: Path) -> None:
+    """The median of people in their thirties lies near the true one, which the README prints."""
+    page = (ROOT / "README.md").read_text()
+    [first, asking, *_] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    [question] = re.findall(r"release\.quantile.*?\.value", asking)
+    code = f'{first}\nrelease = pt.load("people.release.parquet")\nprint({question})'
+
+    shown = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, text=True)
+
+    assert "(32,461)" in page
+    assert 30_000 < int(shown) < 35_000
 
 
 @pytest.mark.faults

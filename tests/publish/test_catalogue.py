@@ -11,7 +11,6 @@ from partita.domain import Category, Date, Domain, Integer, Real
 from partita.errors import InvalidParameter
 from partita.histogram import Histogram
 from partita.inference.boxes.axis import Axis
-from partita.mechanisms import catalogue
 from partita.mechanisms.catalogue import (
     ROWS,
     axis_mechanisms,
@@ -19,8 +18,6 @@ from partita.mechanisms.catalogue import (
     check_name,
     choose,
     choose_boxes,
-    predicted_error,
-    predicted_numbers,
 )
 from partita.points import Points
 from partita.releases.boxes import Boxes
@@ -62,14 +59,13 @@ def test_every_listed_mechanism_publishes_boxes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOX_NAMES)
-def test_predictions_of_boxes_are_sane_where_there_are_any(name: str) -> None:
+def test_predictions_of_boxes_are_sane(name: str) -> None:
     """Errors are not negative and follow the rows, and sizes are positive, for every number of rows."""
     mechanism = choose_boxes(PAIR, epsilon=1, mechanism=name).mechanism
 
     for rows in (0, *ROWS):
-        error, numbers = predicted_error(mechanism, rows), predicted_numbers(mechanism, rows)
-        assert error is None or 0 <= error < 1_000 + rows
-        assert numbers is None or numbers > 0
+        assert 0 <= mechanism.predicted_error(rows) < 1_000 + rows
+        assert mechanism.predicted_numbers(rows) > 0
 
 
 @pytest.mark.parametrize("count", [2, 3, 6])
@@ -134,14 +130,13 @@ def test_every_listed_mechanism_publishes_an_axis(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_predictions_are_positive_where_there_are_any(name: str) -> None:
+def test_predictions_are_positive(name: str) -> None:
     """Errors and sizes are positive numbers for every number of rows."""
     mechanism = choose(SMALL, epsilon=1, mechanism=name).mechanism
 
     for rows in (0, *ROWS):
-        error, numbers = predicted_error(mechanism, rows), predicted_numbers(mechanism, rows)
-        assert error is None or error > 0
-        assert numbers is None or numbers > 0
+        assert mechanism.predicted_error(rows) > 0
+        assert mechanism.predicted_numbers(rows) > 0
 
 
 def test_categories_are_counted_one_by_one() -> None:
@@ -170,7 +165,8 @@ def test_of_few_cells_the_predicted_errors_decide(
         usual = ranges if type(mechanism).name == "intervals" else 2.0
         return usual * {10**3: 10.0, 10**5: 1.0, 10**7: 0.1}[rows]
 
-    monkeypatch.setattr(catalogue, "predicted_error", predicted)
+    for name in ("histogram", "intervals"):
+        monkeypatch.setattr(axis_mechanisms()[name], "predicted_error", predicted)
     choice = choose(Integer(0, 99), epsilon=1)
 
     assert choice.name == chosen
@@ -180,16 +176,12 @@ def test_of_few_cells_the_predicted_errors_decide(
 @pytest.mark.parametrize("size", [1, 2, 3, 12, 121, 366, 1000, 4096])
 @pytest.mark.parametrize("epsilon", ["0.1", 1])
 def test_the_choice_has_no_larger_prediction_than_the_other(size: int, epsilon: Any) -> None:
-    """With the predictions that the mechanisms make; without one, ranges are what is asked."""
+    """With the predictions that the mechanisms make."""
     choice = choose(Integer(0, size - 1), epsilon=epsilon)
 
     made = [axis_mechanisms()[name](size=size, epsilon=epsilon) for name in ("histogram", "intervals")]
-    errors = [[predicted_error(mechanism, rows) for rows in ROWS] for mechanism in made]
-    if any(None in each for each in errors):
-        assert choice.name == "intervals"
-    else:
-        counted, ranges = (math.prod(each) for each in errors)  # type: ignore[arg-type]
-        assert choice.name == ("histogram" if counted < ranges else "intervals")
+    counted, ranges = (math.prod(each.predicted_error(rows) for rows in ROWS) for each in made)
+    assert choice.name == ("histogram" if counted < ranges else "intervals")
 
 
 def test_a_choice_is_a_function_of_public_facts() -> None:

@@ -53,9 +53,9 @@ def test_shares_and_mechanisms_are_those_of_the_request() -> None:
     made = planned(views=["age", "region"], shares={"age": 3, "region": 1}, mechanism="tree", rows=100)
 
     lines = made.rows()
-    assert [(line["column"], line["epsilon"], line["mechanism"]) for line in lines] == [
-        ("age", "3/4", "tree"),
-        ("region", "1/4", "tree"),
+    assert [(line["columns"], line["epsilon"], line["mechanism"]) for line in lines] == [
+        (["age"], "3/4", "tree"),
+        (["region"], "1/4", "tree"),
     ]
     assert made.guarantee.epsilon == 1
 
@@ -108,14 +108,21 @@ def test_steps_are_compared_as_given() -> None:
 
 
 def test_whole_numbers_have_no_rounding() -> None:
-    """Neither have categories; their lines stay as they are whatever steps are asked for."""
-    made = planned(views=["age", "region"], rows=1000, steps=["0.1"])
+    """Neither have categories; their lines stay as they are, and steps go to a real column beside them."""
+    made = planned(views=["age", "region", "salary"], rows=1000, steps=[7])
 
-    assert [line["rounding"] for line in made.rows()] == [None, None]
+    assert [line["rounding"] is None for line in made.rows()] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("views", [["age", "region"], [("age", "salary")]], ids=str)
+def test_steps_that_nothing_is_compared_with_are_refused(views: list[Any]) -> None:
+    """No view is of a real column alone, so a step would change nothing."""
+    with pytest.raises(InvalidParameter, match="steps needs a column of real numbers that has a view of its"):
+        planned(views=views, steps=["0.1"])
 
 
 def test_a_plan_reads_as_a_table() -> None:
-    """It names columns, mechanisms and reasons, and says what the errors in them are."""
+    """It names columns, mechanisms and reasons, and explains what it shows."""
     text = str(planned(PRICE | {"region": Category(["a"])}, views=["price", "region"], rows=1000))
 
     for word in (
@@ -125,10 +132,19 @@ def test_a_plan_reads_as_a_table() -> None:
         "0.05",
         "histogram",
         "categories",
-        "over 1,000, 100,000, 10,000,000 rows",
+        "in units of its column",
     ):
         assert word in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_nothing_is_explained_that_is_not_shown() -> None:
+    """Whole numbers have no step and no rounding, in the table or below it."""
+    text = str(planned(AGE, mechanism="tree", rows=1000))
+
+    assert "bytes is eight" in text
+    assert "step" not in text
+    assert "rounding" not in text
 
 
 def test_a_plan_is_written_as_json() -> None:
@@ -136,6 +152,15 @@ def test_a_plan_is_written_as_json() -> None:
     made = planned(views=list(SCHEMA))
 
     assert json.loads(json.dumps(made.to_json()))["expected"] == made.rows()
+
+
+def test_views_of_one_column_and_of_several_have_the_same_entries() -> None:
+    """Programs need not tell them apart."""
+    [alone, together] = planned(views=["age", ("age", "region")]).to_json()["request"]["views"]
+
+    assert list(alone) == list(together) == ["columns", "domains", "share", "mechanism"]
+    assert (alone["columns"], together["columns"]) == (["age"], ["age", "region"])
+    assert [alone["domains"][0]] == together["domains"][:1]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +193,7 @@ def test_columns_together_are_one_line_for_each_number_of_rows() -> None:
 
     mechanism: Any = made.request.views[0].choice.mechanism
     for line, rows in zip(made.rows(), (10, 1000), strict=True):
-        assert (line["column"], line["mechanism"], line["cells"]) == ("age x salary", "grid", 121 * 2001)
+        assert (line["columns"], line["mechanism"], line["cells"]) == (["age", "salary"], "grid", 121 * 2001)
         assert (line["error"], line["numbers"]) == (
             mechanism.predicted_error(rows),
             mechanism.predicted_numbers(rows),
@@ -194,7 +219,7 @@ def test_without_noise_a_histogram_misses_nothing(monkeypatch: pytest.MonkeyPatc
 
     measured = simulate(made, people()).measured
 
-    assert [each.column for each in measured] == [name for name in SCHEMA for _ in range(2)]
+    assert [each.columns for each in measured] == [(name,) for name in SCHEMA for _ in range(2)]
     assert {each.largest for each in measured} == {0.0}
 
 
@@ -205,8 +230,10 @@ def test_without_noise_a_grid_misses_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
     measured = simulate(made, people(), ranges=200).measured
 
-    assert [(each.column, each.ranges) for each in measured] == [
-        (name, kind) for name in ("age x region", "region x born x age") for kind in ("anywhere", "values")
+    assert [(each.columns, each.ranges) for each in measured] == [
+        (names, kind)
+        for names in (("age", "region"), ("region", "born", "age"))
+        for kind in ("anywhere", "values")
     ]
     assert {each.largest for each in measured} == {0.0}
 
@@ -220,7 +247,7 @@ def test_the_default_for_columns_together_is_planned_and_simulated(columns: tupl
     assert {line["mechanism"] for line in lines} == {"rectangles"}
     assert all(line["error"] > 0 and line["numbers"] > 0 for line in lines)
     measured = simulate(made, people(), ranges=50).measured
-    assert [each.column for each in measured] == [" x ".join(columns)] * 2
+    assert [each.columns for each in measured] == [columns] * 2
     assert all(0 < each.mean <= each.typical <= each.largest < 10**5 for each in measured)
 
 
@@ -267,6 +294,7 @@ def test_a_simulation_says_that_it_is_for_public_data() -> None:
     for text in (str(made), json.dumps(made.to_json())):
         assert "PUBLIC data only" in text
         assert "no ledger was debited" in text
+    assert "at values of the file" in str(made)
 
 
 def test_an_empty_file_can_be_simulated() -> None:

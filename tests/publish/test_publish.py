@@ -6,6 +6,7 @@ import io
 import logging
 import re
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.publishing import publish
+from partita.publishing import progress, publish
 from partita.publishing.making import salt
 from partita.releases.file import load
 from partita.releases.release import Release
@@ -402,6 +403,44 @@ def test_progress_on_a_terminal_shows_phases_and_time_only(
 
     phases = r"partita: counting age ... T s\npartita: drawing noise ... T s\npartita: writing ... T s\n"
     assert re.fullmatch(phases.replace("T", r"\d+\.\d"), terminal.getvalue())
+
+
+class Heard(Terminal):
+    """A terminal that knows when something was written, and when a sign of life."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alive = threading.Event()
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if text == ".":
+            self.alive.set()
+        return written
+
+
+@pytest.mark.parametrize("patience", [0.0, 0.001])
+def test_a_long_phase_shows_that_it_lasts(monkeypatch: pytest.MonkeyPatch, patience: float) -> None:
+    """A dot now and then, begun at once or once patience has run out."""
+    terminal = Heard()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_BEAT", 0.001)
+
+    with progress.phase("counting age", patience=patience):
+        assert terminal.alive.wait(60)
+
+    assert re.fullmatch(r"partita: counting age \.{4,} \d+\.\d s\n", terminal.getvalue())
+
+
+def test_a_phase_that_is_shorter_than_patience_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal too."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    with progress.phase("counting age", patience=600.0):
+        pass
+
+    assert terminal.getvalue() == ""
 
 
 def test_progress_of_a_phase_that_fails_ends_its_line(monkeypatch: pytest.MonkeyPatch) -> None:

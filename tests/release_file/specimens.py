@@ -65,6 +65,7 @@ DOMAINS: Final[dict[str, Domain]] = {
 BOX_MECHANISMS: Final = {
     "grid": ("grid_counts", "GridCounts"),
     "rank-boxes": ("rank_boxes", "RankBoxes"),
+    "rectangles": ("rectangles", "Rectangles"),
     "rectangles-paper": ("paper_rectangles", "PaperRectangles"),
     "spending-boxes": ("spending_boxes", "SpendingBoxes"),
 }
@@ -73,6 +74,7 @@ BOX_MECHANISMS: Final = {
 BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
     "grid": (Integer(0, 5), Category(["north", "söuth"])),
     "rank-boxes": (Integer(0, 2**16), Category(["a", "b", "c"]), Date("2024-01-01", "2024-01-24")),
+    "rectangles": (Integer(0, 9), Category(["a", "b", "c"]), Integer(0, 4)),
     "rectangles-paper": (Real(0, 20, step="0.01"), Integer(1, 9)),
     "spending-boxes": (Integer(-(2**62), 2**62 - 1), Real(0, 1, step="0.01"), Category(["a", "b"])),
 }

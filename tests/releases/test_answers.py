@@ -36,6 +36,15 @@ def _law(scale: Fraction, reach: int) -> dict[int, float]:
     return {k: (1 - a) / (1 + a) * a ** abs(k) for k in range(-reach, reach + 1)}
 
 
+def test_intervals_are_never_wider_than_what_is_certain() -> None:
+    """Where the guaranteed bounds are narrower on a side they end the interval, at any confidence."""
+    answer = Answer(5.0, lambda: 4.0, lambda beta: (4.0 - beta, 90.0))
+
+    assert answer.interval(0.9) == pytest.approx((3.9, 5.0 + 1.6449 * 4.0), abs=1e-3)
+    assert answer.interval(1e-9)[0] == pytest.approx(5.0)
+    assert Answer.exact(3.0).interval() == (3.0, 3.0)
+
+
 def test_bounds_of_combined_answers_hold() -> None:
     """Over all noises of two answers, `worst` of both combined fails with probability at most beta."""
     scales, beta, held = (Fraction(1), Fraction(2)), 0.2, 0.0

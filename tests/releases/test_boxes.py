@@ -321,14 +321,29 @@ def _share(over: float) -> float:
     return 1 - (1 + over) ** 2 / 2 if over <= 0 else (1 - over) ** 2 / 2
 
 
+def test_a_column_may_be_called_region(together: Publish) -> None:
+    """A shape is a region, and any other value asks for the column, in counts and in other questions."""
+    rows = [(x, ["Rome", "Bari"][x % 2]) for x in range(6)]
+    release = together(x=(DIGIT, [x for x, _ in rows]), region=(TOWN, [town for _, town in rows]))
+    small = HalfSpace({"x": 1}, at_most=2.5)
+
+    assert release.count(region="Rome").value == 3.0
+    assert release.count(x=(0, 3), region={"Rome", "Bari"}).value == 4.0
+    assert release.count(region=small).value == pytest.approx(3.0)
+    assert release.count(where={"region": "Rome"}, region=small).value == pytest.approx(2.0)
+    assert release.histogram("x", 2, region="Bari").counts.values.tolist() == [1.0, 2.0]
+    assert release.counts(x=([0], [3]), region="Rome").values.tolist() == [2.0]
+    assert release.quantile("x", 1, region="Rome").value == 4
+
+
 def test_wrong_regions_are_refused_by_name(together: Publish) -> None:
     """What is no region, a column that is not there, and columns that are apart."""
     release = together(views=[("x",), ("y", "z")], x=(DIGIT, []), y=(DIGIT, []), z=(TOWN, []))
 
     with pytest.raises(
-        InvalidParameter, match=r"^region must be a HalfSpace or a Polygon, got 3; pass where="
+        InvalidParameter, match=r"^region must be a HalfSpace or a Polygon, as no column .* got 3; pass for"
     ):
-        release.count(region=3)  # type: ignore[arg-type]
+        release.count(region=3)
     with pytest.raises(InvalidParameter, match=r"^column must be one of 'x', 'y', 'z', got 'w'"):
         release.count(region=HalfSpace({"w": 1}, at_most=2))
     with pytest.raises(InvalidParameter, match=r"^where must name columns that were released together"):

@@ -20,6 +20,7 @@ from partita.releases.bins import cells_of_bins, even_bins
 from partita.releases.box_where import described
 from partita.releases.chart import chart
 from partita.releases.provenance import Provenance
+from partita.releases.regions import HalfSpace, Polygon
 from partita.releases.release import Release
 from partita.releases.where import NULL
 
@@ -71,6 +72,19 @@ def test_boxes_are_part_of_the_promise(people: Release) -> None:
     """A release promises what all its views do, boxes included, and names each column once."""
     assert people.guarantee == Guarantee(epsilon=1)
     assert repr(people).startswith("Release(age, town; epsilon 1, pure,")
+
+
+def test_what_a_release_is_made_of_is_shown_in_a_line(people: Release) -> None:
+    """Columns and mechanisms, never the numbers; regions can be members of sets."""
+    half = HalfSpace({"age": 1, "pay": "-0.25"}, at_most=7)
+    triangle = Polygon("age", "pay", [(0, 0), (0, 9), (9, 0)])
+
+    assert repr(people.views) == "(BoxView(age, town; shown-boxes), View(town; shown))"
+    assert repr(people.slice("age")) == "Slice(age, all rows)"
+    assert repr(people.slice("age", town="Rome")) == "Slice(age, town Rome)"
+    assert repr(half) == "HalfSpace({'age': 1, 'pay': -0.25}, at_most=7)"
+    assert repr(triangle) == "Polygon('age', 'pay', 3 corners)"
+    assert {half, triangle, HalfSpace({"pay": "-1/4", "age": 1}, at_most=7)} == {half, triangle}
 
 
 def test_papers_behind_boxes_are_cited(people: Release) -> None:
@@ -149,18 +163,30 @@ def pyplot() -> Iterator[Any]:
 
 def test_heat_maps_are_drawn(people: Release, pyplot: Any) -> None:
     """Both columns have scale and name, the counts a colour bar with their error, and the title the price."""
-    axes = people.plot("age", "town", bins=(11, 3))
+    axes, heat = people.plot("age", "town", bins=(11, 3)), people.histogram("age", "town", bins=(11, 3))
     axes.figure.canvas.draw()
 
     (field,) = axes.collections
     bar = field.colorbar.ax.get_ylabel()
     assert field.get_array().shape == (3, 11)
-    assert field.get_array().sum() == people.histogram("age", "town", bins=(11, 3)).counts.values.sum()
+    assert field.get_array().sum() == heat.counts.values.sum()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("age", "town")
     assert axes.get_title(loc="left") == "people, epsilon 1/2"
     assert [text.get_text() for text in axes.get_yticklabels()] == ["Rome", "Bari", "Pisa"]
     assert axes.get_xlim() == (-0.5, 120.5)
-    assert bar == "rows in each field, to a standard error of about 3.3"
+    assert bar == f"rows in each field, to a standard error of {heat.errors}"
+
+
+def test_an_empty_heat_map_is_pale(together: Publish, pyplot: Any) -> None:
+    """Where nobody is, no field is darker than half of the scale, which reaches to the error of a field."""
+    nobody = together(4.0, age=(AGE, []), town=(TOWN, []))
+
+    (field,) = nobody.plot("age", "town", bins=(11, 3)).collections
+
+    low, high = field.get_clim()
+    assert low == 0.0
+    assert high >= max(1.0, nobody.histogram("age", "town", bins=(11, 3)).counts.error.max())
+    assert field.get_array().max() <= high / 2
 
 
 def test_heat_maps_of_days(together: Publish, pyplot: Any) -> None:

@@ -23,6 +23,7 @@ from partita.releases.box_view import BoxView
 from partita.releases.provenance import Provenance
 from partita.releases.quantile_bounds import certain_cells
 from partita.releases.ranges import Term
+from partita.releases.regions import HalfSpace
 from partita.releases.release import Release
 from partita.releases.slice import BoxSlice
 from partita.releases.where import NULL, OTHER
@@ -295,7 +296,15 @@ WRONG: list[tuple[Callable[[Release], object], str]] = [
     (lambda release: release.histogram("pay", "age", bins=(3, 0)), r"^bins must be"),
     (lambda release: release.histogram("pay", "age", bins=(3, 4, 5)), r"^bins must be one number or two"),  # type: ignore[arg-type]
     (lambda release: release.histogram("pay", "age", bins="x"), r"^bins must be"),  # type: ignore[call-overload]
-    (lambda release: release.histogram("pay", region=3), r"^column must not be a keyword.*where={'region'"),
+    (lambda release: release.histogram("pay", where={"age": 3}, age=3), r"^column must be asked for once"),
+    (
+        lambda release: release.quantile("pay", 0.5, region=HalfSpace({"age": 1}, at_most=3)),
+        r"^region must not be a shape here, .*; ask for the count of a shape",
+    ),
+    (
+        lambda release: release.histogram(("pay", "age")),  # type: ignore[call-overload]
+        r"^column must be one of .*; pass names one by one, as text",
+    ),
 ]
 
 

@@ -94,7 +94,7 @@ def test_the_guarantee_is_for_users() -> None:
 
     assert capped.guarantee is not None
     assert (capped.guarantee.unit, capped.guarantee.contributions) == ("user", 4)
-    assert capped.counter.terms.rate == Fraction(1, 4)  # type: ignore[attr-defined]
+    assert capped.counter.terms.rate == Fraction(1, 4)
 
 
 @pytest.mark.parametrize("made_for", [1, 3])

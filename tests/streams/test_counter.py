@@ -217,7 +217,7 @@ def test_states_that_do_not_fit_are_refused(make: Make) -> None:
                 kind.from_state(pack(kind.name, 1, variant))
 
 
-_PUBLIC = {"terms", "shape", "count", "plans", "ready"}
+_PUBLIC = {"terms", "shape", "clock", "plans", "ready"}
 
 
 def test_states_of_another_shape_are_refused() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from partita.errors import HorizonReached, InvalidData, InvalidParameter, InvalidState
 from partita.inference.tails import laplace_variance
-from partita.streams.columns import SHARES, Columns, Shape, shape_for
+from partita.streams.branching import SHARES
+from partita.streams.columns import Columns, Shape, shape_for
 from partita.streams.family import CounterFamily
 from partita.streams.state import pack, unpack
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from partita.streams import pan_private as module
+from partita.streams import pan_blocks as module
 from partita.streams.pan_blocks import Variant
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.tree_counter import TreeCounter

@@ -13,7 +13,7 @@ from partita.errors import HorizonReached, InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.tails import laplace_variance
 from partita.noise.system import SYSTEM
-from partita.streams import pan_private as module
+from partita.streams import pan_blocks as module
 from partita.streams.pan_blocks import Variant
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.state import unpack

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import pickle
 from collections.abc import Iterator
 from fractions import Fraction
@@ -113,24 +112,35 @@ def test_copies_are_refused(duplicate: Any) -> None:
         duplicate(taped(horizon=8))
 
 
-def test_a_forked_child_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A counter goes on in the process that made it only."""
+def test_a_forked_child_has_nothing() -> None:
+    """A counter goes on in the process that made it only, and what is read in another is no second look."""
     counter = taped(horizon=8)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    counter.update(1)
+    assert counter._cells.any()
+
+    PanPrivateCounter.after_fork()
+
+    assert not counter._cells.any()
     with pytest.raises(EntropyError, match="forked"):
         counter.update(1)
 
 
-def test_half_a_step_breaks_ataped() -> None:
+def test_half_a_step_breaks_a_counter() -> None:
     """If noise cannot be had in the middle of a step, nothing of it can be seen or used any more."""
 
     class Failing(ZeroNoise):
+        left = 2
+
         def add(self, x: Any, scale: Fraction, *, parts: Any = None) -> Any:
-            raise EntropyError("no randomness")
+            self.left -= 1
+            if not self.left:
+                raise EntropyError("no randomness")
+            return super().add(x, scale, parts=parts)
 
     counter = taped(horizon=8, noise=Failing())
     with pytest.raises(EntropyError, match="no randomness"):
         counter.update(1)
+    assert not counter._cells.any()
     for act in (counter.update, counter.state, counter.announce_intrusion):
         with pytest.raises(EntropyError, match="interrupted"):
             act()

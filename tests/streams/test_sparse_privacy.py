@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from partita.noise.hazard import Law
-from partita.streams.base import Terms
 from partita.streams.naive import PerStepCounter
 from partita.streams.sparse_counter import SparseCounter
 from partita.streams.sparse_plan import SparsePlan
@@ -295,7 +294,7 @@ def test_planted_bugs_of_the_sparse_counter_are_caught(plant: Plant, monkeypatch
 def test_the_shares_add_up_to_epsilon() -> None:
     """Seals have one part, the inner counter the rest; each for one event of the terms."""
     counter = SparseCounter(epsilon="0.7", horizon=1000, expected=50, change=2, contributions=3)
-    terms: Terms = counter._inner.terms  # type: ignore[attr-defined]
+    terms = counter._inner.terms
     seals = Fraction("0.7") * Fraction(counter.plan.seals, 64)
 
     assert terms.epsilon + seals == Fraction("0.7")

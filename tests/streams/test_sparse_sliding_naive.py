@@ -21,13 +21,11 @@ from partita.errors import (
     TapeExhausted,
 )
 from partita.noise.words import Tape
-from partita.streams.family import CounterFamily
 from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
 from partita.streams.sliding_counter import SlidingCounter
 from partita.streams.sparse_counter import SparseCounter
 from partita.streams.sparse_plan import SparsePlan
 from partita.streams.state import pack, unpack
-from partita.streams.stepping import Stepping
 from partita.streams.tree_counter import TreeCounter
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 
@@ -336,7 +334,7 @@ def test_the_papers_constants_are_those_of_theorem_3_1() -> None:
 
     assert counter.plan.threshold == int(6 * (np.log(2**20) + np.log(2 / 0.05)))
     assert (counter.plan.seals, counter.plan.law, counter.plan.capacity) == (32, "laplace", 100)
-    assert isinstance(counter._inner, TreeCounter)
+    assert counter._inner.kind is TreeCounter
 
 
 def test_plans_follow_from_public_numbers_alone() -> None:
@@ -370,10 +368,3 @@ def test_an_answer_brackets_the_count(make: Make) -> None:
     assert answer.low <= sum(BITS[100 - window : 100]) <= answer.high
     assert answer.everywhere >= (answer.high - answer.low) / 2 - 1e-6 or isinstance(counter, SparseCounter)
     assert answer.error > 0
-
-
-def test_every_stepping_counter_is_here() -> None:
-    """Nobody is forgotten."""
-    assert {each.name for each in Stepping.__subclasses__()} == {
-        each.name for each in (SparseCounter, SlidingCounter, CounterFamily, RandomizedResponseCounter)
-    }

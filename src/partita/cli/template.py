@@ -42,7 +42,7 @@ views = {views}"""
 
 _RELEASE: Final = """
 # epsilon = "1"                 # or --epsilon; all views together cost this much
-# shares = ["1/2", "1/2"]       # how the views share it, if not equally
+# shares = [1, 1]               # how the views share it: a weight for each
 # person = "id"                 # the column that says whose row it is; without it, every row is a person
 # contributions = 1             # at most this many rows of a person count
 # neighbors = "add-remove"      # or "change-one", if the number of people is public
@@ -61,7 +61,7 @@ def template(columns: Columns) -> str:
 
 def _layout(names: list[str]) -> str:
     """Which columns are published together: all of them, if they are not too many."""
-    from partita.mechanisms.box_mechanism import MOST_AXES
+    from partita.inference.boxes.axis import MOST_AXES
 
     views = ", ".join(f"[{_text(name)}]" for name in names)
     shown = _TOGETHER if len(names) <= MOST_AXES else _APART

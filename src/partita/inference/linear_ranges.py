@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.question import Question, changes
 from partita.inference.signed_ranges import SignedRange
@@ -101,7 +101,7 @@ class LinearRanges:
 
     def answer(self, terms: Sequence[SignedRange]) -> Answer:
         """The signed sum of the ranges as one question."""
-        least = 0.0 if all(sign > 0 for _, _, sign in terms) else -math.inf
+        least = least_sum(sign for _, _, sign in terms)
         return Answer(self._value(terms), partial(self._spread, terms), partial(self.bounds, terms), least)
 
     def bounds(self, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:

@@ -5,32 +5,49 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.axis import MOST_AXES, Axis, checked_axes
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import Points
 from partita.releases.boxes import Boxes
 
-__all__ = ["MOST_AXES", "BoxMechanism"]
-
-MOST_AXES: Final = 6
-"""No release has more columns together: with each, a box of all of them says less about any."""
+__all__ = ["BoxMechanism"]
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class BoxMechanism(Private, ABC):
     """A pure epsilon-DP release of points along several axes, special cells included.
 
-    Each mechanism spells out its own parameters and hands those that all have to `_settle_boxes`.
+    A mechanism with parameters of its own spells all of them out, hands those that all have to
+    `_settle_boxes`, and checks itself when all are set.
     """
 
+    name: ClassVar[str]
+    """The name that users know."""
+
+    fewest_axes: ClassVar[int] = 1
+
     axes: tuple[Axis, ...]
+
+    def __init__(
+        self,
+        *,
+        axes: Sequence[Axis],
+        epsilon: object,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_boxes(
+            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
+        )
+        self._check()
 
     def _settle_boxes(
         self,
@@ -43,7 +60,24 @@ class BoxMechanism(Private, ABC):
     ) -> None:
         """Check the parameters that all mechanisms over boxes have, and set them."""
         self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, axes=_axes(axes))
+        freeze(self, axes=_as_many_as_suit(checked_axes(axes), self.fewest_axes))
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse axes that are too large, and an epsilon whose noise cannot be drawn."""
+
+    @property
+    def why(self) -> str:
+        """A sentence about what the mechanism chooses, a function of public facts; empty if nothing."""
+        return ""
+
+    @abstractmethod
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random box if there are that many rows."""
+
+    @abstractmethod
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds."""
 
     def fitting(self, points: Points) -> Points:
         """The points, if they lie on these axes and bound contributions at least as tightly."""
@@ -65,17 +99,16 @@ class BoxMechanism(Private, ABC):
         """Draw noise and release."""
 
 
-def _axes(axes: object) -> tuple[Axis, ...]:
-    given = tuple(axes) if isinstance(axes, list | tuple) else ()
-    if not given or not all(isinstance(axis, Axis) for axis in given):
+def _as_many_as_suit(axes: tuple[Axis, ...], fewest: int) -> tuple[Axis, ...]:
+    if len(axes) < fewest:
         raise InvalidParameter(
-            "axes", "must be a list of axes", given=axes, fix="pass Axis.of(domain) for each"
+            "axes", f"must be at least {fewest}", given=len(axes), fix="use Intervals for one column"
         )
-    if len(given) > MOST_AXES:
+    if len(axes) > MOST_AXES:
         raise InvalidParameter(
             "axes",
             f"must be at most {MOST_AXES}",
-            given=len(given),
+            given=len(axes),
             fix="publish fewer columns together, several times: views=[(...), (...)]",
         )
-    return given
+    return axes

@@ -29,8 +29,6 @@ __all__ = [
     "check_name",
     "choose",
     "choose_boxes",
-    "predicted_error",
-    "predicted_numbers",
 ]
 
 Chosen = TypeVar("Chosen", bound="AxisMechanism | BoxMechanism", covariant=True)
@@ -110,7 +108,7 @@ def choose_boxes(
     name = _known(_BOXES if mechanism == AUTO else mechanism, known)
     made = _made_boxes(known[name], name, domains, facts)
     why = f"It is the default for {len(domains)} columns together." if mechanism == AUTO else _ASKED_FOR
-    return Choice(name, f"{why} {getattr(made, 'why', '')}".rstrip(), made)
+    return Choice(name, f"{why} {made.why}".rstrip(), made)
 
 
 def check_name(mechanism: object, widths: Iterable[int]) -> None:
@@ -130,37 +128,22 @@ def check_name(mechanism: object, widths: Iterable[int]) -> None:
     )
 
 
-def predicted_error(mechanism: AxisMechanism | BoxMechanism, rows: int) -> float | None:
-    """The root-mean-square error of a random range or box if there were that many rows; None if not known."""
-    predict = getattr(mechanism, "predicted_error", None)
-    return None if predict is None else float(predict(rows))
-
-
-def predicted_numbers(mechanism: AxisMechanism | BoxMechanism, rows: int) -> int | None:
-    """How many integers the release would hold if there were that many rows; None if not known."""
-    predict = getattr(mechanism, "predicted_numbers", None)
-    return None if predict is None else int(predict(rows))
-
-
 def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, Any]) -> tuple[str, str]:
     if isinstance(domain, Category):
         return _EQUALITY, "The column has categories: each is asked for by itself, so each is counted."
     if domain.size > _FEW_CELLS:
         return _RANGES, f"The column has {domain.size:,} cells in order, too many to count one by one."
     errors = {name: _typical(_made(known[name], name, domain, facts)) for name in (_RANGES, _EQUALITY)}
-    if None in errors.values():
-        return _RANGES, f"The column has {domain.size:,} cells in order, so ranges are what is asked."
-    best, other = sorted(errors, key=lambda name: cast(float, errors[name]))
+    best, other = sorted(errors, key=lambda name: errors[name])
     return best, (
         f"For {domain.size:,} cells in order it has the smallest predicted error of a range, as a mean over "
         f"10^3, 10^5 and 10^7 rows: {errors[best]:.3g} against {errors[other]:.3g} of {other!r}."
     )
 
 
-def _typical(mechanism: AxisMechanism) -> float | None:
-    """The geometric mean of the predicted errors over `ROWS`; None where nothing is predicted."""
-    errors = [error for rows in ROWS if (error := predicted_error(mechanism, rows)) is not None]
-    return math.prod(errors) ** (1 / len(errors)) if errors else None
+def _typical(mechanism: AxisMechanism) -> float:
+    """The geometric mean of the predicted errors over `ROWS`."""
+    return math.prod(mechanism.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
 
 
 def _made(kind: type[Any], name: str, domain: Domain, facts: Mapping[str, Any]) -> AxisMechanism:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
@@ -11,8 +10,6 @@ from typing import ClassVar, final
 import numpy as np
 
 from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.prediction import grid_error
 from partita.inference.curve import Ints
 from partita.mechanisms.box_mechanism import BoxMechanism
@@ -36,24 +33,14 @@ class GridCounts(BoxMechanism):
 
     Special cells are cells like others. There may be up to 2^22 cells in all.
 
+    >>> from partita.inference.boxes.axis import Axis
     >>> GridCounts(axes=[Axis(size=7), Axis(size=2, after=2)], epsilon="1/2").cells
     28
     """
 
     name: ClassVar[str] = "grid"
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
         if self.cells > MOST_CELLS:
             raise InvalidParameter(

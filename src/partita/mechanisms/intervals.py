@@ -12,6 +12,7 @@ from partita.histogram import Histogram
 from partita.inference.tent_budget import LITTLE
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
+from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.partition_tents import PartitionTents
 from partita.mechanisms.spending_tree import SpendingTree
 from partita.noise.protocol import Noise
@@ -92,7 +93,7 @@ class Intervals(Mechanism):
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
         total = int(session.add(histogram.total, self.total_scale))
-        release = self.tool(total=total).release(histogram, noise=session)
+        release = self.tool(total=total).release(histogram, noise=PartNoise(session))
         return replace(release, guarantee=self.guarantee if session.secure else None)
 
     @property

@@ -13,6 +13,7 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.histogram import Histogram
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
+from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.partition import Partition
 from partita.mechanisms.tree import Tree
 from partita.noise.protocol import Noise
@@ -81,7 +82,7 @@ class PaperIntervals(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Both halves together."""
-        return self.partition.guarantee + self.tree(segments=1).guarantee
+        return Guarantee(epsilon=self.partition.epsilon + self.tree(segments=1).epsilon, **self.protected)
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range, if that many rows lie in cells of their own.
@@ -114,7 +115,8 @@ class PaperIntervals(Mechanism):
         """Cut, then count the segments in a tree."""
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
-        cut = self.partition.cut(histogram, noise=session)
+        part = PartNoise(session)
+        cut = self.partition.cut(histogram, noise=part)
         segments = Histogram.dense(histogram.weigh(cut), contributions=histogram.contributions)
-        tree = self.tree(segments=len(cut)).release(segments, noise=session)
+        tree = self.tree(segments=len(cut)).release(segments, noise=part)
         return PaperIntervalsRelease(cut=cut, tree=tree, guarantee=self.guarantee if session.secure else None)

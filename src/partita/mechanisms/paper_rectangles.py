@@ -29,6 +29,7 @@ from partita.inference.curve import Bools, Ints, UInts
 from partita.inference.spending_rule import MOST_NODES
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
+from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.partition import Partition
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -81,6 +82,9 @@ class PaperRectangles(BoxMechanism):
             axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
         )
         freeze(self, beta=failure(beta), threshold=None if threshold is None else _threshold(threshold))
+        self._check()
+
+    def _check(self) -> None:
         for levels in (1, _MOST_LEVELS):
             check_scale(self.scale([2 ** (levels - 1)] * len(self.axes)), self.epsilon)
 
@@ -150,7 +154,7 @@ class PaperRectangles(BoxMechanism):
         start, behind = np.uint64(axis.before), np.uint64(axis.before + axis.size)
         inside = (cells >= start) & (cells < behind)
         ordered = Histogram(axis.size, cells[inside] - start, counts[inside], points.contributions)
-        cut = partition.cut(ordered, noise=session)
+        cut = partition.cut(ordered, noise=PartNoise(session))
         before = np.arange(axis.before, dtype=np.uint64)
         return np.concatenate([before, cut.edges + start, np.arange(axis.after, dtype=np.uint64) + behind])
 
@@ -221,7 +225,11 @@ class _Rows:
         self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[self._points])])
 
     def count(self, owners: Ints, nodes: Ints) -> Ints:
-        """The exact count of each node of the trees of these owners."""
+        """The exact count of each node of the trees of these owners.
+
+        A point counts once for every owner, so the running sums may wrap around; but a node has less than
+        2^62 rows, so the difference of two sums, taken modulo 2^64, is exact.
+        """
         first, behind = self._stretches(owners, nodes)
         return np.asarray(self._before[behind] - self._before[first])
 

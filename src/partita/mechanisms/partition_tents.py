@@ -27,6 +27,7 @@ from partita.inference.tent_pairs import Pairs, with_last_cells_apart
 from partita.inference.tent_strategy import GRAIN_BITS, MOST_LEVELS
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
+from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.partition import Partition
 from partita.mechanisms.tents import measured
 from partita.noise.protocol import Noise
@@ -118,7 +119,7 @@ class PartitionTents(Mechanism):
         if filled is not None and self._is_full(filled):
             cut, (tents, pairs) = None, self._count_cells(histogram, session)
         else:
-            cut = self.partition.cut(histogram, noise=session)
+            cut = self.partition.cut(histogram, noise=PartNoise(session))
             tents, pairs = self._count_segments(histogram, cut, session)
         return PartitionTentsRelease(
             size=self.size,

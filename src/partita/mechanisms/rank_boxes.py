@@ -10,9 +10,6 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
-from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.dependence import TOP_BITS, importance, pairs
 from partita.inference.boxes.plan import BoxPlan
 from partita.inference.boxes.prediction import rank_error
@@ -24,6 +21,7 @@ from partita.inference.curve import Ints
 from partita.inference.spending_rule import UNITS
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
+from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.spending_boxes import SpendingBoxes, grow
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -34,15 +32,22 @@ from partita.releases.spending_boxes import SpendingBoxesRelease
 
 __all__ = ["RankBoxes"]
 
-_VIEWS_SHARE: Final = Fraction(45, 100)
-_SCORES_SHARE: Final = Fraction(2, 100)
+_VIEWS_SHARE, _SCORES_SHARE = Fraction(45, 100), Fraction(2, 100)
+"""The parts of epsilon for all views and for all scores; the tree has the rest.
+
+Like the constants below they are not derived: they erred least on shown tables of three to six columns. Any
+others would be as private, since docs/proofs/rank_boxes.md asks no more of shares than that they add up.
+"""
+
 _RANK_BITS: Final = {2: 12, 3: 11, 4: 10, 5: 9, 6: 9}
+"""For each number of axes, two to this many slots along each: fewer with more axes, which share one tree."""
+
 _VIEW_BITS: Final = 3
 _VIEW_RECIPE: Final = Recipe(growth="3/2", worth=5, depth_power=1)
 _TREE_RECIPE: Final = Recipe(growth="17/10", worth=3, depth_power=1)
+"""How the trees spend: `Recipe` says what the constants mean."""
 
-_NUMBERS: Final = 1.2
-_FEWEST_NUMBERS: Final = 1000.0
+_NUMBERS, _FEWEST_NUMBERS = 1.2, 1000.0
 """How sizes grow with rows times epsilon: fitted to tables of three to six columns."""
 
 
@@ -58,44 +63,40 @@ class RankBoxes(BoxMechanism):
     The views give rank coordinates, in which every axis alone looks even. Scores of all pairs of axes
     then decide which axes a spending tree halves first.
 
+    >>> from partita.inference.boxes.axis import Axis
     >>> mechanism = RankBoxes(axes=[Axis(size=2**32), Axis(size=3), Axis(size=1000)], epsilon=1)
     >>> [str(view.epsilon) for view in mechanism.views], mechanism.scores_epsilon, mechanism.tree_epsilon
     (['3/20', '3/20', '3/20'], Fraction(1, 50), Fraction(53, 100))
     """
 
     name: ClassVar[str] = "rank-boxes"
+    fewest_axes: ClassVar[int] = 2
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
-        if len(self.axes) < 2:
-            raise InvalidParameter(
-                "axes",
-                "must be at least two",
-                given=len(self.axes),
-                fix="use an axis mechanism for one column",
-            )
-        for scale in (self.scores_scale, self.scale, self.scale / UNITS):
+    def _check(self) -> None:
+        looks = self.view_scale, self.scale
+        for scale in (*looks, self.scores_scale, *(look / UNITS for look in looks)):
             check_scale(scale, self.epsilon)
-        _ = self.views
 
     @cached_property
     def views(self) -> tuple[SpendingBoxes, ...]:
         """The mechanism of each axis alone."""
-        share = self.epsilon * _VIEWS_SHARE / len(self.axes)
+        epsilon = self.view_epsilon
         return tuple(
-            SpendingBoxes(axes=[axis], epsilon=share, bits=_VIEW_BITS, recipe=_VIEW_RECIPE, **self.protected)
+            SpendingBoxes(
+                axes=[axis], epsilon=epsilon, bits=_VIEW_BITS, recipe=_VIEW_RECIPE, **self.protected
+            )
             for axis in self.axes
         )
+
+    @property
+    def view_epsilon(self) -> Fraction:
+        """What each view costs."""
+        return self.epsilon * _VIEWS_SHARE / len(self.axes)
+
+    @property
+    def view_scale(self) -> Fraction:
+        """The noise of a look of a view that costs one unit."""
+        return UNITS * self.rows_changed / self.view_epsilon
 
     @property
     def scores_epsilon(self) -> Fraction:
@@ -110,7 +111,7 @@ class RankBoxes(BoxMechanism):
     @property
     def tree_epsilon(self) -> Fraction:
         """What the tree costs: all that is left."""
-        return self.epsilon - sum(view.epsilon for view in self.views) - self.scores_epsilon
+        return self.epsilon - len(self.axes) * self.view_epsilon - self.scores_epsilon
 
     @property
     def scale(self) -> Fraction:
@@ -153,9 +154,8 @@ class RankBoxes(BoxMechanism):
         )
 
     def _views(self, points: Points, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
-        return tuple(
-            view.release(_alone(points, axis), noise=session) for axis, view in enumerate(self.views)
-        )
+        noise = PartNoise(session)
+        return tuple(view.release(_alone(points, axis), noise=noise) for axis, view in enumerate(self.views))
 
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
         """Where the tree may cut, by released numbers: axes that matter first."""

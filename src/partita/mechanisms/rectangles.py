@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
-from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
 from partita.mechanisms.grid_counts import GridCounts
+from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.rank_boxes import RankBoxes
 from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import Points
-from partita.releases.grid import MOST_CELLS, GridRelease
+from partita.releases.grid import MOST_CELLS
 from partita.releases.rank_boxes import RankBoxesRelease
-from partita.releases.spending_boxes import SpendingBoxesRelease
+from partita.releases.rectangles import RectanglesRelease
+from partita.releases.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
 
 __all__ = ["Rectangles"]
 
 Structure: TypeAlias = GridCounts | RankBoxes | SpendingBoxes
+Chosen = TypeVar("Chosen", GridCounts, RankBoxes, SpendingBoxes)
 
 _TOTAL_SHARE: Final = Fraction(1, 100)
 
@@ -40,8 +39,9 @@ class Rectangles(BoxMechanism):
     Proof:     docs/proofs/rectangles.md (public facts, or a noisy total for one hundredth, choose)
 
     Two columns are published by a spending tree over boxes, and more with very many cells together by
-    rank boxes. Between these, a noisy total is drawn first, and the least predicted error decides.
+    rank boxes. Between these, a noisy total is released first, and the least predicted error decides.
 
+    >>> from partita.inference.boxes.axis import Axis
     >>> Rectangles(axes=[Axis(size=2**32), Axis(size=3)], epsilon=1).structure().name
     'spending-boxes'
     >>> Rectangles(axes=[Axis(size=2**32)] * 3, epsilon=1).structure().name
@@ -51,23 +51,9 @@ class Rectangles(BoxMechanism):
     """
 
     name: ClassVar[str] = "rectangles"
+    fewest_axes: ClassVar[int] = 2
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
-        if len(self.axes) < 2:
-            raise InvalidParameter(
-                "axes", "must be at least two", given=len(self.axes), fix="use Intervals for one column"
-            )
+    def _check(self) -> None:
         check_scale(self.total_scale, self.epsilon)
         self.structure(total=0)
 
@@ -85,9 +71,9 @@ class Rectangles(BoxMechanism):
     def why(self) -> str:
         """A sentence about how the structure is chosen, a function of public facts."""
         if len(self.axes) == 2:
-            return "For two columns a spending tree is predicted to err least, however many rows there are."
+            return "For two columns a spending tree was measured to err least, however many rows there are."
         if not self.asks_for_total:
-            return "For so many cells in three columns or more, rank boxes are predicted to err least."
+            return "For so many cells in three columns or more, rank boxes were measured to err least."
         return (
             "A grid, a spending tree or rank boxes, by the least predicted error for a noisy number of rows "
             "that took one hundredth of epsilon."
@@ -95,10 +81,8 @@ class Rectangles(BoxMechanism):
 
     def structure(self, *, total: int = 0) -> Structure:
         """The mechanism for everything but the total: a function of public facts and the released total."""
-        if len(self.axes) == 2:
-            return self._made(SpendingBoxes)
         if not self.asks_for_total:
-            return self._made(RankBoxes)
+            return self._fixed
         return min(self._candidates, key=lambda each: each.predicted_error(max(0, total)))
 
     def predicted_error(self, rows: int) -> float:
@@ -111,19 +95,33 @@ class Rectangles(BoxMechanism):
 
     def release(
         self, points: Points, *, noise: Noise = SYSTEM
-    ) -> GridRelease | RankBoxesRelease | SpendingBoxesRelease:
+    ) -> RankBoxesRelease | RectanglesRelease | SpendingBoxesRelease:
         """Count everybody if that matters, choose, and let the structure do the rest."""
         fitting = self.fitting(points)
         session = noise.session()
-        total = int(session.add(fitting.total, self.total_scale)) if self.asks_for_total else 0
-        release = self.structure(total=total).release(fitting, noise=session)
+        release = self._chosen(fitting, session) if self.asks_for_total else self._only(fitting, session)
         return replace(release, guarantee=self.guarantee if session.secure else None)
+
+    def _chosen(self, points: Points, session: Noise) -> RectanglesRelease:
+        """The total is released, and what it chose."""
+        noisy = int(session.add(points.total, self.total_scale))
+        total = min(LARGEST_TOTAL, max(-LARGEST_TOTAL, noisy))
+        chosen = self.structure(total=total).release(points, noise=PartNoise(session))
+        return RectanglesRelease(chosen=chosen, total=total, scale=self.total_scale)
+
+    def _only(self, points: Points, session: Noise) -> RankBoxesRelease | SpendingBoxesRelease:
+        """The structure that public facts chose."""
+        return self._fixed.release(points, noise=PartNoise(session))
+
+    @property
+    def _fixed(self) -> RankBoxes | SpendingBoxes:
+        return self._made(SpendingBoxes) if len(self.axes) == 2 else self._made(RankBoxes)
 
     @property
     def _candidates(self) -> tuple[Structure, ...]:
         return self._made(SpendingBoxes), self._made(RankBoxes), self._made(GridCounts)
 
-    def _made(self, structure: type[Structure]) -> Structure:
+    def _made(self, structure: type[Chosen]) -> Chosen:
         """The structure with all of epsilon, or with what the total leaves."""
         share = 1 - _TOTAL_SHARE if self.asks_for_total else Fraction(1)
         return structure(axes=self.axes, epsilon=share * self.epsilon, **self.protected)

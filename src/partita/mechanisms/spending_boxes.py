@@ -21,24 +21,31 @@ from partita.inference.boxes.slots import native_slots
 from partita.inference.boxes.tree_cut import Cut, SlotBoxes
 from partita.inference.boxes.tree_recipe import Recipe, usual_bits, usual_recipe
 from partita.inference.curve import Bools, Floats, Ints
-from partita.inference.released import LARGEST_NUMBER
 from partita.inference.spending_rule import MOST_NODES, UNITS, Evidence, SpendingRule
 from partita.inference.tree_looks import TreeLooks
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
+from partita.mechanisms.noisy_looks import NoisyLooks
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import Points
-from partita.releases.spending_boxes import SpendingBoxesRelease
+from partita.releases.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
 
 __all__ = ["Grown", "SpendingBoxes", "grow"]
 
-_TOTAL_UNITS: Final = UNITS // 50
-_MOST_LOOKS: Final = 6
+_TOTAL_UNITS: Final = UNITS // 20
+"""What the look at the root costs, if no total is public: the count of everything is asked for most."""
+
 _MOST_BITS_TOGETHER: Final = 12
-_LOOKED_AT: Final = 5
-_PER_CELL: Final = 7
-_PER_ROW: Final = Fraction(3, 2)
+"""No box is cut into more than two to this many others, special cells aside."""
+
+_PER_OPENED, _PER_CELL, _PER_ROW = 5, 7, Fraction(3, 2)
+"""How many integers there are for each box that the root is cut into, each cell, and each row.
+
+A look is a node, its units and a noisy count, and of a node it is known whether it is cut: that makes seven
+for a leaf with a first and a last look, and between four and seven where the first may have been the last.
+How they grow with the rows, in units of the noise, was measured on tables of one to six columns.
+"""
 
 
 @final
@@ -52,7 +59,7 @@ class SpendingBoxes(BoxMechanism):
 
     Axes are cut at native positions, up to 2^63 of them; special cells are pieces of their own from
     the first level on. `total` is a public number, where there is one: a guess of the number of rows,
-    or a noisy count that was released before. Without it a fiftieth of epsilon is spent on the total.
+    or a noisy count that was released before. Without it a twentieth of epsilon is spent on the total.
 
     >>> SpendingBoxes(axes=[Axis(size=2**32), Axis(size=3)], epsilon=1).scale
     Fraction(1048576, 1)
@@ -82,12 +89,13 @@ class SpendingBoxes(BoxMechanism):
         most = min(MOST_BITS, _MOST_BITS_TOGETHER // len(self.axes))
         freeze(
             self,
-            total=None
-            if total is None
-            else integer(total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
+            total=None if total is None else integer(total, "total", low=-LARGEST_TOTAL, high=LARGEST_TOTAL),
             bits=usual_bits(self.axes) if bits is None else integer(bits, "bits", low=1, high=most),
             recipe=usual_recipe(self.axes) if recipe is None else recipe,
         )
+        self._check()
+
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
         check_scale(self.scale / UNITS, self.epsilon)
 
@@ -113,7 +121,7 @@ class SpendingBoxes(BoxMechanism):
         """
         cells = math.prod(axis.width for axis in self.axes)
         opened = int(self.plan.cut(0, self.plan.root).sizes.sum())
-        return max(_LOOKED_AT * opened, min(_PER_CELL * cells, int(_PER_ROW * rows * self.rate)))
+        return max(_PER_OPENED * opened, min(_PER_CELL * cells, int(_PER_ROW * rows * self.rate)))
 
     def release(self, points: Points, *, noise: Noise = SYSTEM) -> SpendingBoxesRelease:
         """Grow the tree level by level, all nodes of a level at once."""
@@ -190,12 +198,7 @@ def _looked_at(
     evidence = Evidence(left=front.budget[parents], splittable=splittable & (level.left > 1))
     looks.open(cut)
     units = rule.first_look(level, front.counts, front.budget)
-    looks.take(evidence, np.arange(parents.size), units[parents])
-    for _ in range(_MOST_LOOKS - 1):
-        nodes, units = rule.second_look(level, evidence)
-        if not nodes.size:
-            break
-        looks.take(evidence, nodes, units)
+    looks.take_all(evidence, units[parents], rule, level)
     return evidence
 
 
@@ -204,42 +207,23 @@ def _most(plan: BoxPlan, at: int) -> int:
     return MOST_NODES // plan.levels[min(at + 1, len(plan.levels) - 1)].children
 
 
-class _Looks:
-    """The only place where the data meet noise: exact counts go in, noisy counts come out and are kept.
-
-    Every point knows the box it lies in, counted among those that are cut next.
-    """
+class _Looks(NoisyLooks):
+    """Looks at boxes. Every point knows the box it lies in, counted among those that are cut next."""
 
     def __init__(self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction) -> None:
+        super().__init__(session, scale, root=points.total)
         self._slots, self._rows = plan.holding(points.places), points.counts
         self._boxes = np.zeros(self._rows.size, np.int64)
-        self._session, self._scale = session, scale
-        self._offset, self._counts = 0, np.array([points.total])
-        self._steps: list[TreeLooks] = []
 
     def open(self, cut: Cut) -> None:
         """Turn to the next level: every point moves to its child."""
-        self._offset += self._counts.size
         self._boxes = cut.child(self._boxes, self._slots)
-        self._counts = np.zeros(int(cut.sizes.sum()), np.int64)
-        np.add.at(self._counts, self._boxes, self._rows)
-
-    def take(self, evidence: Evidence, nodes: Ints, units: Ints) -> None:
-        """Pay for one look at each of the nodes, take it, and learn from what was released."""
-        if not nodes.size:
-            return
-        evidence.pay(nodes, units)
-        noisy = self._session.add(self._counts[nodes], self._scale, parts=units)
-        evidence.learn(nodes, units, noisy)
-        self._steps.append(TreeLooks.step(nodes + self._offset, units, noisy))
+        counts = np.zeros(int(cut.sizes.sum()), np.int64)
+        np.add.at(counts, self._boxes, self._rows)
+        self.turn_to(counts)
 
     def follow(self, expanded: Bools) -> None:
         """Count boxes among the expanded ones, and let go of the points in leaves."""
         alive = expanded[self._boxes]
         self._slots, self._rows = self._slots[alive], self._rows[alive]
         self._boxes = (np.cumsum(expanded) - 1)[self._boxes[alive]]
-
-    @property
-    def taken(self) -> TreeLooks:
-        """All looks, in the order in which they were taken."""
-        return TreeLooks.join(self._steps)

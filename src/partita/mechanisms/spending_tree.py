@@ -18,10 +18,10 @@ from partita.inference.query_error import typical_error
 from partita.inference.released import LARGEST_NUMBER
 from partita.inference.spending_plan import Boxes, SpendingPlan, Step
 from partita.inference.spending_rule import UNITS, Evidence
-from partita.inference.tree_looks import TreeLooks
 from partita.inference.tree_shape import TreeLevel, TreeShape
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
+from partita.mechanisms.noisy_looks import NoisyLooks
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.releases.spending_tree import SpendingTreeRelease
@@ -30,7 +30,6 @@ __all__ = ["SpendingTree"]
 
 _LARGEST_SIZE: Final = 2**63
 _LARGEST_BRANCHING: Final = 256
-_MOST_LOOKS: Final = 6
 _ROWS_PER_NODE: Final = 30
 _SMALLEST: Final = Fraction(1, 2**62)
 
@@ -155,12 +154,7 @@ class SpendingTree(Mechanism):
         evidence = Evidence(left=front.budget[boxes.parent], splittable=splittable)
         looks.open(boxes)
         units = self.plan.first_look(step, front.counts, front.budget)
-        looks.take(evidence, np.arange(boxes.first.size), units[boxes.parent])
-        for _ in range(_MOST_LOOKS - 1):
-            nodes, units = self.plan.second_look(step, evidence)
-            if not nodes.size:
-                break
-            looks.take(evidence, nodes, units)
+        looks.take_all(evidence, units[boxes.parent], self.plan, step)
         return evidence
 
 
@@ -172,35 +166,18 @@ class _Front(NamedTuple):
     counts: Floats
 
 
-class _Looks:
-    """The only place where the data meet noise: exact counts go in, noisy counts come out and are kept."""
+class _Looks(NoisyLooks):
+    """Looks at ranges of cells. Nobody looks at the root: the total is a public number."""
 
     def __init__(self, histogram: Histogram, session: Noise, scale: Fraction) -> None:
+        super().__init__(session, scale, root=0)
         self._cells = histogram.cells
         self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(histogram.counts)])
-        self._session, self._scale = session, scale
-        self._offset, self._counts = 0, np.zeros(1, np.int64)
-        self._steps: list[TreeLooks] = []
 
     def open(self, boxes: Boxes) -> None:
         """Turn to the next level."""
-        self._offset += self._counts.size
         behind = self._before[np.searchsorted(self._cells, boxes.last, side="right")]
-        self._counts = behind - self._before[np.searchsorted(self._cells, boxes.first)]
-
-    def take(self, evidence: Evidence, nodes: Ints, units: Ints) -> None:
-        """Pay for one look at each of the nodes, take it, and learn from what was released."""
-        if not nodes.size:
-            return
-        evidence.pay(nodes, units)
-        noisy = self._session.add(self._counts[nodes], self._scale, parts=units)
-        evidence.learn(nodes, units, noisy)
-        self._steps.append(TreeLooks.step(nodes + self._offset, units, noisy))
-
-    @property
-    def taken(self) -> TreeLooks:
-        """All looks, in the order in which they were taken."""
-        return TreeLooks.join(self._steps)
+        self.turn_to(behind - self._before[np.searchsorted(self._cells, boxes.first)])
 
 
 def _root(size: int) -> TreeLevel:

@@ -47,6 +47,12 @@ class AxisMechanism(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...
 
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range if there are that many rows."""
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds."""
+
     def release(self, data: Histogram, *, noise: Noise = ...) -> Ranges:
         """Draw noise and release."""
 

@@ -59,9 +59,9 @@ def publish(
     JSON lines files, a mapping of arrays, a data frame. `schema` declares the domain of each column.
     Columns are published together, as axes of the boxes that can be asked for: all of the schema, or
     those in `by`, up to six. `views` publishes several such sets of columns under one debit:
-    `views=[("age",), ("age", "salary"), ("region",)]`. They share epsilon equally, or by the weights
-    in `shares`: `{"age": 1, ("age", "salary"): 2, "region": 1}`. A `mechanism` for one column is used
-    for views of one column, and one for several for views of several.
+    `views=[("age",), ("age", "salary"), ("region",)]`. They share epsilon equally, or in proportion to
+    the weights in `shares`: `{"age": 1, ("age", "salary"): 2, "region": 1}`. A `mechanism` for one column
+    is used for views of one column, and one for several for views of several.
 
     With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
     the guarantee is about persons. Without it the guarantee is about rows: one row per person.

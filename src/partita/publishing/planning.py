@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from textwrap import fill
 from typing import Any, Final, final
 
 from partita.domain import Domain, Real
@@ -13,16 +14,18 @@ from partita.domain.text import number_text
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.guarantee import Guarantee, Neighbors
-from partita.mechanisms.catalogue import AUTO, ROWS, Choice, predicted_error, predicted_numbers
+from partita.mechanisms.catalogue import AUTO, ROWS, Choice
 from partita.publishing.request import Request, view_request
 from partita.publishing.view_request import ViewRequest
 from partita.publishing.views import Shares, Views
 from partita.releases.figures import figure, table
+from partita.releases.spec import view_name
 
 __all__ = ["Outlook", "Plan", "Prediction", "plan"]
 
 _COARSER: Final = (10, 100)
 _BYTES: Final = 8
+_WIDTH: Final = 100
 _MOST_ROWS: Final = 2**62
 
 
@@ -78,7 +81,7 @@ class Outlook:
     def lines(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each number of rows."""
         shared = {
-            "column": self.view.name,
+            "columns": list(self.view.columns),
             "cells": self.cells,
             "step": None if self.rounding is None else number_text(2 * self.rounding),
             "rounding": None if self.rounding is None else number_text(self.rounding),
@@ -115,23 +118,27 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON can write it: exact numbers as text, predictions as floats."""
         reasons = {view.name: view.choice.why for view in self.request.views}
-        return {"request": self.request.to_json(), "why": reasons, "expected": self.rows()}
+        request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.views]}
+        return {"request": request, "why": reasons, "expected": self.rows()}
 
     def __str__(self) -> str:
         lines = self.rows()
         heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
         expected = table([heads, *([_shown(line, head) for head in heads] for line in lines)], left=2)
         reasons = [f"{view.name}: {view.choice.name}. {view.choice.why}" for view in self.request.views]
-        return "\n".join([f"To publish with {self.guarantee}:", "", expected, "", *reasons, "", *_LEGEND])
+        legend = fill(" ".join(_MEANINGS[head] for head in heads if head in _MEANINGS), _WIDTH)
+        return "\n".join([f"To publish with {self.guarantee}:", "", expected, "", *reasons, "", legend])
 
 
-_HEADS: Final = ("column", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
-_LEGEND: Final = (
-    "rows is a guess, error the typical error of a random range or box, in rows; a step in parentheses",
-    "is not in the schema but shown beside it. rounding is how far a value may be moved, in units of the",
-    "column. bytes is eight for each number, before packing. An error in a reason is the geometric mean",
-    f"over {', '.join(f'{rows:,}' for rows in ROWS)} rows.",
-)
+_HEADS: Final = ("view", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
+_MEANINGS: Final[Mapping[str, str]] = {
+    "step": "A step in parentheses is not in the schema but shown beside it.",
+    "rows": "rows is a guess.",
+    "error": "error is the typical error of a random range, or of a box over several columns, in rows.",
+    "numbers": "numbers is how many integers the release holds.",
+    "bytes": "bytes is eight for each of them, before packing.",
+    "rounding": "rounding is how far a value may be moved, in units of its column.",
+}
 
 
 def plan(
@@ -152,7 +159,7 @@ def plan(
 
     `rows` is a public guess of how many rows there are; without one, few, usual and many are shown.
     Columns of real numbers that have a view of their own are shown with coarser steps too, or with
-    those in `steps`: rounding beside noise.
+    those in `steps`: rounding beside noise. Where no view is of one such column alone, `steps` is refused.
 
     >>> from partita.domain import Integer
     >>> [view.name for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
@@ -169,7 +176,7 @@ def plan(
         neighbors=neighbors,
         mechanism=mechanism,
     )
-    guesses, finer = _guesses(rows), None if steps is None else _steps(steps)
+    guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
     outlooks = []
     for view in request.views:
         outlooks.append(_outlook(view, request, guesses, planned=True))
@@ -189,9 +196,18 @@ def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *
 
 
 def _prediction(choice: Choice[Any], rows: int) -> Prediction:
-    return Prediction(
-        rows, predicted_error(choice.mechanism, rows), predicted_numbers(choice.mechanism, rows)
-    )
+    mechanism = choice.mechanism
+    return Prediction(rows, mechanism.predicted_error(rows), mechanism.predicted_numbers(rows))
+
+
+def _entries(view: ViewRequest[Any]) -> dict[str, Any]:
+    """A view in words that JSON can write, the same words for one column and for several."""
+    return {
+        "columns": list(view.columns),
+        "domains": [domain.to_spec() for domain in view.domains],
+        "share": str(view.share),
+        "mechanism": view.choice.name,
+    }
 
 
 def _alone(view: ViewRequest[Any]) -> Domain | None:
@@ -219,17 +235,26 @@ def _guesses(rows: object) -> tuple[int, ...]:
     return tuple(integer(each, "rows", low=0, high=_MOST_ROWS) for each in listed)
 
 
-def _steps(steps: object) -> list[Fraction]:
+def _steps(steps: object, views: Sequence[ViewRequest[Any]]) -> list[Fraction]:
     if not isinstance(steps, (list, tuple)):
         raise InvalidParameter("steps", "must be a list of steps", given=steps, fix='pass ["0.01", "1"]')
     exact = [rational(step, "steps") for step in steps]
     if any(step <= 0 for step in exact):
         raise InvalidParameter("steps", "must be positive", given=min(exact), fix='pass for example "0.01"')
+    if not any(isinstance(_alone(view), Real) for view in views):
+        raise InvalidParameter(
+            "steps",
+            "needs a column of real numbers that has a view of its own",
+            given=", ".join(view.name for view in views),
+            fix="publish such a column by itself, or leave the steps out",
+        )
     return exact
 
 
 def _shown(line: Mapping[str, Any], head: str) -> str:
     """One entry of a line as text; nothing where a column has no step."""
+    if head == "view":
+        return view_name(line["columns"])
     value = line[head]
     if value is None:
         return "" if head in ("step", "rounding") else "unknown"

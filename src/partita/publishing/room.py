@@ -40,6 +40,7 @@ MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
 MOST_BOX_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
     "grid": lambda axes: 1,
     "rank-boxes": lambda axes: 8 * (axes + 1) + 4,
+    "rectangles": lambda axes: 8 * (axes + 1) + 4,
     "rectangles-paper": lambda axes: 8 * axes + 8,
     "spending-boxes": lambda axes: 8,
 }

@@ -17,6 +17,7 @@ from partita.publishing.trial import BoxTrial, ColumnTrial, Trial
 from partita.publishing.view_request import ViewRequest
 from partita.releases.box_view import BoxView
 from partita.releases.figures import figure, table
+from partita.releases.spec import view_name
 from partita.sources import open_source
 
 __all__ = ["Measured", "Simulation", "simulate"]
@@ -30,9 +31,10 @@ class Measured:
     """How far the answers to some ranges, or boxes over several columns, lie from the exact counts.
 
     `ranges` says where they end: anywhere in the domain ("anywhere"), or at values of the file ("values").
+    `typical` is the root of the mean square.
     """
 
-    column: str
+    columns: tuple[str, ...]
     mechanism: str
     ranges: str
     mean: float
@@ -42,7 +44,7 @@ class Measured:
     def cells(self) -> list[str]:
         """One line of a table."""
         errors = (self.mean, self.typical, self.largest)
-        return [self.column, self.mechanism, self.ranges, *map(figure, errors)]
+        return [view_name(self.columns), self.mechanism, self.ranges, *map(figure, errors)]
 
 
 @final
@@ -65,13 +67,19 @@ class Simulation:
         return {"simulation": _WARNING, "measured": self.rows()}
 
     def __str__(self) -> str:
-        heads = ("column", "mechanism", "ranges", "mean", "typical", "largest")
-        return "\n".join([_WARNING, "", table([heads, *(each.cells() for each in self.measured)], left=3)])
+        heads = ("view", "mechanism", "ranges", "mean", "typical", "largest")
+        measured = table([heads, *(each.cells() for each in self.measured)], left=3)
+        return "\n".join([_WARNING, "", measured, "", _LEGEND])
 
 
 _WARNING: Final = (
     "Simulation: errors of ranges and boxes against the exact counts of a file, for PUBLIC data only. "
     "Nothing was released and no ledger was debited."
+)
+
+_LEGEND: Final = (
+    "Errors are in rows; typical is the root of the mean square. Ranges and boxes end anywhere in the\n"
+    "domain, or at values of the file."
 )
 
 
@@ -112,7 +120,7 @@ def _trial(view: ViewRequest[Any], secret: Any) -> Trial:
 
 def _summary(view: ViewRequest[Any], kind: str, misses: Floats) -> Measured:
     return Measured(
-        column=view.name,
+        columns=view.columns,
         mechanism=view.choice.name,
         ranges=kind,
         mean=float(misses.mean()),

@@ -26,7 +26,7 @@ _SUGGESTED: Final = 3
 def checked_views(schema: Mapping[str, Domain], by: object, views: object) -> list[tuple[str, ...]]:
     """The columns of each view, in order."""
     if by is not None and views is not None:
-        raise InvalidParameter("by", "must not come with views", given=by, fix="leave one of the two out")
+        raise InvalidParameter("by", "must not come with views", given="both", fix="leave one of the two out")
     if views is not None:
         return _different([_view(view, schema, "views") for view in _listed(views)])
     return [_view(list(schema), schema, "views") if by is None else _view(by, schema, "by")]
@@ -115,11 +115,22 @@ def _weights(shares: object, views: Sequence[tuple[str, ...]]) -> list[object]:
     if isinstance(shares, (list, tuple)) and len(shares) == len(views):
         return list(shares)
     raise InvalidParameter(
-        "shares",
-        "must have one weight for each view",
-        given=shares,
-        fix='pass for example {"age": 1, ("age", "salary"): 3}',
+        "shares", "must have one weight for each view", given=_said(shares), fix=_suggested_shares(views)
     )
+
+
+def _said(shares: object) -> object:
+    """What there is a weight for, or how many weights there are."""
+    if isinstance(shares, Mapping):
+        return ", ".join(map(str, shares))
+    return f"{len(shares)} of them" if isinstance(shares, (list, tuple)) else shares
+
+
+def _suggested_shares(views: Sequence[tuple[str, ...]]) -> str:
+    if len(views) == 1:
+        return "leave it out, as one view gets all of epsilon, or pass views= too"
+    weights = {view if len(view) > 1 else view[0]: 1 for view in views}
+    return f"pass for example {weights}"
 
 
 def _weight(share: object) -> Fraction:

@@ -12,6 +12,7 @@ from partita.releases.paper_intervals import PaperIntervalsRelease
 from partita.releases.paper_rectangles import PaperRectanglesRelease
 from partita.releases.partition_tents import PartitionTentsRelease
 from partita.releases.rank_boxes import RankBoxesRelease
+from partita.releases.rectangles import RectanglesRelease
 from partita.releases.release import Release
 from partita.releases.spending_boxes import SpendingBoxesRelease
 from partita.releases.spending_tree import SpendingTreeRelease
@@ -29,6 +30,7 @@ __all__ = [
     "PaperRectanglesRelease",
     "PartitionTentsRelease",
     "RankBoxesRelease",
+    "RectanglesRelease",
     "Release",
     "SpendingBoxesRelease",
     "SpendingTreeRelease",

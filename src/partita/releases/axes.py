@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from partita.releases.boxes import BoxTerm
 from partita.releases.ranges import Json
 from partita.releases.reading import PartsReader
 
-__all__ = ["checked_boxes", "checked_terms", "least", "read_axes", "written_axes"]
+__all__ = ["checked_boxes", "checked_terms", "read_axes", "written_axes"]
 
 
 def written_axes(axes: Sequence[Axis]) -> list[Json]:
@@ -53,11 +52,6 @@ def checked_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tu
 def checked_terms(terms: Iterable[BoxTerm], axes: Sequence[Axis]) -> list[BoxTerm]:
     """The terms, if they are boxes of positions on these axes with a sign."""
     return [_checked_term(term, axes) for term in terms]
-
-
-def least(terms: Iterable[BoxTerm]) -> float:
-    """What a signed sum of counts cannot undercut: nothing is taken away from a plain count."""
-    return 0.0 if all(term.sign > 0 for term in terms) else -math.inf
 
 
 def _read_axis(given: Json, name: str) -> Axis:

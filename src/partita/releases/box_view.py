@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -12,7 +12,8 @@ from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
 from partita.inference.boxes.axis import LARGEST_AXIS, Axis
 from partita.releases.box_where import box_terms, described, many_boxes
-from partita.releases.boxes import Boxes, BoxTerm, Region
+from partita.releases.boxes import Boxes, BoxTerm
+from partita.releases.regions import PublicRegion
 from partita.releases.slice import BoxSlice, Slice
 from partita.releases.spans import Ends
 from partita.releases.where import Where
@@ -21,7 +22,7 @@ __all__ = ["BoxView"]
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BoxView:
     """Columns, their public domains, and what was released about them together.
 
@@ -41,6 +42,9 @@ class BoxView:
             raise InvalidRelease("columns", "must be different", fix="release each column once")
         if len(self.domains) != len(self.columns) or not self._fits:
             raise InvalidRelease("boxes", "must have the cells of their domains", fix="get the file again")
+
+    def __repr__(self) -> str:
+        return f"BoxView({', '.join(self.columns)}; {self.mechanism})"
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -85,9 +89,13 @@ class BoxView:
         axis = BoxSlice(self.boxes, number, terms)
         return Slice(column, self.domains[number], axis, described(asked), one_by_one=True)
 
-    def within(self, region: Region, asked: Where, *, closed: Ends) -> Answer:
-        """How many rows are in a region of positions and in the cells asked for."""
-        terms = box_terms(self.declared, asked, closed=closed)
+    def within(self, shape: PublicRegion, asked: Where, *, closed: Ends) -> Answer:
+        """How many rows are in a public shape, which has no special cells, and in the cells asked for.
+
+        Where values of several ranges are asked for, the errors of the parts are taken to be independent.
+        """
+        region = shape.bound(self.columns, self.domains)
+        terms = self._ordinary(shape.columns, box_terms(self.declared, asked, closed=closed))
         found = [self.boxes.region(region, box) for box in terms]
         return Answer.together(found) if found else Answer.exact(0.0)
 
@@ -97,6 +105,16 @@ class BoxView:
 
     def _answer(self, terms: tuple[BoxTerm, ...]) -> Answer:
         return self.boxes.answer(*terms) if terms else Answer.exact(0.0)
+
+    def _ordinary(self, columns: Sequence[str], terms: Iterable[BoxTerm]) -> Iterator[BoxTerm]:
+        """The boxes without the special cells of some columns; nothing of one that has no others."""
+        named = list(zip(self.columns, self.boxes.axes, strict=True))
+        first = [axis.before if name in columns else 0 for name, axis in named]
+        last = [axis.position(axis.size) - 1 if name in columns else axis.width - 1 for name, axis in named]
+        for box in terms:
+            low, high = tuple(map(max, box.low, first)), tuple(map(min, box.high, last))
+            if all(a <= b for a, b in zip(low, high, strict=True)):
+                yield BoxTerm(low, high)
 
     @property
     def _fits(self) -> bool:

@@ -39,9 +39,13 @@ def having(views: Sequence[AView], asked: Iterable[str]) -> AView:
 def _known(column: object, columns: Sequence[str]) -> str:
     if isinstance(column, str) and column in columns:
         return column
-    near = get_close_matches(str(column), columns, n=1, cutoff=0.5)
-    fix = f"did you mean {near[0]!r}?" if near else "ask for one of them"
+    fix = _nearest(column, columns) if isinstance(column, str) else "pass names one by one, as text"
     raise InvalidParameter("column", f"must be one of {_listed(columns)}", given=column, fix=fix)
+
+
+def _nearest(column: str, columns: Sequence[str]) -> str:
+    near = get_close_matches(column, columns, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else "ask for one of them"
 
 
 def _apart(views: Sequence[_OfColumns], wanted: tuple[str, ...]) -> InvalidParameter:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats
 from partita.inference.isotonic import curve_through
-from partita.releases.noisy_sum import Line, NoisySum, Run, checked, least
+from partita.releases.noisy_sum import Line, NoisySum, Run, checked
 from partita.releases.ranges import Parts, Ranges, Term
 from partita.releases.reading import PartsReader
 
@@ -69,7 +69,7 @@ class FlatRelease(Ranges):
             for low, high, sign in ranges
             for first, stop, factor in self.runs(low, high)
         )
-        return NoisySum.of([(self.line, runs)]).answer(least(ranges))
+        return NoisySum.of([(self.line, runs)]).answer(least_sum(each.sign for each in ranges))
 
     def parts(self) -> Parts:
         """The noisy counts and their scale."""

@@ -13,19 +13,19 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
 from partita.inference.apportion import apportion
 from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.grid_sums import GridSums, laid_over
-from partita.inference.boxes.nodes import Corners
+from partita.inference.boxes.nodes import Corners, volumes
 from partita.inference.curve import Curve, Floats
 from partita.inference.isotonic import curve_through
 from partita.inference.nonnegative import shared_out
 from partita.inference.released import damaged
 from partita.inference.tails import laplace_variance
-from partita.releases.axes import checked_boxes, checked_terms, least, read_axes, written_axes
+from partita.releases.axes import checked_boxes, checked_terms, read_axes, written_axes
 from partita.releases.boxes import Boxes, BoxTerm, Region
 from partita.releases.noisy_sum import NoisySum
 from partita.releases.ranges import Parts
@@ -75,7 +75,7 @@ class GridRelease(Boxes):
         noises = Counter[tuple[int, Fraction]]()
         for factor, number in laid_over(boxes).items():
             noises[abs(factor), self.scale] += number
-        return NoisySum(value, noises).answer(least(boxes))
+        return NoisySum(value, noises).answer(least_sum(box.sign for box in boxes))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """Sums of cells, from the corners of each box."""
@@ -83,9 +83,7 @@ class GridRelease(Boxes):
 
     def errors(self, lows: Corners, highs: Corners) -> Floats:
         """The standard errors of sums of cells, exactly."""
-        low, high = checked_boxes(lows, highs, self.axes)
-        cells = ((high - low).astype(np.float64) + 1.0).prod(axis=1)
-        return np.asarray(np.sqrt(cells * self._variance))
+        return np.sqrt(volumes(*checked_boxes(lows, highs, self.axes)) * self._variance)
 
     def error(self, beta: float) -> float:
         """The smaller of two bounds: every box at its share of beta, or all corners by Lévy's inequality.

@@ -64,13 +64,14 @@ class Heat:
         name = " / ".join(self.columns)
         head = [name, *(self._label(1, number) for number in across)]
         body = [[self._label(0, i), *(self._count(i, j) for j in across)] for i in down]
-        return f"{table([head, *body])}\n{self._errors}"
+        note = f"first values of the bins, and rows to a standard error of {self.errors}"
+        return f"{table([head, *body])}\n{note}"
 
     @property
-    def _errors(self) -> str:
+    def errors(self) -> str:
+        """The standard errors in words: from the least to the largest."""
         least, most = figure(self.counts.error.min()), figure(self.counts.error.max())
-        each = least if least == most else f"{least} to {most}"
-        return f"first values of the bins, and rows to a standard error of {each}"
+        return least if least == most else f"{least} to {most}"
 
     def _label(self, side: int, number: int) -> str:
         return "..." if number == _BETWEEN else shortened(str(self.lows[side][number]), _LONGEST)

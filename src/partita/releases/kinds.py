@@ -27,6 +27,7 @@ KINDS: Final[Mapping[str, str]] = {
 BOX_KINDS: Final[Mapping[str, str]] = {
     "grid": "grid",
     "rank-boxes": "rank_boxes",
+    "rectangles": "rectangles",
     "rectangles-paper": "paper_rectangles",
     "spending-boxes": "spending_boxes",
 }

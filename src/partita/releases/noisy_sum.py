@@ -22,7 +22,7 @@ from partita.inference.signed_ranges import Run, laid_over
 from partita.inference.tails import laplace_variance, repeated_reach
 from partita.releases.ranges import Term
 
-__all__ = ["Line", "NoisySum", "Run", "checked", "checked_ranges", "least"]
+__all__ = ["Line", "NoisySum", "Run", "checked", "checked_ranges"]
 
 _ROOM: Final = 2**62
 
@@ -133,8 +133,3 @@ def checked_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts,
             "lows", f"must be cells from 0 on and at most highs, below {size}", given=low, fix="clip them"
         )
     return low.astype(np.uint64), high.astype(np.uint64)
-
-
-def least(terms: Iterable[Term]) -> float:
-    """What a signed sum of counts cannot undercut: nothing is taken away from a plain count."""
-    return 0.0 if all(term.sign > 0 for term in terms) else -math.inf

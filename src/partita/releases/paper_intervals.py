@@ -10,14 +10,14 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.exact import failure, freeze
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.isotonic import curve_through
 from partita.inference.query_error import largest_reach
 from partita.releases.cut import Cut
-from partita.releases.noisy_sum import NoisySum, checked, checked_ranges, least
+from partita.releases.noisy_sum import NoisySum, checked, checked_ranges
 from partita.releases.ranges import Parts, Ranges, Term
 from partita.releases.reading import PartsReader
 from partita.releases.tree import TreeRelease
@@ -65,7 +65,7 @@ class PaperIntervalsRelease(Ranges):
         def error() -> float:
             return math.hypot(touched.error, math.sqrt(outside))
 
-        return Answer(float(touched.value), error, bounds, least(ranges))
+        return Answer(float(touched.value), error, bounds, least_sum(each.sign for each in ranges))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """All segments that touch each range."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
 from partita.inference.boxes.axis import Axis
@@ -24,7 +24,7 @@ from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.isotonic import curve_through
 from partita.inference.released import LARGEST_NUMBER, damaged
 from partita.inference.tails import laplace_variance
-from partita.releases.axes import checked_boxes, checked_terms, least, read_axes, written_axes
+from partita.releases.axes import checked_boxes, checked_terms, read_axes, written_axes
 from partita.releases.boxes import Boxes, BoxTerm, Region
 from partita.releases.ranges import Json, Parts
 from partita.releases.reading import PartsReader
@@ -64,14 +64,14 @@ class PaperRectanglesRelease(Boxes):
 
     @property
     def spent(self) -> Fraction:
-        """What a row costs in the trees; how the axes were cut does not tell what that cost."""
-        return nodes_over_one_point([SegmentTree(edges.size) for edges in self.edges]) / self.scale
+        """What a row costs: in the trees, and as much again in the cuts, as this kind always spends."""
+        return 2 * nodes_over_one_point([SegmentTree(edges.size) for edges in self.edges]) / self.scale
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the covers; a node that is added and taken away cancels.
 
-        The standard error is that of the noise of the nodes left; to it comes what the segments at the
-        ends of a term may hold outside of it, and what its pruned nodes may hold.
+        The standard error is that of the noise of the nodes left, of what the segments at the ends of a
+        term may hold outside of it, and of what its pruned nodes may hold.
         """
         boxes = checked_terms(terms, self.axes)
         if not boxes:
@@ -83,14 +83,13 @@ class PaperRectanglesRelease(Boxes):
         net = np.bincount(cover.places, signs[cover.boxes], held.size)
 
         def error() -> float:
-            beside = cover.unseen**2 + self._outside(lows, highs)
-            return math.sqrt(float(net @ net) * self._variance + float(beside.sum()))
+            return math.sqrt(float(net @ net) * self._variance + float(self._beside(lows, highs).sum()))
 
         def bounds(beta: float) -> tuple[float, float]:
             ends = [self._bounds(box, beta / len(boxes)) for box in boxes]
             return sum(low for low, _ in ends), sum(high for _, high in ends)
 
-        return Answer(float(net @ held), error, bounds, least(boxes))
+        return Answer(float(net @ held), error, bounds, least_sum(box.sign for box in boxes))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The sums of the covers of many boxes."""
@@ -99,9 +98,8 @@ class PaperRectanglesRelease(Boxes):
     def errors(self, lows: Corners, highs: Corners) -> Floats:
         """The standard errors that `answer` gives, exactly."""
         low, high = checked_boxes(lows, highs, self.axes)
-        sums = self.trees.sums(*self.segments.touched(low, high))
-        beside = sums.unseen**2 + self._outside(low, high)
-        return np.sqrt(sums.kept * self._variance + beside)
+        kept = self.trees.sums(*self.segments.touched(low, high)).kept
+        return np.sqrt(kept * self._variance + self._beside(low, high))
 
     def error(self, beta: float) -> float:
         """The bound of Theorem 3.3 as a number: noise of the largest cover, pruned nodes, segments cut."""
@@ -121,15 +119,18 @@ class PaperRectanglesRelease(Boxes):
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """The pieces by their share inside; for certain no more lies there than in the box."""
-        ((term),) = checked_terms([box], self.axes)
+        (term,) = checked_terms([box], self.axes)
         held, inside, shares = self.pieces.within(*_corners([term]))
         shares = shares * region.shares(*inside)
-        squares = self._variance * shares**2 + shares * (1.0 - shares) * held**2
+
+        def error() -> float:
+            squares = self._variance * shares**2 + shares * (1.0 - shares) * held**2
+            return math.sqrt(float(squares.sum() + self._pruned(*_corners([term])).sum()))
 
         def bounds(beta: float) -> tuple[float, float]:
             return 0.0, self._bounds(term, beta)[1]
 
-        return Answer(float(shares @ held), lambda: math.sqrt(float(squares.sum())), bounds)
+        return Answer(float(shares @ held), error, bounds)
 
     def points(self, rows: int) -> Corners:
         """Made-up rows, as many in each piece as its share of the total, spread evenly inside."""
@@ -182,8 +183,18 @@ class PaperRectanglesRelease(Boxes):
         high = self._certain.upper(*self.segments.touched(*corners), beta / 2)
         return (low, high) if term.sign > 0 else (-high, -low)
 
+    def _beside(self, lows: Corners, highs: Corners) -> Floats:
+        """The mean square of all that is not noise, if any share of what may be missing is equally likely."""
+        return self._outside(lows, highs) + self._pruned(lows, highs)
+
+    def _pruned(self, lows: Corners, highs: Corners) -> Floats:
+        """Of what the cover does not see: up to the floor in each node, and up to all rows in all of them."""
+        sums = self.trees.sums(*self.segments.touched(lows, highs))
+        left = np.maximum(0.0, self.trees.total - sums.values)
+        return _mean_square(np.minimum(sums.missed * float(self.trees.floor), left))
+
     def _outside(self, lows: Corners, highs: Corners) -> Floats:
-        """The squares of what the cut slabs of each cover hold, summed: all of it may lie outside."""
+        """Of what the cover has too much: up to what its cut slabs hold."""
         firsts, lasts = self.segments.touched(lows, highs)
         cut_first, cut_last = self.segments.cut(lows, highs)
         squares, alone = np.zeros(len(lows)), firsts == lasts
@@ -192,8 +203,13 @@ class PaperRectanglesRelease(Boxes):
                 boxes = np.flatnonzero(cut[:, axis])
                 slab_firsts, slab_lasts = firsts[boxes], lasts[boxes]
                 slab_firsts[:, axis] = slab_lasts[:, axis] = ends[boxes, axis]
-                squares[boxes] += self.trees.sums(slab_firsts, slab_lasts).values ** 2
+                squares[boxes] += _mean_square(self.trees.sums(slab_firsts, slab_lasts).values)
         return squares
+
+
+def _mean_square(most: Floats) -> Floats:
+    """Of numbers that are anywhere between zero and a limit."""
+    return np.asarray(most**2 / 3.0)
 
 
 def _corners(boxes: list[BoxTerm]) -> tuple[Corners, Corners]:

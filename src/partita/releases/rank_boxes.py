@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -19,19 +20,22 @@ from partita.inference.boxes.density import Density
 from partita.inference.boxes.dependence import pairs
 from partita.inference.boxes.engine import BoxEngine
 from partita.inference.boxes.measure import Curved
+from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.rake import RankBins, prefix_variance, raked
 from partita.inference.boxes.ranks import ranks_of
 from partita.inference.boxes.shape import BoxShape
 from partita.inference.boxes.slots import RankSlots, halvings
 from partita.inference.boxes.solution import BoxSolution, as_seen
+from partita.inference.boxes.terms import without_equals
 from partita.inference.curve import Floats, UInts
 from partita.inference.released import damaged
 from partita.inference.spending_rule import UNITS
 from partita.inference.tree_looks import TreeLooks
 from partita.releases.axes import checked_terms
-from partita.releases.boxes import BoxTerm
+from partita.releases.boxes import BoxTerm, Region
 from partita.releases.engine_boxes import EngineBoxes
 from partita.releases.ranges import Json, Parts
+from partita.releases.rank_sides import RankSides
 from partita.releases.rank_views import MOST_ROWS, RankViews
 from partita.releases.reading import PartsReader
 from partita.releases.spending_boxes import SpendingBoxesRelease, read_tree, written_tree
@@ -40,7 +44,7 @@ __all__ = ["RankBoxesRelease"]
 
 _FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
 _SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
-_WIDENING: Final = 1.0
+_WIDENING: Final = 0.9
 """The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md."""
 
 _FAVOUR: Final = 2.0
@@ -96,12 +100,34 @@ class RankBoxesRelease(EngineBoxes):
             looks=self.looks,
             unit=float(1 / self.scale),
             widening=_WIDENING,
-            extra=self._doubt,
         )
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the terms as one linear question."""
-        return replace(super().answer(*terms), bounds=partial(self._bounds, checked_terms(terms, self.axes)))
+        asked = checked_terms(terms, self.axes)
+        answer = self.engine.answer(asked)
+        return replace(
+            answer,
+            spread=lambda: math.sqrt(self._variance(asked, answer.error**2)),
+            bounds=partial(self._bounds, asked),
+        )
+
+    def errors(self, lows: Corners, highs: Corners) -> Floats:
+        """The standard errors that `answer` gives."""
+        tree, sides = super().errors(lows, highs) ** 2, RankSides(self.views, lows, highs)
+        return np.sqrt(sides.variances(self.counts(lows, highs), tree))
+
+    def region(self, region: Region, box: BoxTerm) -> Answer:
+        """How many lie in a public region and in the box; the views bound these by all of the box."""
+        answer = super().region(region, box)
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = answer.bounds(beta / 2)
+            return low, min(high, self.views.bounds(box, beta / 2)[1])
+
+        return replace(
+            answer, spread=lambda: math.hypot(answer.error, self._doubt(answer.value)), bounds=bounds
+        )
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""
@@ -160,7 +186,7 @@ class RankBoxesRelease(EngineBoxes):
 
     @property
     def _measures(self) -> list[Curved]:
-        return [Curved(shares) for shares in self.views.shares]
+        return [Curved(shares) for shares in self.views.distributions]
 
     @cached_property
     def _raked(self) -> Floats:
@@ -169,7 +195,7 @@ class RankBoxesRelease(EngineBoxes):
         lows, highs = self.shape.nodes.corners(leaves)
         bins = [
             RankBins.of(ranks_of(shares, low), ranks_of(shares, high + np.uint64(1)))
-            for shares, low, high in zip(self.views.shares, lows.T, highs.T, strict=True)
+            for shares, low, high in zip(self.views.distributions, lows.T, highs.T, strict=True)
         ]
         values = self.solution.estimates.values.copy()
         values[leaves] = raked(values[leaves], bins, self._weights)
@@ -179,13 +205,22 @@ class RankBoxesRelease(EngineBoxes):
     def _weights(self) -> Floats:
         """For each axis how much its view says about the marginal, against the tree."""
         solved = Density.of(self.shape.nodes, self._measures, *self.solution.estimates)
-        tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.shares)])
+        tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.distributions)])
         return np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
 
-    def _doubt(self, values: Floats) -> Floats:
-        """The variance of answers beside that of the tree: of where the views put what is in leaves."""
-        part = np.clip(values / max(1.0, self.engine.density.total), 0.0, 1.0)
-        return np.asarray(2.0 * part * (1.0 - part) * self.views.variances.mean())
+    def _variance(self, terms: Sequence[BoxTerm], tree: float) -> float:
+        """The variance of a signed sum, by the tree alone `tree`."""
+        boxes = without_equals(terms)
+        lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
+        if not boxes:
+            return tree
+        signs = np.array([float(sign) for _, _, sign in boxes])
+        return RankSides(self.views, lows, highs).variance(signs, self.engine.counts(lows, highs), tree)
+
+    def _doubt(self, value: float) -> float:
+        """About how far the views may be off where they put that many rows of a region in leaves."""
+        part = min(1.0, value / max(1.0, self.engine.density.total))
+        return math.sqrt(2.0 * part * (1.0 - part) * float(self.views.variances.mean()))
 
     def _bounds(self, terms: Sequence[BoxTerm], beta: float) -> tuple[float, float]:
         """What the tree allows, and what the views do, with half of beta each."""
@@ -227,8 +262,8 @@ def _read_view(parts: Parts, axis: int, facts: Json) -> SpendingBoxesRelease:
     prefix = _prefix(axis)
     series = {name.removeprefix(prefix): row for name, row in parts.series.items() if name.startswith(prefix)}
     view = SpendingBoxesRelease.from_parts(Parts(facts, series), None)
-    if len(view.axes) != 1:
-        raise damaged("views", "must have one axis each")
+    if len(view.axes) != 1 or view.total is not None:
+        raise damaged("views", "must have one axis each, and have looked at all of it")
     return view
 
 

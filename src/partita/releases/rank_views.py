@@ -42,7 +42,7 @@ class RankViews:
         return tuple(tree.axes[0] for tree in self.trees)
 
     @cached_property
-    def shares(self) -> tuple[Curve, ...]:
+    def distributions(self) -> tuple[Curve, ...]:
         """How rows are distributed along each axis."""
         return tuple(distribution(tree.along(0, tree.everything)) for tree in self.trees)
 
@@ -60,7 +60,7 @@ class RankViews:
 
     def edges(self, bits: int) -> tuple[UInts, ...]:
         """The edges of 2^bits slots along each axis that hold about equally many rows."""
-        return tuple(rank_edges(each, bits) for each in self.shares)
+        return tuple(rank_edges(each, bits) for each in self.distributions)
 
     @cached_property
     def top_edges(self) -> tuple[UInts, ...]:
@@ -70,14 +70,19 @@ class RankViews:
     @cached_property
     def top_shares(self) -> tuple[Floats, ...]:
         """The share of the rows in each of the top ranks."""
-        both = zip(self.shares, self.top_edges, strict=True)
+        both = zip(self.distributions, self.top_edges, strict=True)
         return tuple(np.maximum(np.diff(ranks_of(shares, edges)), 0.0) for shares, edges in both)
 
     @cached_property
     def variances(self) -> Floats:
         """The mean variance of prefixes along each axis, by its own view."""
-        both = zip(self.trees, self.shares, strict=True)
+        both = zip(self.trees, self.distributions, strict=True)
         return np.array([prefix_variance(tree.engine.density, 0, shares) for tree, shares in both])
+
+    @cached_property
+    def specials(self) -> tuple[tuple[UInts, Floats], ...]:
+        """Where the special cells of each axis lie, and the variances of the looks at them."""
+        return tuple(map(_specials, self.trees))
 
     def bounds(self, box: BoxTerm, beta: float) -> tuple[float, float]:
         """Guaranteed bounds on a box by its sides.
@@ -108,3 +113,13 @@ class RankViews:
     def expected(self, one: int, other: int) -> Ints:
         """What the cells of the top ranks of two axes hold if these are independent."""
         return expected_counts(self.rows, self.top_shares[one], self.top_shares[other])
+
+
+def _specials(tree: SpendingBoxesRelease) -> tuple[UInts, Floats]:
+    """The positions of special cells along the one axis of a tree, and the variance of the leaf of each."""
+    (axis,), nodes = tree.axes, tree.shape.nodes
+    places = np.array([*range(axis.before), *range(axis.before + axis.size, axis.width)], np.uint64)
+    leaves = np.flatnonzero(nodes.leaves)
+    ordered = leaves[np.argsort(nodes.lows[leaves, 0])]
+    holding = ordered[np.searchsorted(nodes.lows[ordered, 0], places, side="right") - 1]
+    return places, tree.solution.variances[holding]

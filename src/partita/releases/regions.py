@@ -20,6 +20,7 @@ import numpy as np
 
 from partita.domain import Date, Domain, Integer, Real, Timestamp
 from partita.domain.grid import bounded
+from partita.domain.text import number_text
 from partita.domain.times import public_instant, public_moment, resolution_nanoseconds
 from partita.domain.zones import zone_named
 from partita.errors import InvalidParameter
@@ -44,8 +45,8 @@ _MIDDLE: Final = Fraction(1, 2)
 class HalfSpace:
     """All rows with w1 x1 + w2 x2 + ... <= at_most, for a weight of each of up to six columns.
 
-    >>> HalfSpace({"income": 1, "rent": -3}, at_most=0).columns
-    ('income', 'rent')
+    >>> HalfSpace({"income": 1, "rent": -3}, at_most="0.5")
+    HalfSpace({'income': 1, 'rent': -3}, at_most=0.5)
     """
 
     weights: Mapping[str, Fraction]
@@ -53,6 +54,13 @@ class HalfSpace:
 
     def __init__(self, weights: Mapping[str, object], *, at_most: object) -> None:
         freeze(self, weights=MappingProxyType(_weights(weights)), at_most=_number(at_most, "at_most"))
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.weights.items()), self.at_most))
+
+    def __repr__(self) -> str:
+        weights = ", ".join(f"{name!r}: {number_text(weight)}" for name, weight in self.weights.items())
+        return f"HalfSpace({{{weights}}}, at_most={number_text(self.at_most)})"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,8 +85,8 @@ class Polygon:
     Corners are pairs of values, as people write those of the two columns: numbers, dates or times. The
     polygon may have dents, but its edges must not cross or touch. The last corner may repeat the first.
 
-    >>> Polygon("lat", "lon", [(0, 0), (0, 10), (5, 5)]).columns
-    ('lat', 'lon')
+    >>> Polygon("lat", "lon", [(0, 0), (0, 10), (5, 5)])
+    Polygon('lat', 'lon', 3 corners)
     """
 
     x: str
@@ -89,6 +97,9 @@ class Polygon:
         freeze(self, x=_column(x, "x"), y=_column(y, "y"), corners=_pairs(corners))
         if x == y:
             raise InvalidParameter("y", "must be another column than x", given=y, fix="name two columns")
+
+    def __repr__(self) -> str:
+        return f"Polygon({self.x!r}, {self.y!r}, {len(self.corners)} corners)"
 
     @property
     def columns(self) -> tuple[str, ...]:

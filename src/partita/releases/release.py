@@ -87,7 +87,7 @@ class Release:
         where: Where | None = None,
         *,
         closed: Ends = "both",
-        region: PublicRegion | None = None,
+        region: object = None,
         **columns: object,
     ) -> Answer:
         """How many rows are in the cells asked for; without any column, how many there are.
@@ -96,12 +96,14 @@ class Release:
         columns or, as a mapping, column by column. Of a range,
         the declared cells are counted: of ages from 0 to 120, (110, 200) means 110 to 120, and what
         lies beyond is in BELOW and ABOVE. `region` is a public shape over several columns that were
-        released together, a `HalfSpace` or a `Polygon`. The count of all rows is the mean over the views
-        by inverse variance, as all of them counted the same rows.
+        released together, a `HalfSpace` or a `Polygon`; any other value asks for a column that is called
+        region. The count of all rows is the mean over the views by inverse variance, as all of them
+        counted the same rows.
         """
-        asked = _asked(where, columns, closed)
-        if region is not None:
+        if isinstance(region, HalfSpace | Polygon):
+            asked = _asked(where, columns, closed)
             return self._having_shape(region, asked).within(region, asked, closed=closed)
+        asked = _asked(where, columns | self._column_region(region), closed)
         return self._having(*asked).count(asked, closed=closed) if asked else total(self.views)
 
     def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
@@ -315,15 +317,21 @@ class Release:
         """The view that answers about these columns, brought to the total that all views share."""
         return having(self._adjusted, columns)
 
+    def _column_region(self, asked: object) -> dict[str, object]:
+        """What is asked of a column that is called region, if anything is."""
+        if asked is None:
+            return {}
+        if "region" in self.columns:
+            return {"region": asked}
+        raise InvalidParameter(
+            "region",
+            "must be a HalfSpace or a Polygon, as no column is called region",
+            given=asked,
+            fix="pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)",
+        )
+
     def _having_shape(self, region: PublicRegion, asked: Where) -> Adjusted:
         """The view that answers about a shape: one of several columns, if one has all that are asked for."""
-        if not isinstance(region, HalfSpace | Polygon):
-            raise InvalidParameter(
-                "region",
-                "must be a HalfSpace or a Polygon",
-                given=region,
-                fix="pass where={'region': ...} for a column of this name",
-            )
         columns = *region.columns, *asked
         wide = [view for view in self._adjusted if isinstance(view.view, BoxView)]
         return having([view for view in wide if {*columns} <= {*view.columns}] or self._adjusted, columns)
@@ -335,6 +343,10 @@ class Release:
 
 def _asked(where: Where | None, columns: Where, closed: Ends) -> dict[str, object]:
     asked = gathered(where, columns)
+    if isinstance(asked.get("region"), HalfSpace | Polygon):
+        raise InvalidParameter(
+            "region", "must not be a shape here", given=asked["region"], fix="ask for the count of a shape"
+        )
     check_ends(closed, asked)
     return asked
 

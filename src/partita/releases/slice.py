@@ -56,7 +56,7 @@ class Line(Protocol):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Slice:
     """A column, its public domain, and its counts; `within` says in words which rows are counted.
 
@@ -69,6 +69,9 @@ class Slice:
     axis: Along
     within: str = ""
     one_by_one: bool = False
+
+    def __repr__(self) -> str:
+        return f"Slice({self.column}, {self.within or 'all rows'})"
 
 
 @final

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.inference.released import LARGEST_NUMBER, damaged, noise_scale
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 
@@ -41,7 +41,7 @@ class Specials:
         used = {name: sign for name, sign in signs.items() if sign}
         drawn = sum(sign * self.counts[name] for name, sign in used.items())
         value = sum(sign * max(0, self.counts[name]) for name, sign in used.items())
-        least = 0.0 if all(sign > 0 for sign in used.values()) else -math.inf
+        least = least_sum(used.values())
 
         def bounds(beta: float) -> tuple[float, float]:
             reach = laplace_sum_reach(self.scale, len(used), beta)

@@ -26,7 +26,7 @@ from partita.inference.boxes.solution import BoxSolution
 from partita.inference.boxes.surroundings import Surroundings
 from partita.inference.boxes.tree_recipe import Recipe
 from partita.inference.curve import Bools, Floats, Ints
-from partita.inference.released import LARGEST_NUMBER, damaged
+from partita.inference.released import damaged
 from partita.inference.spending_rule import UNITS
 from partita.inference.tree_looks import TreeLooks
 from partita.releases.axes import read_axes, written_axes
@@ -34,7 +34,10 @@ from partita.releases.engine_boxes import EngineBoxes
 from partita.releases.ranges import Json, Parts
 from partita.releases.reading import PartsReader
 
-__all__ = ["SpendingBoxesRelease", "read_tree", "written_tree"]
+__all__ = ["LARGEST_TOTAL", "SpendingBoxesRelease", "read_tree", "written_tree"]
+
+LARGEST_TOTAL: Final = 2**63
+"""No public total is further from zero: facts in files have 64 bits."""
 
 _WIDENING: Final = 1.3
 """The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md."""
@@ -160,7 +163,7 @@ class SpendingBoxesRelease(EngineBoxes):
             shape=shape,
             looks=looks,
             scale=reader.scale("scale"),
-            total=reader.optional("total", partial(reader.integer, low=-LARGEST_NUMBER, high=LARGEST_NUMBER)),
+            total=reader.optional("total", partial(reader.integer, low=-LARGEST_TOTAL, high=LARGEST_TOTAL)),
             recipe=_recipe(reader),
             guarantee=guarantee,
         )

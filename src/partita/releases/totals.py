@@ -89,9 +89,7 @@ class Adjusted:
 
     def within(self, shape: PublicRegion, asked: Where, *, closed: Ends) -> Answer:
         """How many rows are in a public shape and in the cells asked for."""
-        view = self._together
-        region = shape.bound(view.columns, view.domains)
-        return view.within(region, asked, closed=closed).adjusted(self.factor)
+        return self._together.within(shape, asked, closed=closed).adjusted(self.factor)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range, or no box, misses the truth by more."""

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, least_sum
 from partita.exact import failure, ordered
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, Ints, UInts
 from partita.inference.isotonic import curve_through
 from partita.inference.released import damaged
 from partita.inference.tree_cover import Hierarchy
-from partita.releases.noisy_sum import Line, NoisySum, checked, checked_ranges, least
+from partita.releases.noisy_sum import Line, NoisySum, checked, checked_ranges
 from partita.releases.ranges import Json, Parts, Ranges, Term
 from partita.releases.reading import PartsReader
 
@@ -65,7 +65,7 @@ class TreeRelease(Ranges):
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the fewest nodes that cover each term; a node may cancel."""
         ranges = checked(terms, self.size)
-        return self.combined(ranges).answer(least(ranges))
+        return self.combined(ranges).answer(least_sum(each.sign for each in ranges))
 
     def combined(self, terms: Iterable[Term]) -> NoisySum:
         """The nodes of all terms, as one linear combination."""

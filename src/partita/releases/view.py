@@ -26,7 +26,7 @@ _NOTHING = Question()
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class View:
     """A column, its public domain, and what was released about it.
 
@@ -48,6 +48,9 @@ class View:
             raise InvalidRelease(
                 "special cells", "must be those of the domain", fix="release every special cell once"
             )
+
+    def __repr__(self) -> str:
+        return f"View({self.column}; {self.mechanism})"
 
     @property
     def columns(self) -> tuple[str, ...]:

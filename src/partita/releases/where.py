@@ -37,8 +37,8 @@ OTHER: Final = Special.OTHER
 
 Where: TypeAlias = Mapping[str, object]
 
-RESERVED: Final = ("bins", "closed", "region", "where")
-"""Words that are, or will be, parameters of questions: columns of these names go through `where=`."""
+RESERVED: Final = ("bins", "closed", "where")
+"""Words that are parameters of questions: columns of these names go through `where=`."""
 
 _LONGEST_DOMAIN: Final = 100
 _FORMS: Final = "pass (low, high) with None for an open end, one value, a set of values, or a special cell"

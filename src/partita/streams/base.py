@@ -10,11 +10,23 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.arrays import integer_array
+from partita.errors import HorizonReached, InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee, Unit, positive_epsilon
+from partita.streams.state import misfit
 
-__all__ = ["LARGEST", "ContinualCounter", "Floats", "Running", "Terms", "counted", "horizon_of"]
+__all__ = [
+    "LARGEST",
+    "ContinualCounter",
+    "Floats",
+    "Running",
+    "Terms",
+    "counted",
+    "counts_of",
+    "horizon_of",
+    "horizon_reached",
+]
 
 Floats = NDArray[np.float64]
 
@@ -25,9 +37,10 @@ LARGEST: Final = 2**62
 class Running(NamedTuple):
     """The last output of a counter, and how far it may be from the true count.
 
-    `low` to `high` holds the true count of this period, but for probability beta; `everywhere` is how
-    far any output of the whole horizon may be off, all at once, but for probability beta. Both hold
-    for any stream.
+    `low` to `high` holds the true count of this period, but for probability beta. `everywhere` is how far
+    any of many outputs may be off, all at once, but for probability beta: of those in the horizon, or up to
+    the end of the present tree or block where there is none. For a sparse counter it is all outputs so far,
+    for a sliding one any `window` outputs on end. Both hold for any stream, or as `answer` says.
     """
 
     value: float
@@ -88,9 +101,7 @@ class Terms:
             epsilon, change, contributions = bytes(row).decode().split()
             return cls.of(epsilon, change=int(change), contributions=int(contributions))
         except (ValueError, InvalidParameter):
-            raise InvalidState(
-                "state", "must hold terms", fix="restore it from where it was stored"
-            ) from None
+            raise misfit("hold terms") from None
 
 
 class ContinualCounter(ABC):
@@ -98,7 +109,8 @@ class ContinualCounter(ABC):
 
     A period is a stretch of public time. `update(x)` closes one period in which x was counted and returns
     what is published for it. Periods, outputs and their times never depend on what is counted: call
-    it by the clock, with 0 if nothing came. `guarantee` is None if the noise was injected.
+    it by the clock, with 0 if nothing came, and from one thread at a time. `guarantee` is None if the noise
+    was injected.
 
     Outputs are multiples of `granularity`, a power of two at most 1. As floats they are exact up to 2^53 of
     these, and rounded beyond; `exact` is never rounded.
@@ -106,6 +118,7 @@ class ContinualCounter(ABC):
 
     name: ClassVar[str]
 
+    terms: Terms
     guarantee: Guarantee | None
     horizon: int | None
     """The number of periods, if it is known beforehand."""
@@ -161,6 +174,24 @@ def counted(x: object) -> int:
         raise InvalidData("x", "must be an integer between -2^62 and 2^62", fix="count in ints") from None
 
 
+def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> NDArray[np.int64]:
+    """What was counted in each period, as int64; no error shows it."""
+    counts = integer_array(xs, "xs")
+    if counts.ndim != dimensions:
+        raise InvalidData("xs", f"must have {dimensions} dimension(s)", fix="pass a number for each period")
+    if counts.size and not (int(counts.min()) > -limit and int(counts.max()) < limit):
+        bits = limit.bit_length() - 1
+        raise InvalidData("xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")
+    return counts.astype(np.int64, copy=False)
+
+
 def horizon_of(horizon: object) -> int:
     """The number of periods of a counter."""
     return integer(horizon, "horizon", low=1, high=LARGEST)
+
+
+def horizon_reached(left: int) -> HorizonReached:
+    """The error for a counter with so many periods left, which were too few."""
+    return HorizonReached(
+        f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.inference.tails import laplace_variances, log_moments, repeated_reach
-from partita.streams.base import Floats
+from partita.streams.base import Floats, Running
 from partita.streams.branching import ROUNDS, SHARES, TAPERS, WEIGHTS, Plan
 
 __all__ = ["Mix", "centred_everywhere", "centred_mix", "centred_variances", "largest_of", "mix"]
@@ -38,6 +38,11 @@ class Mix(NamedTuple):
         if not self.sizes.size:
             return self.slack
         return self.slack + repeated_reach(self.sizes, self.rates, self.times, beta / 2)
+
+    def around(self, value: float, beta: float, *, everywhere: float) -> Running:
+        """An output with this sum as its error."""
+        reach = self.reach(beta)
+        return Running(value, self.variance**0.5, value - reach, value + reach, everywhere)
 
     def log_moment(self, points: Floats) -> Floats:
         """ln E[exp(x sum)] at each point; infinite where there is none."""

@@ -8,7 +8,7 @@ from typing import final
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee
-from partita.streams.base import LARGEST, ContinualCounter
+from partita.streams.base import LARGEST, ContinualCounter, horizon_reached
 
 __all__ = ["Cap", "Capped"]
 
@@ -59,11 +59,11 @@ class Capped:
     def __init__(self, counter: ContinualCounter, *, contributions: int) -> None:
         self.counter = counter
         self._cap = Cap(contributions=contributions)
-        promised = counter.guarantee
-        if promised is not None and promised.contributions != self._cap.contributions:
+        made_for = counter.terms.contributions
+        if made_for != self._cap.contributions:
             raise InvalidParameter(
                 "contributions",
-                f"must be what the counter was made for, {promised.contributions}",
+                f"must be what the counter was made for, {made_for}",
                 given=contributions,
                 fix="make the counter with the same contributions",
             )
@@ -80,7 +80,10 @@ class Capped:
 
     def update(self, people: Iterable[Hashable] = ()) -> float:
         """Close one period in which these people had an event each, some perhaps several: its output."""
-        return self.counter.update(sum([self._cap.admits(person) for person in _hashable(people)]))
+        listed = _hashable(people)
+        if self.counter.periods == self.counter.horizon:
+            raise horizon_reached(0)
+        return self.counter.update(sum([self._cap.admits(person) for person in listed]))
 
 
 def _hashable(people: Iterable[Hashable]) -> list[Hashable]:

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidState
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import ROUNDS, SHARES, TAPERS, WEIGHTS, Plan
 from partita.streams.integers import NARROW_NOISE, Row, integers, is_wide, row
+from partita.streams.state import misfit
 
 __all__ = ["BITS", "CentredPath", "widest_scale"]
 
@@ -109,10 +109,11 @@ class CentredPath:
         if not (
             0 <= periods <= self.plan.horizon
             and len(fields["leaves"]) == self._ahead
-            and 0 <= start <= stop <= start + self._ahead
-            and (start <= periods < stop or begins or periods == self.plan.horizon)
+            and 0 <= start <= min(periods, stop)
+            and stop <= start + self._ahead
+            and (periods < stop or begins or periods == self.plan.horizon)
         ):
-            raise InvalidState("state", "must fit its plan", fix="restore it from where it was stored")
+            raise misfit("fit its plan")
         self.position = periods
         self._start, self._stop = start, stop
         self._leaves = fields["leaves"][: stop - start]

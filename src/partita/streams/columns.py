@@ -8,7 +8,7 @@ docs/proofs/counter_family.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -20,18 +20,17 @@ from partita.exact import integer
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.base import LARGEST
 from partita.streams.bounds import Mix, largest_of, mix
+from partita.streams.branching import SHARES
 from partita.streams.integers import Row, integers, row
-from partita.streams.stepping import misfit
+from partita.streams.state import WIDTH, misfit
 
-__all__ = ["SHARES", "Columns", "Shape", "shape_for"]
-
-SHARES: Final = 1 << 10
-"""Shares of epsilon are multiples of 1 / SHARES."""
+__all__ = ["Columns", "Shape", "shape_for"]
 
 _MOST_BITS: Final = 6
 _MOST_BLOCKS: Final = 64
 _NARROW: Final = 1 << 44
 _FAR: Final = 1 << 10
+_WORD: Final = 8
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,18 @@ class Shape:
         integer(sum(self.shares), "shares", low=SHARES, high=SHARES)
         integer(self.levels - len(self.bits), "levels", low=1, high=1)
         integer(self.blocks, "blocks", low=1, high=_MOST_BLOCKS)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The shape as a row of a state."""
+        return self.horizon, *self.bits, *self.shares
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Shape:
+        """The shape in a row of a state."""
+        horizon, *rest = numbers
+        half = len(rest) // 2
+        return cls(horizon, tuple(rest[:half]), tuple(rest[half:]))
 
     @property
     def levels(self) -> int:
@@ -87,6 +98,16 @@ class Shape:
     def scale(self, level: int, rate: Fraction) -> Fraction:
         """The scale of the noise of a node."""
         return SHARES / (rate * self.shares[level])
+
+    def is_wide(self, rate: Fraction) -> bool:
+        """Whether errors are kept as Python ints: a public question."""
+        widest = max(self.scale(level, rate) for level in range(self.levels))
+        return widest * (1 << self.fraction_bits) * _FAR > _NARROW
+
+    def bytes_of_each(self, rate: Fraction) -> int:
+        """How many bytes of a state one tree needs: for a row of siblings of each level."""
+        kept = sum(map(self.siblings, range(self.levels)))
+        return kept * (WIDTH if self.is_wide(rate) else _WORD)
 
     def opens(self, level: int, position: int) -> bool:
         """Whether a row of siblings begins with this period."""
@@ -176,8 +197,7 @@ class Columns:
         self.shape, self.rate, self.columns = shape, rate, columns
         self.position = 0
         self._noise = noise
-        widest = max(shape.scale(level, rate) for level in range(shape.levels))
-        self._wide = widest * (1 << shape.fraction_bits) * _FAR > _NARROW
+        self._wide = shape.is_wide(rate)
         self._rows: dict[int, IntegerArray] = {}
 
     def skip(self, periods: int) -> IntegerArray:

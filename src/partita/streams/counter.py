@@ -76,10 +76,10 @@ class Counter(NoisyCount):
         return [] if self.horizon is None else self._epochs.plans[0].numbers
 
     @classmethod
-    def _fresh(cls, terms: Terms, shape: Sequence[int], noise: Noise) -> Self:
-        if not shape:
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        if not fields["shape"]:
             return cls(noise=noise, **terms.keywords)
-        (known,) = Plan.all_of(shape)
+        (known,) = Plan.all_of(fields["shape"])
         return cls(horizon=known.horizon, plan=known, noise=noise, **terms.keywords)
 
     def _law(self) -> Mix:

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from partita.errors import InvalidState
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import Plan, epoch_plan
 from partita.streams.centred import CentredPath
 from partita.streams.integers import Row
+from partita.streams.state import misfit
 
 __all__ = ["Epochs", "first_epoch"]
 
@@ -63,7 +63,7 @@ class Epochs:
         plans = Plan.all_of(fields["plans"])
         grown = [_GROWTH * plan.horizon for plan in plans[:-1]]
         if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:
-            raise InvalidState("state", "must fit its trees", fix="restore it from where it was stored")
+            raise misfit("fit its trees")
         self.plans = plans
         self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
         self.tree.restore(fields, periods - sum(plan.horizon for plan in self.plans[:-1]))

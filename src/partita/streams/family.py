@@ -14,17 +14,20 @@ from partita.exact import failure, integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import Floats, Running, Terms
-from partita.streams.columns import SHARES, Columns, Shape, shape_for
+from partita.streams.base import Floats, Running, Terms, counts_of
+from partita.streams.bounds import Mix
+from partita.streams.branching import SHARES
+from partita.streams.columns import Columns, Shape, shape_for
 from partita.streams.integers import row
-from partita.streams.state import Fields
-from partita.streams.stepping import Stepping, counts_of, misfit
+from partita.streams.state import LONGEST, WIDTH, Fields, misfit
+from partita.streams.stepping import Stepping
 
 __all__ = ["CounterFamily"]
 
 _LARGEST: Final = 2**31
 _MOST_KEYS: Final = 2**22
 _BETWEEN: Final = "\0"
+_REST: Final = 2**16
 
 
 @final
@@ -64,8 +67,9 @@ class CounterFamily(Stepping):
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         self.keys = _public_keys(keys)
         self._places = {key: place for place, key in enumerate(self.keys)}
-        self._tree = shape or shape_for(integer(horizon, "horizon", low=1, high=_LARGEST))
+        self._tree = _tree_over(integer(horizon, "horizon", low=1, high=_LARGEST), shape)
         check_scale(SHARES / terms.rate, terms.epsilon)
+        _refuse_too_many(self.keys, self._tree.bytes_of_each(terms.rate) + 2 * WIDTH)
         session = noise.session()
         super().__init__(terms=terms, horizon=self._tree.horizon, secure=session.secure)
         self.granularity = Fraction(1, 1 << self._tree.fraction_bits)
@@ -76,11 +80,13 @@ class CounterFamily(Stepping):
     @property
     def value(self) -> Floats:
         """The last output for each key; 0 before the first."""
-        return np.asarray(self._counts + self._error / (1 << self._tree.fraction_bits), dtype=np.float64)
+        bits = self._tree.fraction_bits
+        whole, part = self._counts + (self._error >> bits), self._error & ((1 << bits) - 1)
+        return np.asarray(whole + part / (1 << bits), dtype=np.float64)
 
     def update(self, xs: ArrayLike | Mapping[Any, int]) -> Floats:
         """Close one period: the output for each key. Pass a number for each key, or for some by name."""
-        counts = self._named(xs) if isinstance(xs, Mapping) else self._rows(np.expand_dims(xs, 0))[0]
+        counts = self._named(xs) if isinstance(xs, Mapping) else self._numbers(xs, dimensions=1)
         self._make_room(1)
         with self._step():
             self._close(counts, 1)
@@ -88,7 +94,7 @@ class CounterFamily(Stepping):
 
     def update_many(self, xs: ArrayLike) -> Floats:
         """Close a period for each row of numbers, one for each key: all outputs. The law is as one by one."""
-        rows = self._rows(xs)
+        rows = self._numbers(xs, dimensions=2)
         self._make_room(len(rows))
         outputs = np.empty(rows.shape)
         with self._step():
@@ -109,19 +115,15 @@ class CounterFamily(Stepping):
         if key not in self._places:
             raise InvalidParameter("key", "must be one of the family", given=key, fix="use family.keys")
         chance, value = float(failure(beta)), float(self.value[self._places[key]])
-        law = self._tree.mix(self.terms.rate, self._periods)
-        reach = law.reach(chance)
-        return Running(
-            value=value,
-            error=law.variance**0.5,
-            low=value - reach,
-            high=value + reach,
-            everywhere=self._tree.largest(self.terms.rate, chance),
-        )
+        everywhere = self._tree.largest(self.terms.rate, chance)
+        return self._law().around(value, chance, everywhere=everywhere)
 
     def variance(self) -> float:
         """The variance of each last output."""
-        return self._tree.mix(self.terms.rate, self._periods).variance
+        return self._law().variance
+
+    def _law(self) -> Mix:
+        return self._tree.mix(self.terms.rate, self._periods)
 
     def _close(self, counts: NDArray[np.int64], periods: int) -> None:
         self._counts = self._counts + counts
@@ -136,16 +138,17 @@ class CounterFamily(Stepping):
         counts[[self._places[key] for key in xs]] = counts_of(list(xs.values()), limit=_LARGEST)
         return counts
 
-    def _rows(self, xs: Any) -> NDArray[np.int64]:
-        rows = counts_of(xs, dimensions=2, limit=_LARGEST)
-        if rows.shape[1] != len(self.keys):
+    def _numbers(self, xs: ArrayLike, *, dimensions: int) -> NDArray[np.int64]:
+        """What was counted for all keys, in one period or in each of some."""
+        numbers = counts_of(xs, dimensions=dimensions, limit=_LARGEST)
+        if numbers.shape[-1] != len(self.keys):
             raise InvalidData("xs", "must have a number for each key", fix="pass zeros too")
-        return rows
+        return numbers
 
     def _fields(self) -> Fields:
         names = _BETWEEN.join(key for key in self.keys if isinstance(key, str))
         return {
-            "shape": [self._tree.horizon, *self._tree.bits, *self._tree.shares],
+            "shape": self._tree.numbers,
             "names": np.frombuffer(names.encode(), dtype=np.uint8).astype(np.int64),
             "counts": self._counts,
             "error": row(self._error),
@@ -154,10 +157,9 @@ class CounterFamily(Stepping):
 
     @classmethod
     def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
-        horizon, *rest = fields["shape"]
-        shape = Shape(horizon, tuple(rest[: len(rest) // 2]), tuple(rest[len(rest) // 2 :]))
+        shape = Shape.of(fields["shape"])
         keys = bytes(fields["names"]).decode().split(_BETWEEN) if fields["names"] else len(fields["counts"])
-        return cls(keys=keys, horizon=horizon, shape=shape, noise=noise, **terms.keywords)
+        return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         if not len(fields["counts"]) == len(fields["error"]) == len(self.keys):
@@ -174,6 +176,26 @@ def _public_keys(keys: object) -> tuple[int, ...] | tuple[str, ...]:
     if not 1 <= len(set(names)) == len(names) <= _MOST_KEYS or not all(_is_name(name) for name in names):
         raise InvalidParameter("keys", "must be distinct names or their number", given=keys, fix="list them")
     return names
+
+
+def _tree_over(horizon: int, shape: Shape | None) -> Shape:
+    if shape is not None and shape.horizon != horizon:
+        raise InvalidParameter(
+            "shape", f"must have {horizon} periods", given=shape.horizon, fix="leave it out"
+        )
+    return shape or shape_for(horizon)
+
+
+def _refuse_too_many(keys: tuple[int, ...] | tuple[str, ...], bytes_of_each: int) -> None:
+    """A family that is begun can be stored: its state is not too long to be read again."""
+    names = sum(len(key.encode()) + 1 for key in keys if isinstance(key, str))
+    if len(keys) * bytes_of_each + 8 * names > LONGEST - _REST:
+        raise InvalidParameter(
+            "keys",
+            "must be few enough for a state of 2^28 bytes",
+            given=len(keys),
+            fix="use several families",
+        )
 
 
 def _is_name(name: object) -> bool:

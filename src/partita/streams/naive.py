@@ -1,4 +1,4 @@
-"""The three naive ways to count under continual observation [Dwork-Roth, section 12.3]: baselines.
+"""The three naive ways to count under continual observation [DR14, section 12.3]: baselines.
 
 Each is private, and the error of each grows with the horizon, where `Counter`'s grows with its logarithm.
 """
@@ -19,12 +19,21 @@ from partita.inference.tails import laplace_variance
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import IntegerArray, Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, horizon_of
+from partita.streams.base import (
+    LARGEST,
+    ContinualCounter,
+    Floats,
+    Running,
+    Terms,
+    counted,
+    counts_of,
+    horizon_of,
+)
 from partita.streams.bounds import Mix, mix
 from partita.streams.integers import Row, integers, is_wide
 from partita.streams.noisy_count import NoisyCount
-from partita.streams.state import Fields
-from partita.streams.stepping import Stepping, counts_of, misfit
+from partita.streams.state import Fields, misfit
+from partita.streams.stepping import Stepping
 from partita.streams.supply import Supply
 
 __all__ = ["DirectCounter", "PerStepCounter", "RandomizedResponseCounter"]
@@ -129,14 +138,9 @@ class _NaiveCount(NoisyCount):
         return [self._length]
 
     @classmethod
-    def _fresh(cls, terms: Terms, shape: Sequence[int], noise: Noise) -> Self:
-        (horizon,) = shape
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        (horizon,) = fields["shape"]
         return cls(horizon=horizon, noise=noise, **terms.keywords)
-
-    def _resume(self, fields: dict[str, list[int]]) -> None:
-        periods, *_ = fields["count"]
-        integer(periods, "periods", low=0, high=self._length)
-        super()._resume(fields)
 
     def _sum(self, number: int) -> Mix:
         """A sum of so many of its noises."""
@@ -148,7 +152,7 @@ class PerStepCounter(_NaiveCount):
     """A baseline: noise is added to what is counted in each period, and the sums are published.
 
     Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
-    Error:     variance 2t / epsilon^2 after t periods.                      [Dwork-Roth, section 12.3]
+    Error:     variance 2t / epsilon^2 after t periods.                            [DR14, section 12.3]
     Proof:     Each noisy number is private and an event lies in one of them; sums are post-processing.
 
     >>> PerStepCounter(epsilon=1, horizon=1000).scale
@@ -175,7 +179,7 @@ class DirectCounter(_NaiveCount):
     """A baseline: fresh noise is added to each output, of a scale that pays for all of them.
 
     Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
-    Error:     variance 2 horizon^2 / epsilon^2 in every period.             [Dwork-Roth, section 12.3]
+    Error:     variance 2 horizon^2 / epsilon^2 in every period.                   [DR14, section 12.3]
     Proof:     An event moves each output by at most 1, and each has its share epsilon / horizon.
 
     >>> DirectCounter(epsilon=1, horizon=1000).scale
@@ -201,7 +205,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
     """A baseline for bits: each is flipped now and then, the ones are counted and the count set right.
 
     Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
-    Error:     variance t a / (1-a)^2 after t periods, a = exp(-epsilon).    [Dwork-Roth, section 12.3]
+    Error:     variance t a / (1-a)^2 after t periods, a = exp(-epsilon).          [DR14, section 12.3]
     Proof:     A bit is flipped with probability a / (1+a), and an event touches one bit; the rest is
                post-processing.
 

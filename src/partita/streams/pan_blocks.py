@@ -16,14 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.noise.protocol import IntegerArray, Noise
+from partita.streams.base import LARGEST
 
-__all__ = ["BLOCKS", "CELLS", "Block", "BookBlock", "Cells", "TreeBlock", "Variant"]
+__all__ = ["BLOCKS", "CELLS", "Block", "BookBlock", "Cells", "TreeBlock", "Variant", "block_length"]
 
 Cells: TypeAlias = NDArray[np.int64]
 Variant: TypeAlias = Literal["default", "book"]
 
 CELLS: Final = 64
 """Enough for a block of 2^62 periods."""
+
+_FIRST_BITS: Final = 8
+_MORE_BITS: Final = 4
+_MOST_BITS: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +116,8 @@ class TreeBlock(Block):
             self._pour(cells[self._first_noisy : begun])
 
     def add(self, cells: Cells, position: int, x: int) -> None:
-        held = [level for level in range(self.levels) if self._holds(level, position)]
-        cells[held] += x
+        held = [self._holds(level, position) for level in range(self.levels)]
+        np.add(cells[: self.levels], x, out=cells[: self.levels], where=held)
 
     def close(self, cells: Cells, position: int, last: int) -> int:
         while True:
@@ -186,6 +191,16 @@ class BookBlock(Block):
 
 
 BLOCKS: Final[dict[Variant, type[Block]]] = {"default": TreeBlock, "book": BookBlock}
+
+
+def block_length(start: int, horizon: int | None) -> int:
+    """The length of the block that starts here: up to the horizon, or more periods than there were before."""
+    if horizon is not None:
+        return max(1, horizon - start)
+    bits = _FIRST_BITS
+    while start >> bits and bits < _MOST_BITS:
+        bits += _MORE_BITS
+    return max(1, min(1 << bits, LARGEST - start))
 
 
 def _words(values: IntegerArray) -> Cells:

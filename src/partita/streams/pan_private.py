@@ -13,18 +13,25 @@ from partita.errors import InvalidParameter
 from partita.exact import failure, integer, one_of
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL, SMALLEST_SCALE
-from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, horizon_of
-from partita.streams.bounds import Mix, mix
-from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Cells, Variant
-from partita.streams.state import Fields
-from partita.streams.stepping import Stepping, counts_of, misfit
+from partita.streams.base import (
+    LARGEST,
+    ContinualCounter,
+    Floats,
+    Running,
+    Terms,
+    counted,
+    counts_of,
+    horizon_of,
+)
+from partita.streams.bounds import Mix
+from partita.streams.pan_accuracy import law_of, most_noises, noises_after
+from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Cells, Variant, block_length
+from partita.streams.state import Fields, misfit
+from partita.streams.stepping import Stepping
 
 __all__ = ["PanPrivateCounter"]
 
 _LARGEST_SCALE: Final = 2**40
-_FIRST_BITS: Final = 8
-_MORE_BITS: Final = 4
-_MOST_BITS: Final = 60
 
 
 @final
@@ -68,6 +75,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
     ) -> None:
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         known = None if horizon is None else horizon_of(horizon)
+        self._cells = np.zeros(CELLS, dtype=np.int64)
         super().__init__(terms=terms, horizon=known, secure=noise is KERNEL)
         if self.guarantee is not None:
             self.guarantee = replace(self.guarantee, intrusions=1)
@@ -76,7 +84,6 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         self._noise = noise
         self._start = self._value = 0
         self._opened = False
-        self._cells = np.zeros(CELLS, dtype=np.int64)
         self._carried = np.zeros(CELLS, dtype=np.int64)
         self._block = self._block_here()
         _check_scale(self._block.scale, self.terms)
@@ -152,20 +159,13 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         All periods are those up to the horizon, or up to the end of the present block if there is none.
         """
         chance = float(failure(beta))
-        law = self._law(self._carried_now())
-        reach = law.reach(chance)
         number = self.horizon or self._start + self._block.length
-        return Running(
-            value=self.value,
-            error=law.variance**0.5,
-            low=self.value - reach,
-            high=self.value + reach,
-            everywhere=self._law(self._most_noises()).reach(chance / number),
-        )
+        most = law_of(self._block, most_noises(self._block, self._carried))
+        return self._law().around(self.value, chance, everywhere=most.reach(chance / number))
 
     def variance(self) -> float:
         """The variance of the last output."""
-        return self._law(self._carried_now()).variance
+        return self._law().variance
 
     def state(self) -> bytes:
         """All that the counter remembers: one look at it is covered by the guarantee, two are not."""
@@ -241,44 +241,32 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
     def _renew(self) -> None:
         """Forget everything but the last output, and go on from there in a new block."""
-        self._carried[:] = self._carried_now()
+        self._carried[:] = self._noises()
         self._cells.fill(0)
         self._start = self._periods
         self._block = self._block_here()
 
     def _block_here(self) -> Block:
         """The block that starts with the next period: up to the horizon, or longer than all before."""
-        if self.horizon is None:
-            length = min(1 << _bits(self._start), LARGEST - self._start)
-        else:
-            length = self.horizon - self._start
         return BLOCKS[self.variant](
-            length=max(1, length), rate=self.terms.rate, live=self.live, noise=self._noise
+            length=block_length(self._start, self.horizon),
+            rate=self.terms.rate,
+            live=self.live,
+            noise=self._noise,
         )
 
-    def _carried_now(self) -> Cells:
+    def _noises(self) -> Cells:
         """How many noises of blocks with so many levels are in the last output."""
-        carried = self._carried.copy()
-        if self._position:
-            carried[self._block.levels] += self._block.noises(self._position - 1)
-        return carried
+        return noises_after(self._block, self._carried, self._position)
 
-    def _most_noises(self) -> Cells:
-        """At least as many as in any output of this block and those before it."""
-        most = self._carried.copy()
-        for levels in {self._block.levels, *np.flatnonzero(self._carried).tolist()}:
-            most[levels] += self._sample(levels).most
-        return most
+    def _law(self) -> Mix:
+        """The noise in the last output."""
+        return law_of(self._block, self._noises())
 
-    def _law(self, noises: Cells) -> Mix:
-        """The sum of so many noises of blocks with so many levels."""
-        return mix(
-            (1.0, float(1 / self._sample(levels).scale), float(noises[levels]))
-            for levels in np.flatnonzero(noises).tolist()
-        )
-
-    def _sample(self, levels: int) -> Block:
-        return replace(self._block, length=1 << levels)
+    def _abandon(self) -> None:
+        """Never go on, and forget what a step that was not done left in the cells."""
+        super()._abandon()
+        self._cells.fill(0)
 
     def _require_live(self) -> None:
         if not self.live:
@@ -299,14 +287,6 @@ def _check_scale(scale: Fraction, terms: Terms) -> None:
             given=terms.epsilon,
             fix="choose a usual one, like 1",
         )
-
-
-def _bits(start: int) -> int:
-    """The length of a block without a horizon, as a power of two: more periods than there were before."""
-    bits = _FIRST_BITS
-    while start >> bits and bits < _MOST_BITS:
-        bits += _MORE_BITS
-    return bits
 
 
 def _index(number: int, count: int) -> int:

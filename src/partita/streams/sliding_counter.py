@@ -13,11 +13,12 @@ from partita.exact import failure, integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted
+from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, counts_of
 from partita.streams.bounds import Mix
-from partita.streams.columns import SHARES, Columns, Shape, shape_for
-from partita.streams.state import Fields
-from partita.streams.stepping import Stepping, counts_of, misfit
+from partita.streams.branching import SHARES
+from partita.streams.columns import Columns, Shape, shape_for
+from partita.streams.state import Fields, misfit
+from partita.streams.stepping import Stepping
 
 __all__ = ["SlidingCounter"]
 
@@ -59,9 +60,12 @@ class SlidingCounter(Stepping, ContinualCounter):
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         self.window = integer(window, "window", low=1, high=_LONGEST)
         self._tree = (shape or shape_for(self.window)).whole
-        if self._tree.horizon < self.window:
+        if not self.window <= self._tree.horizon < 2 * self.window:
             raise InvalidParameter(
-                "shape", f"must have {self.window} periods", given=shape, fix="leave it out"
+                "shape",
+                f"must have {self.window} periods, and less than twice as many",
+                given=shape,
+                fix="leave it out",
             )
         check_scale(SHARES / terms.rate, terms.epsilon)
         self._noise = noise.session()
@@ -105,15 +109,8 @@ class SlidingCounter(Stepping, ContinualCounter):
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for any `window` periods on end at once."""
         chance = float(failure(beta))
-        law = self._law()
-        reach = law.reach(chance)
-        return Running(
-            value=self.value,
-            error=law.variance**0.5,
-            low=self.value - reach,
-            high=self.value + reach,
-            everywhere=self._tree.largest(self.terms.rate, chance, ends=2),
-        )
+        everywhere = self._tree.largest(self.terms.rate, chance, ends=2)
+        return self._law().around(self.value, chance, everywhere=everywhere)
 
     def variance(self) -> float:
         """The variance of the last output."""
@@ -158,7 +155,7 @@ class SlidingCounter(Stepping, ContinualCounter):
     def _fields(self) -> Fields:
         return {
             "window": [self.window],
-            "shape": [self._tree.horizon, *self._tree.bits, *self._tree.shares],
+            "shape": self._tree.numbers,
             "before": self._before,
             "prefixes": self._prefixes,
             **self._errors.fields(),
@@ -166,9 +163,8 @@ class SlidingCounter(Stepping, ContinualCounter):
 
     @classmethod
     def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
-        (window,), (horizon, *rest) = fields["window"], fields["shape"]
-        shape = Shape(horizon, tuple(rest[: len(rest) // 2]), tuple(rest[len(rest) // 2 :]))
-        return cls(window=window, shape=shape, noise=noise, **terms.keywords)
+        (window,) = fields["window"]
+        return cls(window=window, shape=Shape.of(fields["shape"]), noise=noise, **terms.keywords)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         self._before, self._prefixes = fields["before"], fields["prefixes"]

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.errors import InvalidParameter
 from partita.exact import failure, integer, one_of
 from partita.mechanisms.checks import check_scale
 from partita.noise import tails
 from partita.noise.hazard import Law
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, horizon_of
+from partita.streams.base import (
+    LARGEST,
+    ContinualCounter,
+    Floats,
+    Running,
+    Terms,
+    counted,
+    counts_of,
+    horizon_of,
+)
 from partita.streams.counter import Counter
-from partita.streams.sparse_plan import FINE, PARTS, SparsePlan, paper_plan, tuned_plan
-from partita.streams.state import Fields
-from partita.streams.stepping import Stepping, counts_of, misfit
+from partita.streams.sparse_inner import InnerCounters, class_named, counting_segments
+from partita.streams.sparse_plan import FINE, PARTS, SparsePlan, plan_for
+from partita.streams.state import Fields, misfit
+from partita.streams.stepping import Stepping
 from partita.streams.tree_counter import TreeCounter
 
 __all__ = ["Constants", "SparseCounter"]
 
 Constants: TypeAlias = Literal["tuned", "paper"]
 
-_GROWTH: Final = 4
 _LAWS: Final = get_args(Law)
-_FIRST: Final = 256
-_MOST_FINISHED: Final = 31
 
 
 @final
@@ -79,14 +84,20 @@ class SparseCounter(Stepping, ContinualCounter):
         self._length = horizon_of(horizon)
         check_scale(PARTS / terms.rate, terms.epsilon)
         paper = one_of(constants, "constants", get_args(Constants)) == "paper"
-        self._kind: type[Any] = inner or (TreeCounter if paper else Counter)
-        self.plan = plan or self._planned(terms.rate, paper, expected, weight, failure(beta))
+        kind = counting_segments(inner or (TreeCounter if paper else Counter))
+        self.plan = plan or plan_for(
+            horizon=self._length,
+            rate=terms.rate,
+            expected=expected,
+            weight=weight,
+            beta=failure(beta),
+            paper=paper,
+        )
         self.scale = PARTS / (terms.rate * self.plan.seals)
         check_scale(self.scale, terms.epsilon)
         self._noise = noise.session()
         super().__init__(terms=terms, horizon=self._length, secure=self._noise.secure)
-        self._seals, self._finished, self._carried = 0, 0, Fraction(0)
-        self._inner = self._made(0, self._noise)
+        self._inner = InnerCounters(kind, terms, self.plan, self._noise)
         self.granularity = self._inner.granularity
         self._content = 0
         self._missing: Any = None
@@ -95,7 +106,7 @@ class SparseCounter(Stepping, ContinualCounter):
     @property
     def seals(self) -> int:
         """How many segments are sealed."""
-        return self._seals
+        return self._inner.segments
 
     @property
     def exact(self) -> Fraction:
@@ -137,7 +148,7 @@ class SparseCounter(Stepping, ContinualCounter):
         The bounds hold for any stream without negative numbers; `error` supposes steady arrivals.
         """
         chance = float(failure(beta)) / 2
-        counters = self._epochs(chance)
+        counters = self._inner.answers(chance)
         reach = sum((each.high - each.low) / 2 for each in counters)
         most = self._most_open(chance)
         sealed = self.value - (self.plan.offset if self._periods else 0)
@@ -179,78 +190,33 @@ class SparseCounter(Stepping, ContinualCounter):
 
     def _sealed(self) -> Fraction:
         """Hand the open segment to the inner counter: the new output."""
-        if self._inner.periods == self._inner.horizon:
-            self._carried += self._inner.exact
-            self._finished += 1
-            self._inner = self._made(self._finished, self._noise)
-        self._inner.update(max(1 - LARGEST, min(LARGEST - 1, self._content)))
-        self._seals += 1
+        self._inner.count(self._content)
         self._content, self._missing = 0, None
         self._show()
         return self._output
 
     def _show(self) -> None:
         """What is published as long as no more is sealed."""
-        self._output = self._carried + self._inner.exact + self.plan.offset
-
-    def _made(self, number: int, noise: Noise) -> ContinualCounter:
-        """The inner counter of this number, with the rest of epsilon."""
-        terms = {**self.terms.keywords, "epsilon": self.terms.epsilon * (PARTS - self.plan.seals) / PARTS}
-        made: ContinualCounter = self._kind(horizon=self._room(number), noise=noise, **terms)
-        return made
-
-    def _room(self, number: int) -> int | None:
-        """For how many segments the inner counter of this number has room."""
-        return None if self.plan.capacity is None else min(LARGEST, self.plan.capacity * _GROWTH**number)
-
-    def _epochs(self, beta: float) -> list[Running]:
-        """How far off inner counters may be, the open one first; each has half the beta of the one before.
-
-        What a full one says follows from public numbers: one that never counted stands for it.
-        """
-        answers = [self._inner.answer(beta / 2 if self._finished else beta)]
-        for number in range(self._finished):
-            full = self._made(number, SYSTEM)
-            full.advance(full.horizon or 0)
-            answers.append(full.answer(beta / 2 ** (number + 2)))
-        return answers
+        self._output = self._inner.exact + self.plan.offset
 
     def _most_open(self, beta: float) -> int:
         """The open segment holds no more than this: it was not sealed, so its threshold was high.
 
         Segment j has noise above q with probability at most a^q, and has beta / (j (j+1)) of all beta.
         """
-        number = self._seals + 1
+        number = self.seals + 1
         chance = Fraction(beta) / (number * (number + 1))
         if self.plan.law == "geometric":
             return self.plan.threshold + tails.geometric_quantile(self.scale, chance)
         return self.plan.threshold + tails.difference_quantile("laplace", self.scale, chance / self._length)
 
-    def _planned(
-        self, rate: Fraction, paper: bool, expected: int | None, weight: int | None, beta: Fraction
-    ) -> SparsePlan:
-        """The plan for the one public hint that the constants take."""
-        name, hint, other = ("weight", weight, expected) if paper else ("expected", expected, weight)
-        if other is not None or (paper and hint is None):
-            fix = "pass weight with the paper's constants, or expected with tuned ones"
-            raise InvalidParameter(name, "is the hint that these constants take", given=hint, fix=fix)
-        hint = None if hint is None else integer(hint, name, low=1, high=LARGEST)
-        if paper and hint is not None:
-            return paper_plan(horizon=self._length, rate=rate, weight=hint, beta=beta)
-        plan = tuned_plan(horizon=self._length, rate=rate, expected=hint)
-        endless = plan.capacity is None and self._kind is not Counter
-        return replace(plan, capacity=_FIRST) if endless else plan
-
     def _fields(self) -> Fields:
         plan = self.plan
         numbers = [plan.seals, plan.threshold, plan.offset, -1 if plan.capacity is None else plan.capacity]
-        carried = int(self._carried / self.granularity)
         return {
             "plan": [self._length, *numbers, round(plan.spread * FINE), _LAWS.index(plan.law)],
-            "kind": [*self._kind.name.encode()],
-            "segment": [self._seals, self._finished, carried, self._content],
-            "missing": [int(self._missing is not None), self._missing or 0],
-            "inner": np.frombuffer(self._inner.state(), dtype=np.uint8).astype(np.int64),
+            "segment": [self._content, int(self._missing is not None), self._missing or 0],
+            **self._inner.fields(),
         }
 
     @classmethod
@@ -264,32 +230,16 @@ class SparseCounter(Stepping, ContinualCounter):
             capacity=None if capacity == -1 else capacity,
             law=dict(enumerate(_LAWS))[law],
         )
-        inner = _class_named(bytes(fields["kind"]).decode())
+        inner = class_named(bytes(fields["kind"]).decode())
         return cls(horizon=horizon, plan=plan, inner=inner, noise=noise, **terms.keywords)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
-        self._seals, self._finished, carried, self._content = fields["segment"]
-        is_open, missing = fields["missing"]
+        self._content, is_open, missing = fields["segment"]
         self._missing = missing if is_open else None
-        self._carried = carried * self.granularity
-        self._inner = self._kind.from_state(bytes(fields["inner"]), noise=self._noise)
-        if not 0 <= self._finished <= _MOST_FINISHED or self._inner.horizon != self._room(self._finished):
-            raise misfit("fit its inner counter")
-        full = sum(self._room(number) or LARGEST for number in range(self._finished))
-        if self._seals != full + self._inner.periods or self._seals > self._periods:
-            raise misfit("hold the segments of its inner counters")
+        self._inner.restore(fields)
+        if self.seals > self._periods:
+            raise misfit("have a period for each segment")
         self._show()
-
-
-def _class_named(name: str) -> type[Any]:
-    """The counter class of this name, among all that are defined."""
-    known = [ContinualCounter]
-    for each in known:
-        known += each.__subclasses__()
-    named = [each for each in known if vars(each).get("name") == name]
-    if not named:
-        raise misfit("be over a counter that is known")
-    return named[0]
 
 
 def _runs(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

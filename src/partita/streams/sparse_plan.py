@@ -16,11 +16,12 @@ from typing import Final, NamedTuple, get_args
 
 import numpy as np
 
+from partita.errors import InvalidParameter
 from partita.exact import integer, one_of
 from partita.noise import tails
 from partita.noise.hazard import Law
 
-__all__ = ["FINE", "PARTS", "SparsePlan", "paper_plan", "tuned_plan"]
+__all__ = ["FINE", "PARTS", "SparsePlan", "paper_plan", "plan_for", "tuned_plan"]
 
 PARTS: Final = 64
 """Seals have a multiple of 1 / PARTS of epsilon."""
@@ -65,6 +66,20 @@ class _Segments(NamedTuple):
     length: float
     mean: float
     variance: float
+
+
+def plan_for(
+    *, horizon: int, rate: Fraction, expected: int | None, weight: int | None, beta: Fraction, paper: bool
+) -> SparsePlan:
+    """The plan for the one public hint that the constants take: `weight` for the paper's, else `expected`."""
+    name, hint, other = ("weight", weight, expected) if paper else ("expected", expected, weight)
+    if other is not None or (paper and hint is None):
+        fix = "pass weight with the paper's constants, or expected with tuned ones"
+        raise InvalidParameter(name, "is the hint that these constants take", given=hint, fix=fix)
+    hint = None if hint is None else integer(hint, name, low=1, high=_LARGEST)
+    if paper and hint is not None:
+        return paper_plan(horizon=horizon, rate=rate, weight=hint, beta=beta)
+    return tuned_plan(horizon=horizon, rate=rate, expected=hint)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidState
 
-__all__ = ["WIDTH", "Fields", "pack", "unpack"]
+__all__ = ["LONGEST", "WIDTH", "Fields", "misfit", "pack", "unpack"]
 
 Fields: TypeAlias = Mapping[str, "Sequence[int] | NDArray[np.int64]"]
 """Rows of integers, by name."""
@@ -22,12 +22,13 @@ Fields: TypeAlias = Mapping[str, "Sequence[int] | NDArray[np.int64]"]
 WIDTH: Final = 40
 """The bytes of an integer, but for those in arrays of int64, which have 8."""
 
+LONGEST: Final = 2**28
+"""The bytes of a state are no more than this."""
+
 _MAGIC: Final = b"partita-counter\n"
 _CHECKSUM: Final = 32
 _LENGTH: Final = 4
 _WORD: Final = 8
-_LONGEST: Final = 2**28
-_WHOLE: Final = ("state", "must be whole")
 
 
 def pack(kind: str, version: int, fields: Fields) -> bytes:
@@ -42,7 +43,7 @@ def pack(kind: str, version: int, fields: Fields) -> bytes:
 
 def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
     """The fields that were packed under this kind and version; anything else is an `InvalidState`."""
-    if not isinstance(state, bytes) or not len(_MAGIC) + _CHECKSUM < len(state) <= _LONGEST:
+    if not isinstance(state, bytes) or not len(_MAGIC) + _CHECKSUM < len(state) <= LONGEST:
         raise InvalidState("state", "must be the bytes that a counter gave", fix="pass counter.state()")
     body, checksum = state[:-_CHECKSUM], state[-_CHECKSUM:]
     if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
@@ -59,8 +60,13 @@ def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
     return fields
 
 
+def misfit(rule: str) -> InvalidState:
+    """The error for a state that is not what it should be."""
+    return InvalidState("state", f"must {rule}", fix="restore it from where it was stored")
+
+
 def _torn() -> InvalidState:
-    return InvalidState(*_WHOLE, fix="restore it from where it was stored")
+    return misfit("be whole")
 
 
 def _length(length: int) -> bytes:

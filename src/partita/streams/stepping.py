@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from partita.arrays import integer_array
-from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidState
+from partita.errors import EntropyError
 from partita.exact import integer
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.noise.words import Uncopyable
-from partita.streams.base import LARGEST, Terms
-from partita.streams.state import Fields, pack, unpack
+from partita.streams.base import LARGEST, Terms, horizon_reached
+from partita.streams.state import Fields, misfit, pack, unpack
 
-__all__ = ["Stepping", "counts_of", "misfit"]
+__all__ = ["Stepping"]
 
 _VERSION: Final = 1
 
 
 class Stepping(ABC, Uncopyable):
-    """Keeps the terms, the clock and the state of a counter whose noise is in memory.
+    """Keeps the terms, the clock and the state of a counter.
 
     It cannot be copied and does not go on in a forked child. If it is interrupted in the middle of a step,
     it is broken for good; go on from its last state.
@@ -34,12 +31,22 @@ class Stepping(ABC, Uncopyable):
 
     name: ClassVar[str]
 
+    _alive: ClassVar[weakref.WeakSet[Stepping]] = weakref.WeakSet()
+
     def __init__(self, *, terms: Terms, horizon: int | None, secure: bool) -> None:
         self.terms = terms
         self.horizon = horizon
         self.guarantee = terms.guarantee if secure else None
         self._periods = 0
-        self._owner, self._broken = os.getpid(), False
+        self._end = LARGEST if horizon is None else horizon
+        self._broken = False
+        self._alive.add(self)
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """In a child: no counter goes on where its parent was."""
+        for counter in list(cls._alive):
+            counter._abandon()
 
     @property
     def periods(self) -> int:
@@ -63,9 +70,9 @@ class Stepping(ABC, Uncopyable):
         try:
             counter = cls._fresh(Terms.unpacked(fields["terms"]), fields, noise)
             periods, secure = fields["clock"]
-            counter._periods = integer(periods, "periods", low=0, high=counter.horizon or LARGEST)
+            counter._periods = integer(periods, "periods", low=0, high=counter._end)
             counter._restore(fields)
-        except (KeyError, ValueError, TypeError, OverflowError):
+        except (LookupError, ValueError, TypeError, OverflowError):
             raise misfit(f"be of a counter {cls.name!r}") from None
         counter.guarantee = counter.guarantee if secure else None
         return counter
@@ -85,33 +92,26 @@ class Stepping(ABC, Uncopyable):
 
     def _make_room(self, periods: int) -> None:
         """Refuse what goes past the end, before anything is counted."""
-        if self._broken or os.getpid() != self._owner:
+        if self._broken:
             raise EntropyError("this counter was interrupted or forked in a step; go on from its last state")
-        left = (LARGEST if self.horizon is None else self.horizon) - self._periods
-        if periods > left:
-            raise HorizonReached(
-                f"the counter has {left} periods left; nothing was counted, start a new one for what comes"
-            )
+        if periods > self._end - self._periods:
+            raise horizon_reached(self._end - self._periods)
 
     @contextmanager
     def _step(self) -> Iterator[None]:
         """A step is done or the counter is broken: noise that was used once must not be used again."""
         self._broken = True
-        yield
+        try:
+            yield
+        except BaseException:
+            self._abandon()
+            raise
         self._broken = False
 
-
-def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> NDArray[np.int64]:
-    """What was counted in each period, as int64."""
-    counts = integer_array(xs, "xs")
-    if counts.ndim != dimensions:
-        raise InvalidData("xs", f"must have {dimensions} dimensions", fix="pass a number for each period")
-    if counts.size and not (int(counts.min()) > -limit and int(counts.max()) < limit):
-        bits = limit.bit_length() - 1
-        raise InvalidData("xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")
-    return counts.astype(np.int64)
+    def _abandon(self) -> None:
+        """Never go on."""
+        self._broken = True
 
 
-def misfit(rule: str) -> InvalidState:
-    """The error for a state that is not what it should be."""
-    return InvalidState("state", f"must {rule}", fix="restore it from where it was stored")
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Stepping.after_fork)

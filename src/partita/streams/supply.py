@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from partita.errors import InvalidState
 from partita.noise.protocol import Noise
 from partita.streams.integers import Row, integers, is_wide, row
+from partita.streams.state import misfit
 
 __all__ = ["Supply"]
 
@@ -41,5 +41,5 @@ class Supply:
         """Go on with what was ready before."""
         (ready,), supply = fields["ready"], fields["supply"]
         if not 0 <= ready <= len(supply) == self._size:
-            raise InvalidState("state", "must fit its supply", fix="restore it from where it was stored")
+            raise misfit("fit its supply")
         self._ready = supply[:ready]

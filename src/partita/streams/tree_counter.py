@@ -9,7 +9,6 @@ from typing import ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.errors import InvalidState
 from partita.exact import integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import IntegerArray, Noise
@@ -18,6 +17,7 @@ from partita.streams.base import LARGEST, Floats, Terms, horizon_of
 from partita.streams.bounds import Mix, mix
 from partita.streams.integers import Row, integers, is_wide
 from partita.streams.noisy_count import NoisyCount
+from partita.streams.state import misfit
 from partita.streams.supply import Supply
 
 __all__ = ["TreeCounter"]
@@ -130,7 +130,7 @@ class TreePath:
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
         """Go on with what was drawn before."""
         if not 0 <= periods <= self.shape.horizon or len(fields["sums"]) != self.shape.levels:
-            raise InvalidState("state", "must fit its tree", fix="restore it from where it was stored")
+            raise misfit("fit its tree")
         self.position = periods
         self._sums = fields["sums"]
         self._supply.restore(fields)
@@ -153,7 +153,7 @@ class TreePath:
 
 @final
 class TreeCounter(NoisyCount):
-    """The counter of the papers: noise on every node of a tree [Dwork-Roth, Figure 12.1].
+    """The counter of the papers: noise on every node of a tree [DR14, Figure 12.1].
 
     Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events; for any
                stream, also one that is chosen while outputs are seen. Not pan-private.
@@ -161,7 +161,7 @@ class TreeCounter(NoisyCount):
     Proof:     docs/proofs/tree_counter.md (integer noise, any branching, the exact number of levels)
 
     A period lies in one node of each level, and the root is left out. With `refine` a node is averaged with
-    what lies below it as soon as it is complete [Honaker 2015]; `advance` then takes a step per period.
+    what lies below it as soon as it is complete [Hon15]; `advance` then takes a step per period.
 
     >>> TreeCounter(epsilon=1, horizon=1024).levels
     10
@@ -218,8 +218,8 @@ class TreeCounter(NoisyCount):
         return [shape.horizon, shape.branching, int(shape.refine)]
 
     @classmethod
-    def _fresh(cls, terms: Terms, shape: Sequence[int], noise: Noise) -> Self:
-        horizon, branching, refine = shape
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        horizon, branching, refine = fields["shape"]
         return cls(horizon=horizon, branching=branching, refine=bool(refine), noise=noise, **terms.keywords)
 
     def _law(self) -> Mix:

@@ -114,11 +114,11 @@ def test_kill_9_at_any_point(shim: Path, swift: Path, noise: str, mechanism: str
 def test_kill_9_of_a_pan_private_counter(shim: Path, swift: Path) -> None:
     """A lost period is lost, but no output is taken back, changed or missing."""
     killed = 0
-    for history in lives(shim, swift, "system", "pan-private", STRIDE):
+    for history in lives(shim, swift, "system", "pan-private", FINE):
         assert faults(history, exact=False) == [], history
         killed += history["first"]["status"] == signal.SIGKILL
 
-    assert killed > 50
+    assert killed > 100
 
 
 @pytest.mark.parametrize("bug", PLANTED)
@@ -144,7 +144,7 @@ def test_processes_that_race_have_one_writer(swift: Path) -> None:
         shutil.rmtree(swift / "race")
 
 
-@pytest.mark.parametrize("room", [0, 5_000, 20_000, 60_000])
+@pytest.mark.parametrize("room", [0, 2_000, 5_000, 20_000])
 def test_a_full_disk_loses_nothing(swift: Path, room: int) -> None:
     """What cannot be stored is refused with a typed error; when there is room again, all is counted once."""
     process = start("full.py", swift, room)

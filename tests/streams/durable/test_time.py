@@ -193,7 +193,7 @@ def test_the_clock_ticks_at_once_and_at_each_end() -> None:
 def test_a_running_counter_publishes_by_the_clock_and_ends_with_the_horizon(opened: Opener) -> None:
     """Each output is handed over once, in order, and the clock stops by itself."""
     counter, seen, done = opened(horizon=3), [], threading.Event()
-    moments = iter(range(10**9, 10**12, 10**9))
+    moments = iter(range(2 * 10**9 - 1, 10**12, 10**9))
 
     def each(output: Output) -> None:
         seen.append(output.period)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome, Record, with_error
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from partita.releases.release import Release
 
 __all__ = ["declare", "run"]
+
+_PATIENCE: Final = 2.0
+"""Seconds that a receipt may take in silence."""
 
 
 def declare(commands: Commands) -> None:
@@ -49,6 +52,7 @@ def declare(commands: Commands) -> None:
 def run(options: Options) -> Outcome:
     """Publish, and say what was promised and paid."""
     from partita.publishing import publish
+    from partita.publishing.progress import phase
 
     if options.dataset is not None and options.ledger is None:
         raise argparse.ArgumentTypeError("--dataset names a budget in a ledger; pass --ledger too")
@@ -64,7 +68,8 @@ def run(options: Options) -> Outcome:
         part=options.part,
         path=options.output,
     )
-    return _receipt(options, release, dataset, stored=stored)
+    with phase("writing the receipt", patience=_PATIENCE):
+        return _receipt(options, release, dataset, stored=stored)
 
 
 @argument

@@ -22,7 +22,11 @@ TOP_BITS: Final = 3
 """Two to this many ranks of each axis are told apart."""
 
 _LEAST, _MOST = 0.03, 2.0
+"""No axis matters less, so that all are halved in the end; and no score says more: |count - m| adds up to
+at most two for each row if the counts and m have the same total."""
+
 _POWER: Final = 0.7
+"""Importance grows by this power of what a score tells; chosen by measured errors, like `rank_schedule`."""
 
 
 def pairs(axes: int) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -10,17 +9,17 @@ from typing import Final, final
 
 import numpy as np
 
-from partita.answer import Answer, Bounds
+from partita.answer import Answer, Bounds, least_sum
 from partita.inference.boxes.along import along
 from partita.inference.boxes.asked import Asked
 from partita.inference.boxes.cover import Summed, summed
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.intervals import BoxBounds
 from partita.inference.boxes.measure import Measure, Stretches
-from partita.inference.boxes.nodes import BoxNodes, Corners
+from partita.inference.boxes.nodes import BoxNodes, Corners, SignedBox
 from partita.inference.boxes.plane import Plane
 from partita.inference.boxes.sampling import made_up
-from partita.inference.boxes.terms import SignedBox, laid_out, without_equals
+from partita.inference.boxes.terms import laid_out, without_equals
 from partita.inference.boxes.within_region import Shares, within_region
 from partita.inference.curve import Bools, Curve, Floats, Ints
 from partita.inference.tree_looks import TreeLooks
@@ -29,6 +28,9 @@ __all__ = ["BoxEngine"]
 
 _MANY: Final = 2**10
 """For so many boxes on two axes at once it pays to make a table."""
+
+_KEPT: Final = 8
+"""The tree is kept as it looks along so many sets of axes, those that were asked about last."""
 
 _FEW: Final = 3
 """Questions about so many axes, if those are not all, are asked of the tree as it looks along these."""
@@ -60,7 +62,7 @@ class BoxEngine:
     doubted: bool = False
     extra: Callable[[Floats], Floats] = np.zeros_like
     refined: Callable[[Density], Density] = _as_it_is
-    _views: dict[tuple[int, ...], _View] = field(default_factory=dict, init=False, repr=False)
+    _facets: dict[tuple[int, ...], _Facet] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def density(self) -> Density:
@@ -80,27 +82,27 @@ class BoxEngine:
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
         found = np.zeros(len(lows))
-        for some, view in self._kinds(lows, highs):
-            found[some] = view.counts(lows[some], highs[some])
+        for some, facet in self._kinds(lows, highs):
+            found[some] = facet.counts(lows[some], highs[some])
         return found
 
     def errors(self, lows: Corners, highs: Corners) -> Floats:
         """The standard error of each box."""
         found = np.zeros(len(lows))
-        for some, view in self._kinds(lows, highs):
-            found[some] = self._error(*view.summed(lows[some], highs[some]))
+        for some, facet in self._kinds(lows, highs):
+            found[some] = self._error(*facet.summed(lows[some], highs[some]))
         return found
 
     def answer(self, terms: Sequence[SignedBox]) -> Answer:
         """The signed sum of boxes as one linear question."""
-        least = 0.0 if all(sign > 0 for _, _, sign in terms) else -math.inf
+        least = least_sum(sign for _, _, sign in terms)
         lows, highs, signs = self._taken_apart(without_equals(terms))
-        view = self._view(np.asarray(self._bounded(lows, highs).any(axis=0)))
+        facet = self._facet(np.asarray(self._bounded(lows, highs).any(axis=0)))
 
         def asked(density: Density) -> Asked:
-            return laid_out(density, view.boxes(lows, highs), signs)
+            return laid_out(density, facet.boxes(lows, highs), signs)
 
-        return self._answer(asked, view, partial(self.bounds, terms), least)
+        return self._answer(asked, facet, partial(self.bounds, terms), least)
 
     def bounds(self, terms: Sequence[SignedBox], beta: float) -> tuple[float, float]:
         """The true sum lies between the bounds with probability 1 - beta."""
@@ -117,13 +119,13 @@ class BoxEngine:
         lows, highs = _corners([low], self.nodes.axes), _corners([high], self.nodes.axes)
         bounded = self._bounded(lows, highs)[0]
         bounded[axis] = True
-        view = self._view(bounded)
-        leaves = np.flatnonzero(view.shown.nodes.leaves)
-        mass = view.shown.held.values[leaves]
-        for at, own, asked in zip(view.axes, view.shown.stretches, view.boxes(lows, highs), strict=True):
+        facet = self._facet(bounded)
+        leaves = np.flatnonzero(facet.shown.nodes.leaves)
+        mass = facet.shown.held.values[leaves]
+        for at, own, asked in zip(facet.axes, facet.shown.stretches, facet.boxes(lows, highs), strict=True):
             if at != axis:
                 mass = mass * own.at(leaves).overlap(asked)
-        return along(view.shown, view.axes.index(axis), mass)
+        return along(facet.shown, facet.axes.index(axis), mass)
 
     def region(self, shares: Shares, low: Sequence[int], high: Sequence[int]) -> Answer:
         """How many lie in a region, given by the shares of boxes that it covers, and between the corners."""
@@ -137,20 +139,22 @@ class BoxEngine:
         def bounds(beta: float) -> tuple[float, float]:
             return self.certain.bounds(asked(self.density), beta)
 
-        return self._answer(asked, self._view(np.ones(self.nodes.axes, bool)), bounds, 0.0)
+        return self._answer(asked, self._facet(np.ones(self.nodes.axes, bool)), bounds, 0.0)
 
     def points(self, rows: int) -> Corners:
         """Positions of made-up rows, leaf by leaf."""
         return made_up(self.shown, rows)
 
-    def _answer(self, asked: Callable[[Density], Asked], view: _View, bounds: Bounds, least: float) -> Answer:
+    def _answer(
+        self, asked: Callable[[Density], Asked], facet: _Facet, bounds: Bounds, least: float
+    ) -> Answer:
         """The value of a question on a tree as it is shown, with the error that it has on the tree itself."""
 
         def error() -> float:
-            own = asked(view.density)
+            own = asked(facet.density)
             return float(self._error(np.array(own.value), np.array(own.variance)))
 
-        return Answer(asked(view.shown).value, error, bounds, least)
+        return Answer(asked(facet.shown).value, error, bounds, least)
 
     def _error(self, values: Floats, variances: Floats) -> Floats:
         return np.asarray(self.widening * np.sqrt(variances + self.extra(values) + 1.0))
@@ -160,37 +164,44 @@ class BoxEngine:
         highs = _corners([high for _, high, _ in terms], self.nodes.axes)
         return lows, highs, np.array([float(sign) for _, _, sign in terms])
 
-    def _kinds(self, lows: Corners, highs: Corners) -> Iterator[tuple[Ints, _View]]:
+    def _kinds(self, lows: Corners, highs: Corners) -> Iterator[tuple[Ints, _Facet]]:
         """Boxes that bound the same axes, and the tree along these."""
         kinds, kind = np.unique(self._bounded(lows, highs), axis=0, return_inverse=True)
         for each, bounded in enumerate(kinds):
-            yield np.flatnonzero(kind.ravel() == each), self._view(bounded)
+            yield np.flatnonzero(kind.ravel() == each), self._facet(bounded)
 
     def _bounded(self, lows: Corners, highs: Corners) -> Bools:
         """Which axes each box bounds: along the others it holds everything."""
         return np.asarray((lows > self.nodes.lows[0]) | (highs < self.nodes.highs[0]))
 
-    def _view(self, bounded: Bools) -> _View:
+    def _facet(self, bounded: Bools) -> _Facet:
         """The tree for questions that bound these axes."""
         axes = tuple(np.flatnonzero(bounded).tolist())
         if not 0 < len(axes) <= _FEW:
             axes = tuple(range(self.nodes.axes))
-        if axes not in self._views:
-            trees = [self.density, self.shown]
-            if len(axes) < self.nodes.axes:
-                trees = [tree.onto(axes) for tree in trees]
-            self._views[axes] = _View(list(axes), *trees)
-        return self._views[axes]
+        facet = self._facets.pop(axes, None) or _Facet.of(self.density, self.shown, list(axes))
+        self._facets[axes] = facet
+        for oldest in list(self._facets)[:-_KEPT]:
+            self._facets.pop(oldest, None)
+        return facet
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _View:
+class _Facet:
     """A tree along some axes of another one: as it was solved, and as it is shown."""
 
     axes: list[int]
     density: Density
     shown: Density
+
+    @staticmethod
+    def of(density: Density, shown: Density, axes: list[int]) -> _Facet:
+        """The tree along these axes, found once if it is shown as it was solved."""
+        if len(axes) == density.nodes.axes:
+            return _Facet(axes, density, shown)
+        solved = density.onto(axes)
+        return _Facet(axes, solved, solved if shown is density else shown.onto(axes))
 
     @cached_property
     def plane(self) -> Plane | None:

@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.boxes.nodes import Corners
+from partita.inference.boxes.nodes import Corners, SignedBox
 from partita.inference.curve import Floats
 
-__all__ = ["GridSums", "SignedBox", "laid_over"]
-
-SignedBox: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
-"""Lowest and highest positions of a box, and +1 or -1."""
+__all__ = ["GridSums", "laid_over"]
 
 _ROOM: Final = 2**62
 _ONE: Final = np.uint64(1)

@@ -9,9 +9,9 @@ from typing import final
 import numpy as np
 
 from partita.inference.boxes.asked import Asked, Layer
-from partita.inference.boxes.band import widest_miss, widest_miss_of_looks
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.families import spans_of
+from partita.inference.boxes.widest_miss import widest_miss, widest_miss_of_looks
 from partita.inference.curve import Floats, Ints
 from partita.inference.linear_ranges import Combination
 from partita.inference.node_ranges import NodeRange, seen

@@ -8,12 +8,15 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.curve import Bools, Ints, UInts
+from partita.inference.curve import Bools, Floats, Ints, UInts
 
-__all__ = ["BoxNodes", "Corners"]
+__all__ = ["BoxNodes", "Corners", "SignedBox", "volumes"]
 
 Corners: TypeAlias = NDArray[np.uint64]
 """A row for each box, a column for each axis: positions of lowest, or of highest, cells."""
+
+SignedBox: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
+"""The lowest and the highest corner of a box, both included, and +1 or -1."""
 
 
 @final
@@ -44,3 +47,12 @@ class BoxNodes:
     def corners(self, nodes: Ints | Bools) -> tuple[UInts, UInts]:
         """The lowest and highest corners of some nodes."""
         return self.lows[nodes], self.highs[nodes]
+
+
+def volumes(lows: Corners, highs: Corners) -> Floats:
+    """The number of cells of each box. Differences need all 64 bits: they are taken before they are floats.
+
+    >>> volumes(np.array([[0, 5]], np.uint64), np.array([[2, 5]], np.uint64)).tolist()
+    [3.0]
+    """
+    return np.asarray(((highs - lows).astype(np.float64) + 1.0).prod(axis=1))

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from partita.inference.curve import Curve, Floats, UInts
+from partita.inference.curve import Curve, Floats, Ints, UInts
 
-__all__ = ["WORD", "fraction", "passed"]
+__all__ = ["WORD", "fraction", "passed", "reached"]
 
 WORD: Final = 2**64
 """Fractions are counted in units of one over this."""
@@ -32,10 +32,16 @@ def fraction(turns: UInts, span: UInts) -> UInts:
     return np.asarray(high * above + (across >> _HALF) + (back >> _HALF) + (carry >> _HALF))
 
 
-def passed(curve: Curve, targets: Floats) -> UInts:
-    """The position in which the curve passes each target."""
+def reached(curve: Curve, targets: Floats) -> tuple[Ints, Floats]:
+    """The piece in which the curve reaches each target, and which part of the piece's count that takes."""
     piece = np.minimum(np.searchsorted(curve.before[1:], targets, side="right"), curve.ends.size - 1)
     held = curve.counts[piece]
     inside = np.divide(targets - curve.before[piece], held, out=np.zeros(held.shape), where=held > 0)
-    turns = (np.clip(inside, 0.0, _LARGEST) * WORD).astype(np.uint64)
+    return piece, np.clip(inside, 0.0, 1.0)
+
+
+def passed(curve: Curve, targets: Floats) -> UInts:
+    """The position in which the curve passes each target."""
+    piece, inside = reached(curve, targets)
+    turns = (np.minimum(inside, _LARGEST) * WORD).astype(np.uint64)
     return np.asarray(curve.starts[piece] + fraction(turns, curve.ends[piece] - curve.starts[piece]))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from partita.inference.boxes.axis import Axis
+from partita.inference.boxes.axis import LARGEST_AXIS, MOST_AXES, Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.slots import Slots, halvings
 from partita.inference.boxes.tree_cut import Cut, SlotBoxes, halved, opened
@@ -21,9 +21,14 @@ __all__ = ["MOST_BITS", "BoxLevel", "BoxPlan", "native_schedule"]
 MOST_BITS: Final = 4
 """No level cuts an axis into more than two to this many pieces, special cells aside."""
 
-_MOST_LEVELS: Final = 378
+_MOST_LEVELS: Final = MOST_AXES * (LARGEST_AXIS - 1).bit_length()
+"""If every level halves one axis, and each is halved down to its cells."""
+
 _FEW_LABELS: Final = 16
+"""So many labels are told apart at once: their order means nothing, so no half of them is worth a look."""
+
 _MOST_OPENED: Final = 4096
+"""No first level has more boxes for the sake of labels: each is looked at, whether or not rows are in it."""
 
 
 class BoxLevel(NamedTuple):

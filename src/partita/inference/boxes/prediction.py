@@ -18,6 +18,7 @@ from partita.inference.tails import laplace_variance
 __all__ = ["grid_error", "rank_error", "tree_error"]
 
 _FEW_CELLS: Final = 2000
+"""Up to so many cells of labels a tree errs no more than the grid: docs/proofs/rectangles.md."""
 
 
 def grid_error(axes: Sequence[Axis], rate: Fraction) -> float:

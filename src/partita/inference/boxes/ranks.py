@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from partita.inference.boxes.passing import reached
 from partita.inference.curve import Curve, Floats, UInts
 
 __all__ = ["distribution", "positions_at", "rank_edges", "ranks_of", "trimmed"]
@@ -43,9 +44,7 @@ def positions_at(shares: Curve, ranks: Floats) -> UInts:
 
     They need all 64 bits, so a place inside a piece becomes an integer before it is added.
     """
-    targets = ranks * shares.total
-    piece = np.minimum(np.searchsorted(shares.before[1:], targets, side="right"), shares.ends.size - 1)
-    inside = np.clip((targets - shares.before[piece]) / shares.counts[piece], 0.0, 1.0)
+    piece, inside = reached(shares, ranks * shares.total)
     widths = shares.ends - shares.starts + np.uint64(1)
     steps = np.minimum(np.rint(inside * shares.widths[piece]).astype(np.uint64), widths[piece])
     return np.asarray(shares.starts[piece] + steps)

@@ -42,18 +42,19 @@ class Selection:
         """The noisy counts of all nodes; those of nodes that were cut without what they lean."""
         scales, first = np.sqrt(variances / 2), self.looks.first(noisy.size)
         values, noise = self.looks.values[first], 1.0 / self.looks.rates(self.unit)[first]
-        barely = np.exp(-np.maximum(0.0, self._above(noisy, scales)) / _FADING)
-        righted = noisy.copy()
+        needed, righted = self._needed(scales), noisy.copy()
         for family in self.families[1:]:
-            nodes, weight = family.parents, barely[family.parents]
+            nodes = family.parents
+            above = (noisy[nodes] - needed[nodes]) / scales[nodes]
+            weight = np.exp(-np.maximum(0.0, above) / _FADING)
             lacking = (noisy[nodes] - family.sum(values[family.nodes])) / scales[nodes]
             precision = 1.0 / (2.0 + family.sum(2.0 * noise[family.nodes] ** 2) / scales[nodes] ** 2)
             lean = (lacking * weight) @ precision / (weight**2 @ precision + _BELIEF)
             righted[nodes] -= max(0.0, float(lean)) * weight * scales[nodes]
         return righted
 
-    def _above(self, noisy: Floats, scales: Floats) -> Floats:
-        """How far each count is above what it took to be cut, in units of its noise."""
-        left = (UNITS - self.looks.spent(noisy.size, self.families)) * self.unit
-        enough = np.divide(float(self.recipe.worth), left, out=np.full(noisy.size, np.inf), where=left > 0)
-        return np.asarray((noisy - np.maximum(SURE * scales, enough)) / scales)
+    def _needed(self, scales: Floats) -> Floats:
+        """How large the noisy count of each node had to be for it to be cut."""
+        left = (UNITS - self.looks.spent(scales.size, self.families)) * self.unit
+        worth = np.divide(float(self.recipe.worth), left, out=np.full(scales.size, np.inf), where=left > 0)
+        return np.asarray(np.maximum(SURE * scales, worth))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
+from partita.exact import freeze
 from partita.inference.boxes.families import families_of
 from partita.inference.boxes.nodes import BoxNodes, Corners
 from partita.inference.boxes.plan import BoxPlan
@@ -19,7 +20,7 @@ from partita.inference.tree_shape import Families
 __all__ = ["BoxShape"]
 
 
-class _Grown(NamedTuple):
+class _LevelBoxes(NamedTuple):
     """One level: its corners, and how many children each expanded node of the level above has."""
 
     lows: Corners
@@ -38,6 +39,7 @@ class BoxShape:
     plan: BoxPlan
     levels: Ints
     expanded: Bools
+    _below: list[_LevelBoxes] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         count, levels = self.expanded.size, self.levels
@@ -47,7 +49,7 @@ class BoxShape:
             raise damaged("levels", "must hold the nodes")
         if levels[0] != 1 or not self.expanded[0] or bool(self.expanded[count - levels[-1] :].any()):
             raise damaged("nodes", "must begin with a root that is cut, and end with leaves")
-        _ = self._grown
+        freeze(self, _below=self._cut_down())
 
     @staticmethod
     def join(plan: BoxPlan, expanded: Sequence[Bools]) -> BoxShape:
@@ -60,11 +62,11 @@ class BoxShape:
         """The box and the children of every node."""
         lows, highs = self.plan.corners(self.plan.root)
         children = np.zeros(self.expanded.size, np.int64)
-        children[self.expanded] = np.concatenate([level.sizes for level in self._grown])
+        children[self.expanded] = np.concatenate([level.sizes for level in self._below])
         return BoxNodes(
             levels=self.levels,
-            lows=np.concatenate([lows, *(level.lows for level in self._grown)]),
-            highs=np.concatenate([highs, *(level.highs for level in self._grown)]),
+            lows=np.concatenate([lows, *(level.lows for level in self._below)]),
+            highs=np.concatenate([highs, *(level.highs for level in self._below)]),
             starts=1 + np.cumsum(children) - children,
             children=children,
         )
@@ -74,20 +76,14 @@ class BoxShape:
         """Every level below the root, as children of their parents."""
         return families_of(self.nodes)
 
-    @cached_property
-    def _slices(self) -> list[slice]:
-        ends = np.cumsum(self.levels).tolist()
-        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
-
-    @cached_property
-    def _grown(self) -> list[_Grown]:
+    def _cut_down(self) -> list[_LevelBoxes]:
         """The levels below the root; each must have as many nodes as the cuts above it make."""
-        grown, front = [], self.plan.root
-        for at, nodes in enumerate(self._slices[1:]):
+        below, front = [], self.plan.root
+        for at, expanded in enumerate(np.split(self.expanded, np.cumsum(self.levels)[:-1])[1:]):
             cut = self.plan.cut(at, front)
-            if cut.sizes.sum() != nodes.stop - nodes.start:
+            if not cut.sizes.all() or cut.sizes.sum() != expanded.size:
                 raise damaged("nodes", "must be the children of the nodes that are cut")
             boxes = cut.boxes()
-            grown.append(_Grown(*self.plan.corners(boxes), cut.sizes))
-            front = boxes.some(self.expanded[nodes])
-        return grown
+            below.append(_LevelBoxes(*self.plan.corners(boxes), cut.sizes))
+            front = boxes.some(expanded)
+        return below

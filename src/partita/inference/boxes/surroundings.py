@@ -11,7 +11,7 @@ from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.cover import summed
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.measure import Stretches
-from partita.inference.boxes.nodes import Corners
+from partita.inference.boxes.nodes import Corners, volumes
 from partita.inference.curve import Floats, Ints, UInts
 
 __all__ = ["Surroundings"]
@@ -46,7 +46,7 @@ class Surroundings:
             lows - np.stack([room.down for room in wide], axis=1),
             highs + np.stack([room.up for room in wide], axis=1),
         )
-        own, all_ = _volumes(lows, highs), _volumes(*outer)
+        own, all_ = volumes(lows, highs), volumes(*outer)
         around = np.maximum(0.0, _counted(self.density, *outer) - self.density.held.values[self.nodes])
         there = np.any([(room.down > 0) | (room.up > 0) for room in wide], axis=0)
         fullness = np.divide(around, all_ - own, out=np.full(own.size, np.nan), where=there & (all_ > own))
@@ -83,14 +83,10 @@ class Surroundings:
         )
 
     def _as_full_as(self, lows: Corners, highs: Corners) -> Floats:
-        own = _volumes(*self._corners)
-        return _counted(self.density, lows, highs) * (own / _volumes(lows, highs))
+        own = volumes(*self._corners)
+        return _counted(self.density, lows, highs) * (own / volumes(lows, highs))
 
 
 def _counted(density: Density, lows: Corners, highs: Corners) -> Floats:
     """The count of each box."""
     return summed(density, Stretches.along(density.measures, lows, highs)).values
-
-
-def _volumes(lows: Corners, highs: Corners) -> Floats:
-    return np.asarray(((highs - lows).astype(np.float64) + 1.0).prod(axis=1))

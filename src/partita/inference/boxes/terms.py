@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, final
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from partita.inference.boxes.asked import Asked, Coefficients, Layer
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.families import children_of
 from partita.inference.boxes.measure import Stretches
+from partita.inference.boxes.nodes import SignedBox
 from partita.inference.boxes.runs import blocks, runs
 from partita.inference.curve import Bools, Floats, Ints
 
-__all__ = ["SignedBox", "laid_out", "without_equals"]
-
-SignedBox: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
-"""The lowest and the highest corner of a box, both included, and +1 or -1."""
+__all__ = ["laid_out", "without_equals"]
 
 _BLOCK: Final = 2**18
 

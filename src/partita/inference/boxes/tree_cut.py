@@ -28,7 +28,7 @@ class SlotBoxes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces(ABC):
+class AxisPieces(ABC):
     """What several boxes are cut into along one axis: slots first, ..., last, box by box, none empty."""
 
     first: UInts
@@ -47,7 +47,7 @@ class Pieces(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Opened(Pieces):
+class _Opened(AxisPieces):
     """The pieces of the one box that holds everything."""
 
     def rank(self, boxes: Ints, slots: UInts) -> Ints:
@@ -57,7 +57,7 @@ class _Opened(Pieces):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Halved(Pieces):
+class _Halved(AxisPieces):
     """Pieces of 2^shift slots, counted from where each box begins; empty ones are left out of `ranks`."""
 
     origins: UInts
@@ -71,7 +71,7 @@ class _Halved(Pieces):
         return np.asarray(self.ranks[self.tried[boxes] + step.astype(np.int64)])
 
 
-def opened(slots: Slots, left: int) -> Pieces:
+def opened(slots: Slots, left: int) -> AxisPieces:
     """Everything along an axis, cut into pieces that can be halved `left` times, and the single slots."""
     line = slots.line
     run = np.arange(((line.size - 1) >> left) + 1, dtype=np.uint64) << np.uint64(left)
@@ -82,7 +82,7 @@ def opened(slots: Slots, left: int) -> Pieces:
     return _Opened(first[there], last[there], np.array([there.sum()]))
 
 
-def halved(slots: Slots, first: UInts, last: UInts, left: int) -> Pieces:
+def halved(slots: Slots, first: UInts, last: UInts, left: int) -> AxisPieces:
     """Slots first, ..., last of each box, cut into pieces that can be halved `left` times."""
     shift = np.uint64(left)
     counts = ((last - first) >> shift).astype(np.int64) + 1
@@ -90,7 +90,7 @@ def halved(slots: Slots, first: UInts, last: UInts, left: int) -> Pieces:
     box = np.repeat(np.arange(first.size), counts)
     step = (np.arange(box.size) - tried[box]).astype(np.uint64)
     starts = first[box] + (step << shift)
-    ends = np.minimum(starts + ((np.uint64(1) << shift) - np.uint64(1)), last[box])
+    ends = starts + np.minimum((np.uint64(1) << shift) - np.uint64(1), last[box] - starts)
     there = _held(slots, starts, ends)
     kept = np.bincount(box[there], minlength=first.size)
     ranks = np.cumsum(there) - 1 - (np.cumsum(kept) - kept)[box]
@@ -102,7 +102,7 @@ def halved(slots: Slots, first: UInts, last: UInts, left: int) -> Pieces:
 class Cut:
     """Boxes cut along every axis: the children of a box are the products of its pieces, last axis fastest."""
 
-    axes: tuple[Pieces, ...]
+    axes: tuple[AxisPieces, ...]
 
     @cached_property
     def sizes(self) -> Ints:

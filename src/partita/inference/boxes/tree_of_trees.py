@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.inference.boxes.runs import runs
 from partita.inference.curve import Bools, Floats, Ints
 from partita.inference.released import damaged
 from partita.inference.tree_cover import Hierarchy
@@ -93,8 +93,8 @@ class SegmentTree:
         for level, first, behind in self.hierarchy.runs(firsts, lasts):
             run, place = spread(first, behind)
             found.append((run, place + (1 << (self.levels - 1 - level))))
-        runs, nodes = (np.concatenate(series) for series in zip(*found, strict=True))
-        return np.bincount(runs, minlength=firsts.size), nodes[np.argsort(runs, kind="stable")]
+        run, node = (np.concatenate(series) for series in zip(*found, strict=True))
+        return np.bincount(run, minlength=firsts.size), node[np.argsort(run, kind="stable")]
 
 
 @final
@@ -172,24 +172,21 @@ class Cover(NamedTuple):
     """The kept nodes of the last dimension in the covers of some boxes: the box of each, and its place.
 
     For each box: how many nodes of the last dimension were `looked` for, and how many nodes of any
-    dimension were `missed`, because they were pruned or lie below one that was. `unseen` is about what lies
-    in these: as much as if all segments of an axis held the same and axes were independent, but half of
-    the floor at most in each.
+    dimension were `missed`, because they were pruned or lie below one that was.
     """
 
     boxes: Ints
     places: Ints
     looked: Ints
     missed: Ints
-    unseen: Floats
 
 
 class Sums(NamedTuple):
-    """For each box the sum of the kept nodes in its cover, how many they are, and about what is unseen."""
+    """For each box the sum of the kept nodes in its cover, how many they are, and how many were missed."""
 
     values: Floats
     kept: Ints
-    unseen: Floats
+    missed: Ints
 
 
 @final
@@ -218,8 +215,8 @@ class TreeOfTrees:
 
     @property
     def total(self) -> float:
-        """The count of the first root; if it was pruned, the root mean square of anything below the floor."""
-        return float(self.stages[0].values[0]) if self.kept else self.floor / math.sqrt(3)
+        """The count of the first root; if it was pruned, it lay below the floor."""
+        return float(self.stages[0].values[0]) if self.kept else float(self.floor)
 
     def sums(self, firsts: Ints, lasts: Ints) -> Sums:
         """The sums of the covers of many boxes, a row of first and of last segments for each."""
@@ -230,33 +227,28 @@ class TreeOfTrees:
     def _sums(self, cover: Cover) -> Sums:
         held, boxes = self.stages[-1].values[cover.places], cover.missed.size
         values = np.bincount(cover.boxes, held, boxes).astype(np.float64)
-        return Sums(values, np.bincount(cover.boxes, None, boxes), cover.unseen)
+        return Sums(values, np.bincount(cover.boxes, None, boxes), cover.missed)
 
     def cover(self, firsts: Ints, lasts: Ints) -> Cover:
         """The product of the covers along each axis, dimension by dimension, as far as nodes were kept."""
-        shares = (lasts - firsts + 1) / np.array([tree.size for tree in self.trees])
-        boxes, held = np.arange(len(firsts)), self.total * shares.prod(axis=1)
+        boxes = np.arange(len(firsts))
         places, looked, missed = np.zeros((3, len(firsts)), np.int64)
-        unseen = np.zeros(len(firsts))
         for axis, stage in enumerate(self.stages):
-            pairs, nodes, part = _along(stage.tree, firsts[:, axis], lasts[:, axis], boxes)
+            pairs, nodes = _along(stage.tree, firsts[:, axis], lasts[:, axis], boxes)
             boxes, found = boxes[pairs], stage.find(places[pairs], nodes)
-            held, there = held[pairs] * part, found >= 0
+            there = found >= 0
             looked = np.bincount(boxes, minlength=len(firsts))
             missed += np.bincount(boxes[~there], minlength=len(firsts))
-            unseen += np.bincount(boxes[~there], np.minimum(held[~there], self.floor / 2), len(firsts))
-            boxes, places, held = boxes[there], found[there], held[there]
-        return Cover(boxes, places, looked, missed, unseen)
+            boxes, places = boxes[there], found[there]
+        return Cover(boxes, places, looked, missed)
 
 
-def _along(tree: SegmentTree, firsts: Ints, lasts: Ints, boxes: Ints) -> tuple[Ints, Ints, Floats]:
-    """For each of some boxes, in turn, the cover of its run: whose, which node, and its part of the run."""
+def _along(tree: SegmentTree, firsts: Ints, lasts: Ints, boxes: Ints) -> tuple[Ints, Ints]:
+    """For each of some boxes, in turn, the cover of its run: whose, and which node."""
     numbers, nodes = tree.covers(firsts, lasts)
-    first, behind = tree.spans(nodes)
-    parts = (behind - first) / np.repeat(lasts - firsts + 1, numbers)
     stops = np.cumsum(numbers)[boxes]
     pairs, wanted = spread(stops - numbers[boxes], stops)
-    return pairs, nodes[wanted], parts[wanted]
+    return pairs, nodes[wanted]
 
 
 def nodes_over_one_point(trees: Sequence[SegmentTree]) -> int:
@@ -272,5 +264,4 @@ def nodes_in_all(trees: Sequence[SegmentTree]) -> int:
 def spread(firsts: Ints, behind: Ints) -> tuple[Ints, Ints]:
     """All integers of all runs first, ..., behind-1, run by run: which run, and which integer."""
     lengths = behind - firsts
-    runs = np.repeat(np.arange(lengths.size), lengths)
-    return runs, np.arange(runs.size) - np.repeat(np.cumsum(lengths) - lengths - firsts, lengths)
+    return np.repeat(np.arange(lengths.size), lengths), runs(firsts, lengths)

@@ -45,11 +45,12 @@ class Journal:
         self._header = b""
         self._new: list[bytes] = []
         self._pending = 0
-        with self._database.transaction() as connection:
-            self._settings = Settings.from_text(_row(connection, "settings"))
-            connection.execute("UPDATE counter SET epoch = epoch + 1")
-            self._epoch = _row(connection, "epoch")
-        self._load()
+        try:
+            self._settings, self._epoch = self._taken_over()
+            self._load()
+        except BaseException:
+            self.close()
+            raise
 
     @staticmethod
     def exists(path: Path) -> bool:
@@ -77,11 +78,11 @@ class Journal:
         """Say where records are published, each after the one before it."""
         self._header = outputs.header
 
-    def begin(self, counter: ContinualCounter) -> None:
-        """Store a new counter."""
+    def begin(self, counter: ContinualCounter) -> ContinualCounter:
+        """Store a new counter; the one to go on with."""
         with self._transaction() as connection:
             connection.execute("UPDATE counter SET state = ?", (counter.state(),))
-        self._load()
+        return self._present
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -143,6 +144,12 @@ class Journal:
             if _row(connection, "epoch") != self._epoch:
                 raise StreamBusy("this counter was opened again elsewhere; feed it there")
             yield connection
+
+    def _taken_over(self) -> tuple[Settings, int]:
+        """The settings, and the epoch that begins now."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE counter SET epoch = epoch + 1")
+            return Settings.from_text(_row(connection, "settings")), _row(connection, "epoch")
 
     def _save(self) -> None:
         self._connection.execute("UPDATE counter SET pending = ?", (self._pending,))

@@ -31,8 +31,8 @@ class Keeper(Protocol):
     def counter(self) -> ContinualCounter | None:
         """The counter as it is on disk; None if it was not begun."""
 
-    def begin(self, counter: ContinualCounter) -> None:
-        """Store a new counter."""
+    def begin(self, counter: ContinualCounter) -> ContinualCounter:
+        """Store a new counter; the one to go on with."""
 
     def batch(self) -> AbstractContextManager[None]:
         """The events and periods of one transaction."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
-from partita.errors import InvalidParameter, PartitaError
+from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.ledger import Ledger
 from partita.noise.protocol import Noise
@@ -135,14 +135,12 @@ def _opened(
     noise: Noise | None,
 ) -> DurableCounter:
     """The counter that a keeper has: paid for, begun, and up to date."""
-    settings, new = keeper.settings, keeper.counter is None
-    if new:
+    settings, counter = keeper.settings, keeper.counter
+    new = counter is None
+    if counter is None:
         if account is not None:
             account.pay(settings)
-        keeper.begin(made(settings, noise))
-    counter = keeper.counter
-    if counter is None:
-        raise PartitaError("unreachable")
+        counter = keeper.begin(made(settings, noise))
     if account is not None:
         account.mark_done(settings)
     durable = DurableCounter(keeper, OutputsFile(public, settings, counter.granularity), account)

@@ -44,7 +44,11 @@ class Slots:
         self._noise = noise
         self._counter: PanPrivateCounter | None = None
         self._sequence = 0
-        self._load()
+        try:
+            self._load()
+        except BaseException:
+            self.close()
+            raise
 
     @staticmethod
     def exists(path: Path) -> bool:
@@ -75,10 +79,11 @@ class Slots:
         """Say where records are published, each after the one before it."""
         self._outputs = outputs
 
-    def begin(self, counter: ContinualCounter) -> None:
-        """Store a new counter."""
+    def begin(self, counter: ContinualCounter) -> ContinualCounter:
+        """Store a new counter; the one to go on with."""
         self._store.save(_joined(self._settings, counter.state()), sequence=self._sequence)
         self._load()
+        return self._present
 
     @contextmanager
     def batch(self) -> Iterator[None]:

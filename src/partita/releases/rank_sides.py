@@ -1,0 +1,117 @@
+"""Boxes as the views of single axes see them: how far that may be off adds to the error of a tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from partita.inference.boxes.nodes import Corners
+from partita.inference.curve import Bools, Floats
+from partita.releases.boxes import BoxTerm
+from partita.releases.rank_views import RankViews
+
+__all__ = ["RankSides"]
+
+_VIEWS_SHARE: Final = 0.25
+"""So much of the variance of a side is that of a box in it, which the tree has looked at, too; calibrated."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RankSides:
+    """The sides of some boxes, a row for each, and what the views of their axes say about these.
+
+    The proof note docs/proofs/rank_boxes.md tells how the model of errors was found.
+    """
+
+    views: RankViews
+    lows: Corners
+    highs: Corners
+
+    def variances(self, values: Floats, tree: Floats) -> Floats:
+        """The variance of each box, of these values and, by the tree alone, these variances.
+
+        Of a box with one side tree and view both tell, and raking keeps to the better of them. Of another
+        box, what is not known about the rows of its sides is not known about its own.
+        """
+        alone = np.where(self._bounded, self._own, 0.0).sum(axis=1)
+        several = tree + self._beside(values)
+        return np.where(self._bounded.sum(axis=1) == 1, np.minimum(tree, alone), several) + self._doubt(
+            values
+        )
+
+    def variance(self, signs: Floats, values: Floats, tree: float) -> float:
+        """The variance of a signed sum of the boxes, by the tree alone `tree`.
+
+        If all have their one side along the same axis, its view is asked the same question. Else what the
+        views add to each box adds up.
+        """
+        axis = self._only
+        if axis is None:
+            return tree + float((self._beside(values) + self._doubt(values)).sum())
+        view = self.views.trees[axis].answer(*self._along(axis, signs))
+        return min(tree, view.error**2) + float(self._doubt(values).sum())
+
+    def _beside(self, values: Floats) -> Floats:
+        """What the views of all sides of each box add."""
+        side = np.where(self._bounded, self._own, 0.0)
+        return np.asarray((_VIEWS_SHARE * self._held(values) * side).sum(axis=1))
+
+    def _doubt(self, values: Floats) -> Floats:
+        """What special cells add, which are doubted by all the noise of the looks at them.
+
+        Where hardly anything was seen solved values are near zero, and so are their errors. That is right
+        for cells at large, but special cells are asked for by name.
+        """
+        return np.asarray((self._held(values) * self._special).sum(axis=1))
+
+    @property
+    def _only(self) -> int | None:
+        """The axis along which all boxes have their one side, if there is one."""
+        sides = np.flatnonzero(self._bounded.any(axis=0))
+        return int(sides[0]) if sides.size == 1 and bool(self._bounded[:, sides[0]].all()) else None
+
+    def _along(self, axis: int, signs: Floats) -> list[BoxTerm]:
+        """The sides along one axis, as a question to its view."""
+        ends = zip(self.lows[:, axis].tolist(), self.highs[:, axis].tolist(), signs.tolist(), strict=True)
+        return [BoxTerm((low,), (high,), int(sign)) for low, high, sign in ends]
+
+    @cached_property
+    def _bounded(self) -> Bools:
+        """Which axes each box bounds."""
+        last = np.array([axis.width - 1 for axis in self.views.axes], np.uint64)
+        return np.asarray((self.lows > 0) | (self.highs < last))
+
+    @cached_property
+    def _counts(self) -> Floats:
+        """About how many rows each side has, at least one."""
+        counts = [tree.counts(*self._side(axis)) for axis, tree in enumerate(self.views.trees)]
+        return np.maximum(1.0, np.stack(counts, axis=1))
+
+    @cached_property
+    def _own(self) -> Floats:
+        """The variance of each side by its view."""
+        errors = [tree.errors(*self._side(axis)) for axis, tree in enumerate(self.views.trees)]
+        return np.stack(errors, axis=1) ** 2
+
+    @cached_property
+    def _special(self) -> Floats:
+        """The variance, as seen, of the special cells in each side that is not everything."""
+        found = np.zeros(self.lows.shape)
+        for axis, (places, variances) in enumerate(self.views.specials):
+            low, high = self._side(axis)
+            found[:, axis] = ((low <= places) & (places <= high)) @ variances
+        return np.where(self._bounded, found, 0.0)
+
+    def _held(self, values: Floats) -> Floats:
+        """The share of each side that is in the box: by its value or, if that is more, by independence."""
+        rows = max(1.0, self.views.total.value)
+        shares = np.where(self._bounded, np.minimum(1.0, self._counts / rows), 1.0)
+        others = shares.prod(axis=1)[:, None] / shares
+        return np.asarray(np.maximum(others, np.clip(values[:, None] / self._counts, 0.0, 1.0)))
+
+    def _side(self, axis: int) -> tuple[Corners, Corners]:
+        return self.lows[:, [axis]], self.highs[:, [axis]]
