@@ -194,6 +194,8 @@ def test_ranges_of_one_column_are_as_sure_as_their_view() -> None:
 
         assert answer.error <= view.answer(sides[0]).error
         assert release.answer(term, taken).error <= view.answer(*sides).error
+        assert release.answer(term, term).error == pytest.approx(2 * answer.error, rel=0.1)
+        assert release.answer(term, term._replace(sign=-1), term).error == answer.error
         assert answer.worst(0.05)[0] <= answer.interval(0.95)[0]
         assert answer.interval(0.95)[1] <= answer.worst(0.05)[1]
 

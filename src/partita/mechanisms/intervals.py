@@ -27,6 +27,8 @@ Tool: TypeAlias = PartitionTents | SpendingTree
 _TOTAL_SHARE: Final = Fraction(1, 100)
 _LARGEST_TREE: Final = 2**14
 _MANY: Final = 30_000
+_LARGEST_TOTAL: Final = 2**63
+"""A noisy total that is further from zero, which takes a tiny epsilon, is taken as this: files hold 64 bits."""
 
 
 @final
@@ -92,7 +94,8 @@ class Intervals(Mechanism):
         """Count everybody, choose by the noisy count, and let the tool do the rest."""
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
-        total = int(session.add(histogram.total, self.total_scale))
+        noisy = int(session.add(histogram.total, self.total_scale))
+        total = min(_LARGEST_TOTAL, max(-_LARGEST_TOTAL, noisy))
         release = self.tool(total=total).release(histogram, noise=PartNoise(session))
         return replace(release, guarantee=self.guarantee if session.secure else None)
 

@@ -211,11 +211,11 @@ class RankBoxesRelease(EngineBoxes):
     def _variance(self, terms: Sequence[BoxTerm], tree: float) -> float:
         """The variance of a signed sum, by the tree alone `tree`."""
         boxes = without_equals(terms)
-        lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
         if not boxes:
             return tree
-        signs = np.array([float(sign) for _, _, sign in boxes])
-        return RankSides(self.views, lows, highs).variance(signs, self.engine.counts(lows, highs), tree)
+        lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
+        times = np.array([sign for _, _, sign in boxes])
+        return RankSides(self.views, lows, highs).variance(times, self.engine.counts(lows, highs), tree)
 
     def _doubt(self, value: float) -> float:
         """About how far the views may be off where they put that many rows of a region in leaves."""

@@ -9,7 +9,7 @@ from typing import Final, final
 import numpy as np
 
 from partita.inference.boxes.nodes import Corners
-from partita.inference.curve import Bools, Floats
+from partita.inference.curve import Bools, Floats, Ints
 from partita.releases.boxes import BoxTerm
 from partita.releases.rank_views import RankViews
 
@@ -37,28 +37,25 @@ class RankSides:
         Of a box with one side tree and view both tell, and raking keeps to the better of them. Of another
         box, what is not known about the rows of its sides is not known about its own.
         """
-        alone = np.where(self._bounded, self._own, 0.0).sum(axis=1)
-        several = tree + self._beside(values)
-        return np.where(self._bounded.sum(axis=1) == 1, np.minimum(tree, alone), several) + self._doubt(
-            values
-        )
+        one, view = self._bounded.sum(axis=1) == 1, self._own.sum(axis=1)
+        own = np.where(one, np.minimum(tree, view), tree + self._beside(values))
+        return np.asarray(own + self._doubt(values))
 
-    def variance(self, signs: Floats, values: Floats, tree: float) -> float:
-        """The variance of a signed sum of the boxes, by the tree alone `tree`.
+    def variance(self, times: Ints, values: Floats, tree: float) -> float:
+        """The variance of a sum of the boxes, each so many times, by the tree alone `tree`.
 
-        If all have their one side along the same axis, its view is asked the same question. Else what the
-        views add to each box adds up.
+        If only one axis is bounded at all, its view is asked the same question. Else what the views add to
+        each box adds up.
         """
-        axis = self._only
-        if axis is None:
-            return tree + float((self._beside(values) + self._doubt(values)).sum())
-        view = self.views.trees[axis].answer(*self._along(axis, signs))
-        return min(tree, view.error**2) + float(self._doubt(values).sum())
+        sides, doubt = np.flatnonzero(self._bounded.any(axis=0)), float(times**2 @ self._doubt(values))
+        if sides.size != 1:
+            return tree + float(times**2 @ self._beside(values)) + doubt
+        view = self.views.trees[int(sides[0])].answer(*self._along(int(sides[0]), times))
+        return min(tree, view.error**2) + doubt
 
     def _beside(self, values: Floats) -> Floats:
         """What the views of all sides of each box add."""
-        side = np.where(self._bounded, self._own, 0.0)
-        return np.asarray((_VIEWS_SHARE * self._held(values) * side).sum(axis=1))
+        return np.asarray((_VIEWS_SHARE * self._held(values) * self._own).sum(axis=1))
 
     def _doubt(self, values: Floats) -> Floats:
         """What special cells add, which are doubted by all the noise of the looks at them.
@@ -68,16 +65,11 @@ class RankSides:
         """
         return np.asarray((self._held(values) * self._special).sum(axis=1))
 
-    @property
-    def _only(self) -> int | None:
-        """The axis along which all boxes have their one side, if there is one."""
-        sides = np.flatnonzero(self._bounded.any(axis=0))
-        return int(sides[0]) if sides.size == 1 and bool(self._bounded[:, sides[0]].all()) else None
-
-    def _along(self, axis: int, signs: Floats) -> list[BoxTerm]:
+    def _along(self, axis: int, times: Ints) -> list[BoxTerm]:
         """The sides along one axis, as a question to its view."""
-        ends = zip(self.lows[:, axis].tolist(), self.highs[:, axis].tolist(), signs.tolist(), strict=True)
-        return [BoxTerm((low,), (high,), int(sign)) for low, high, sign in ends]
+        ends = zip(self.lows[:, axis].tolist(), self.highs[:, axis].tolist(), times.tolist(), strict=True)
+        terms = [(BoxTerm((low,), (high,), 1 if often > 0 else -1), abs(often)) for low, high, often in ends]
+        return [term for term, often in terms for _ in range(often)]
 
     @cached_property
     def _bounded(self) -> Bools:
@@ -93,9 +85,9 @@ class RankSides:
 
     @cached_property
     def _own(self) -> Floats:
-        """The variance of each side by its view."""
+        """The variance of each side by its view; none where an axis is not bounded."""
         errors = [tree.errors(*self._side(axis)) for axis, tree in enumerate(self.views.trees)]
-        return np.stack(errors, axis=1) ** 2
+        return np.where(self._bounded, np.stack(errors, axis=1) ** 2, 0.0)
 
     @cached_property
     def _special(self) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
 
@@ -31,11 +31,20 @@ class BoxBounds:
     density: Density
     looks: TreeLooks
     unit: float
+    _last_ranges: dict[float, NodeRange] = field(default_factory=dict, init=False, repr=False)
 
     def ranges(self, beta: float) -> NodeRange:
-        """The counts of all nodes lie in their ranges at once with probability 1 - beta."""
-        density = self.density
-        return seen(density.families, len(density.nodes.lows), self.looks, self.unit, beta)
+        """The counts of all nodes lie in their ranges at once with probability 1 - beta.
+
+        The last ones are remembered: who looks for a quantile asks with the same beta again and again.
+        """
+        if beta not in self._last_ranges:
+            density = self.density
+            self._last_ranges.clear()
+            self._last_ranges[beta] = seen(
+                density.families, len(density.nodes.lows), self.looks, self.unit, beta
+            )
+        return self._last_ranges[beta]
 
     def bounds(self, asked: Asked, beta: float) -> tuple[float, float]:
         """What the ranges of nodes allow, and what the last looks at leaves do, with half of beta each."""
