@@ -62,9 +62,11 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _interrupted(options: argparse.Namespace) -> str:
-    if getattr(options, "ledger", None) is None:
-        return "interrupted"
-    return "interrupted; what was debited stays debited, see `partita ledger entries`"
+    """That it was, and what to know about it: as the command says, or that what was debited stays so."""
+    said: str | None = getattr(options, "interrupted", None)
+    if said is None and getattr(options, "ledger", None) is not None:
+        said = "what was debited stays debited, see `partita ledger entries`"
+    return "interrupted" if said is None else f"interrupted; {said}"
 
 
 @contextmanager

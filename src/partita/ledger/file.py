@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, final
@@ -14,7 +14,7 @@ from typing import Final, TypeVar, final
 from partita.errors import LedgerError
 from partita.ledger.schema import MARK, SCHEMA, VERSION
 
-__all__ = ["LedgerFile"]
+__all__ = ["HELD", "REFUSALS", "LedgerFile", "primary_name", "put_in_place", "sync_folder"]
 
 Result = TypeVar("Result")
 
@@ -27,11 +27,17 @@ _SETTINGS: Final = (
 )
 _STAMPS: Final = ("application_id", "user_version")
 _BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
-_HELD: Final = ("is locked by another process", "try again, or end the process that holds it")
-_SAID: Final = {
-    "SQLITE_BUSY": _HELD,
-    "SQLITE_LOCKED": _HELD,
-    "SQLITE_PROTOCOL": _HELD,
+_LOCKED: Final = ("is locked by another process", "try again, or end the process that holds it")
+_FOREIGN: Final = ("is not a Partita ledger", "check the path")
+_DAMAGED: Final = (
+    "is damaged",
+    "restore a copy that knows every debit; a new ledger would forget what was spent",
+)
+
+HELD: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
+"""What SQLite says of a file that another has locked."""
+
+REFUSALS: Final = {
     "SQLITE_CANTOPEN": ("cannot be opened", "check that it exists, and the permissions of its folder"),
     "SQLITE_PERM": ("cannot be opened", "check its permissions"),
     "SQLITE_READONLY": ("cannot be written", "check the permissions of the file and its folder"),
@@ -40,12 +46,10 @@ _SAID: Final = {
         "could not be read or written: the disk reports an error",
         "check the disk and its space",
     ),
-    "SQLITE_NOTADB": ("is not a Partita ledger", "check the path"),
 }
-_DAMAGED: Final = (
-    "is damaged",
-    "restore a copy that knows every debit; a new ledger would forget what was spent",
-)
+"""What is wrong with any file that SQLite refuses, by what SQLite says, and what to do."""
+
+_SAID: Final = {**dict.fromkeys(HELD, _LOCKED), **REFUSALS, "SQLITE_NOTADB": _FOREIGN}
 
 
 @final
@@ -78,20 +82,9 @@ class LedgerFile:
         return self._transact("BEGIN IMMEDIATE", work)
 
     def create(self) -> None:
-        """Put an empty ledger at the path, whole and readable by its owner only; keep one that is there.
-
-        It is built under another name and linked into place: nobody ever sees half a ledger, and an
-        empty file is never mistaken for a new one.
-        """
+        """Put an empty ledger at the path, unless there is one: an empty file is never mistaken for it."""
         try:
-            handle, name = tempfile.mkstemp(prefix=".ledger.", dir=self.path.parent)
-            os.close(handle)
-            try:
-                _build(name)
-                _link(name, self.path)
-            finally:
-                os.unlink(name)
-            _sync_folder(self.path.parent)
+            put_in_place(self.path, ".ledger.", _build)
         except (OSError, sqlite3.Error) as error:
             raise self.error(f"cannot be created ({_reason(error)})", "check the folder") from None
 
@@ -103,7 +96,7 @@ class LedgerFile:
             try:
                 return self._attempt(begin, work)
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                name = _name(error)
+                name = primary_name(error)
                 if name not in _BUSY or attempt == _ATTEMPTS - 1:
                     raise self._translated(name) from None
         raise AssertionError("unreachable")
@@ -129,7 +122,7 @@ class LedgerFile:
     def _check_version(self, connection: sqlite3.Connection) -> None:
         mark, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _STAMPS)
         if mark != MARK:
-            raise self.error(*_SAID["SQLITE_NOTADB"])
+            raise self.error(*_FOREIGN)
         if version != VERSION:
             raise self.error(f"has schema version {version}, not {VERSION}", "use the Partita that wrote it")
 
@@ -139,6 +132,28 @@ class LedgerFile:
         return self.error(*_SAID.get(name, _DAMAGED))
 
 
+def primary_name(error: Exception) -> str:
+    """The primary name of an SQLite error, SQLITE_IOERR for SQLITE_IOERR_WRITE, or nothing."""
+    full = getattr(error, "sqlite_errorname", "")
+    return "_".join(full.split("_")[:2])
+
+
+def put_in_place(path: Path, prefix: str, build: Callable[[str], None]) -> None:
+    """Build a file, whole and for its owner only; keep one that is there.
+
+    It is built under another name and linked into place: nobody ever sees half of it.
+    """
+    handle, name = tempfile.mkstemp(prefix=prefix, dir=path.parent)
+    os.close(handle)
+    try:
+        build(name)
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        os.unlink(name)
+    sync_folder(path.parent)
+
+
 def _build(name: str) -> None:
     with closing(sqlite3.connect(name, isolation_level=None)) as connection:
         for setting in _SETTINGS[1:]:
@@ -146,14 +161,8 @@ def _build(name: str) -> None:
         connection.executescript(SCHEMA)
 
 
-def _link(name: str, path: Path) -> None:
-    try:
-        os.link(name, path)
-    except FileExistsError:
-        return
-
-
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -161,11 +170,5 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _name(error: Exception) -> str:
-    """The primary name of an SQLite error, SQLITE_IOERR for SQLITE_IOERR_WRITE, or nothing."""
-    full = getattr(error, "sqlite_errorname", "")
-    return "_".join(full.split("_")[:2])
-
-
 def _reason(error: OSError | sqlite3.Error) -> str:
-    return error.strerror or "unknown" if isinstance(error, OSError) else _name(error)
+    return error.strerror or "unknown" if isinstance(error, OSError) else primary_name(error)

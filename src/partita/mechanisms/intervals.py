@@ -28,7 +28,7 @@ _TOTAL_SHARE: Final = Fraction(1, 100)
 _LARGEST_TREE: Final = 2**14
 _MANY: Final = 30_000
 _LARGEST_TOTAL: Final = 2**63
-"""A noisy total that is further from zero, which takes a tiny epsilon, is taken as this: files hold 64 bits."""
+"""No noisy total is taken to be further from zero, as files hold 64 bits; only a tiny epsilon gets there."""
 
 
 @final

@@ -60,11 +60,15 @@ def _act(
     declared = command(acts, name, run, says=says, example=example)
     declared.add_argument("counter", metavar="COUNTER", help="its path; endings are added")
     declared.add_argument("--ledger", metavar="FILE", help="the ledger that paid, if one did")
+    declared.set_defaults(interrupted="go on with `partita stream feed` or `partita stream run`")
     return declared
 
 
 def _feed(options: Options) -> Outcome:
-    """Count until the input ends, and go on to the end of that period."""
+    """Count until the input ends, and go on to the end of that period.
+
+    A counter that comes to its end before its input does is an error, whether or not anything more came.
+    """
     _check(options)
     with _resumed(options) as counter:
         if options.file is not None:
@@ -74,6 +78,8 @@ def _feed(options: Options) -> Outcome:
         _require_period(counter)
         feeder.start(_STDIN)
         _keep_going(counter, options, feeder)
+        if not feeder.has_ended():
+            _require_period(counter)
     return _NOTHING
 
 
@@ -160,10 +166,9 @@ def _publish(counter: DurableCounter, options: Options) -> None:
 
 def _closed(counter: DurableCounter) -> list[Output]:
     """Close the periods that have ended, as far as the horizon: their outputs."""
-    before = counter.periods
     with suppress(HorizonReached):
-        counter.tick()
-    return list(counter.outputs(since=before))
+        return counter.tick()
+    return []
 
 
 def _is_over(counter: DurableCounter) -> bool:
@@ -174,7 +179,7 @@ def _require_period(counter: DurableCounter) -> None:
     if _is_over(counter):
         raise HorizonReached(
             f"the counter has {counter.periods} periods in all, and they are over; "
-            "start a new one for what comes"
+            "what comes now is not counted, start a new one for it"
         )
 
 

@@ -14,7 +14,6 @@ __all__ = ["Feeder", "Lines"]
 
 _PIECE: Final = 1 << 16
 _LONGEST: Final = 1 << 12
-_AT_ONCE: Final = 1000
 
 
 @final
@@ -45,7 +44,7 @@ class Feeder:
     """Counts the lines of a stream in the open period, whichever it is, as soon as they come.
 
     Lines are numbered under a name, a fresh one if none is given, and no number is counted twice. `failed` is
-    set if lines can no longer be counted.
+    set if lines cannot be counted, and not because the counter has come to its end.
     """
 
     def __init__(self, counter: DurableCounter, name: str | None) -> None:
@@ -54,7 +53,7 @@ class Feeder:
         self._counter = counter
         self._name = token() if name is None else name
         self._number = 0
-        self._thread: Thread | None = None
+        self._ended = False
         self.failed = Event()
         self._error: Exception | None = None
 
@@ -62,12 +61,11 @@ class Feeder:
         """Whether all lines are counted, and no more will come; raises what made that impossible."""
         if self._error is not None:
             raise self._error
-        return self._thread is not None and not self._thread.is_alive()
+        return self._ended
 
     def start(self, handle: int) -> None:
         """Begin to read from a file descriptor."""
-        self._thread = Thread(target=self._read, args=(handle,), name="partita-feeder", daemon=True)
-        self._thread.start()
+        Thread(target=self._read, args=(handle,), name="partita-feeder", daemon=True).start()
 
     def _read(self, handle: int) -> None:
         from partita.errors import HorizonReached
@@ -77,6 +75,7 @@ class Feeder:
             while piece := os.read(handle, _PIECE):
                 self._count(lines.more(piece))
             self._count(lines.rest())
+            self._ended = True
         except HorizonReached:
             return
         except Exception as error:
@@ -84,9 +83,7 @@ class Feeder:
             self.failed.set()
 
     def _count(self, lines: list[bytes]) -> None:
-        """Store some lines at a time: a period that ends waits for no more than these."""
-        for place in range(0, len(lines), _AT_ONCE):
-            self._counter.add_many(self._events(lines[place : place + _AT_ONCE]))
+        self._counter.add_many(self._events(lines))
 
     def _events(self, lines: list[bytes]) -> Iterator[Any]:
         """What each line is known by: a person and an id, its number under a name, or nothing at all."""

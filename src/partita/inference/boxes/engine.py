@@ -48,8 +48,8 @@ class BoxEngine:
     `values` >= 0 and `variances` are those of the nodes; the values of leaves are what counts. Inside of a
     leaf the `measures` tell where its count lies, and `refined` may tell more: a density in which no
     node holds less or more. `looks`, of which one unit has the rate `unit`, are what guaranteed bounds
-    are made of. The rest is a model for standard errors: `widening` calibrates it, values may be
-    `doubted` where leaves are cut, and `extra` is one more variance, a function of the values of answers.
+    are made of. The rest is a model for standard errors: `widening` calibrates it, and values may be
+    `doubted` where leaves are cut.
     """
 
     nodes: BoxNodes
@@ -60,7 +60,6 @@ class BoxEngine:
     unit: float
     widening: float
     doubted: bool = False
-    extra: Callable[[Floats], Floats] = np.zeros_like
     refined: Callable[[Density], Density] = _as_it_is
     _facets: dict[tuple[int, ...], _Facet] = field(default_factory=dict, init=False, repr=False)
 
@@ -90,7 +89,7 @@ class BoxEngine:
         """The standard error of each box."""
         found = np.zeros(len(lows))
         for some, facet in self._kinds(lows, highs):
-            found[some] = self._error(*facet.summed(lows[some], highs[some]))
+            found[some] = self._error(facet.summed(lows[some], highs[some]).variances)
         return found
 
     def answer(self, terms: Sequence[SignedBox]) -> Answer:
@@ -151,13 +150,12 @@ class BoxEngine:
         """The value of a question on a tree as it is shown, with the error that it has on the tree itself."""
 
         def error() -> float:
-            own = asked(facet.density)
-            return float(self._error(np.array(own.value), np.array(own.variance)))
+            return float(self._error(np.array(asked(facet.density).variance)))
 
         return Answer(asked(facet.shown).value, error, bounds, least)
 
-    def _error(self, values: Floats, variances: Floats) -> Floats:
-        return np.asarray(self.widening * np.sqrt(variances + self.extra(values) + 1.0))
+    def _error(self, variances: Floats) -> Floats:
+        return np.asarray(self.widening * np.sqrt(variances + 1.0))
 
     def _taken_apart(self, terms: Sequence[SignedBox]) -> tuple[Corners, Corners, Floats]:
         lows = _corners([low for low, _, _ in terms], self.nodes.axes)

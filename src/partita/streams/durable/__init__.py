@@ -11,7 +11,7 @@
     account          what the ledger knows: one debit, and how far it got
     recovery         what is published again, and what is refused
     feeding          events that lie ready with their times
-    running          the clock
+    running, turns   the clock, and that nobody holds it up
     durable_counter  `DurableCounter`, which puts them together
     opening          `open_counter`, `resume_counter`, `read_outputs`
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
 
 from partita.errors import StreamBusy, StreamError
-from partita.streams.durable.files import disk, failed, sync_folder
+from partita.ledger.file import HELD, REFUSALS, primary_name, put_in_place
+from partita.streams.durable.files import disk, failed
 from partita.streams.durable.schema import MARK, SCHEMA, VERSION
 
 __all__ = ["Database"]
@@ -23,18 +22,7 @@ _SETTINGS: Final = (
 )
 _STAMPS: Final = ("application_id", "user_version", "journal_mode")
 _PAGES: Final = 1000
-_HELD: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
-_SAID: Final = {
-    "SQLITE_CANTOPEN": ("cannot be opened", "check that it exists, and the permissions of its folder"),
-    "SQLITE_PERM": ("cannot be opened", "check its permissions"),
-    "SQLITE_READONLY": ("cannot be written", "check the permissions of the file and its folder"),
-    "SQLITE_FULL": ("cannot grow: the disk is full", "free some space"),
-    "SQLITE_IOERR": (
-        "could not be read or written: the disk reports an error",
-        "check the disk and its space",
-    ),
-    "SQLITE_NOTADB": ("is not a Partita counter", "check the path"),
-}
+_SAID: Final = {**REFUSALS, "SQLITE_NOTADB": ("is not a Partita counter", "check the path")}
 _DAMAGED: Final = ("is damaged", "restore the latest copy; an older one is refused")
 
 
@@ -50,7 +38,7 @@ class Database:
         try:
             self._connection = _connected(path)
         except sqlite3.Error as error:
-            raise self._said(_name(error)) from None
+            raise self._said(primary_name(error)) from None
         try:
             with self.translated():
                 self._take()
@@ -60,20 +48,9 @@ class Database:
 
     @staticmethod
     def create(path: Path, settings: str) -> None:
-        """Put a new counter at the path, whole and for its owner only; keep one that is there.
-
-        It is built under another name and linked into place: nobody ever sees half a file.
-        """
+        """Put a new counter at the path, unless there is one."""
         with disk(path):
-            handle, name = tempfile.mkstemp(prefix=".counter.", dir=path.parent)
-            os.close(handle)
-            try:
-                _build(path, name, settings)
-                with suppress(FileExistsError):
-                    os.link(name, path)
-            finally:
-                os.unlink(name)
-            sync_folder(path.parent)
+            put_in_place(path, ".counter.", lambda name: _build(path, name, settings))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -94,7 +71,7 @@ class Database:
         try:
             yield self._connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self._said(_name(error)) from None
+            raise self._said(primary_name(error)) from None
 
     def hurry(self) -> None:
         """Do not tidy up with the next commit: how long that takes depends on what was written before."""
@@ -131,7 +108,7 @@ class Database:
         return self._connection.execute(question).fetchone()[0]
 
     def _said(self, name: str) -> StreamError:
-        if name in _HELD:
+        if name in HELD:
             return StreamBusy(
                 f"counter file {str(self.path)!r} is open in another process or object; a counter has one "
                 "writer, so feed it there, or end that one first"
@@ -152,9 +129,4 @@ def _build(path: Path, name: str, settings: str) -> None:
             connection.executescript(SCHEMA)
             connection.execute("INSERT INTO counter (settings) VALUES (?)", (settings,))
     except sqlite3.Error as error:
-        raise failed(path, *_SAID.get(_name(error), _DAMAGED)) from None
-
-
-def _name(error: Exception) -> str:
-    """The primary name of an SQLite error: SQLITE_IOERR for SQLITE_IOERR_WRITE."""
-    return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+        raise failed(path, *_SAID.get(primary_name(error), _DAMAGED)) from None

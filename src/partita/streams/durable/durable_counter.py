@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,10 +24,12 @@ from partita.streams.durable.outputs import Output, OutputsFile
 from partita.streams.durable.recovery import reconcile
 from partita.streams.durable.running import Ticker
 from partita.streams.durable.settings import Settings
+from partita.streams.durable.turns import Turns
 
 __all__ = ["DurableCounter"]
 
 _FILE: Final = "timestamps"
+_AT_ONCE: Final = 1000
 
 
 @final
@@ -47,7 +48,7 @@ class DurableCounter(Uncopyable):
 
     def __init__(self, keeper: Keeper, outputs: OutputsFile, account: Account | None) -> None:
         self._keeper, self._file, self._account = keeper, outputs, account
-        self._lock = threading.RLock()
+        self._turns = Turns()
         self._open = True
         keeper.follow(outputs)
         outputs.create()
@@ -83,7 +84,7 @@ class DurableCounter(Uncopyable):
 
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for all periods at once."""
-        with self._working():
+        with self._feeding():
             self._publish()
             return self._counter.answer(beta)
 
@@ -108,23 +109,30 @@ class DurableCounter(Uncopyable):
         self.add_many([Event(person, id, count) if user else Event(feeder, sequence, count)])
 
     def add_many(self, events: Iterable[Event]) -> None:
-        """Count events in the open period, in one transaction with one sync: all of them, or none."""
+        """Count events in the open period: a thousand in one transaction, with one sync.
+
+        If one is malformed, none is counted. A period that ends in the meantime waits for one transaction at
+        most, and the rest counts in the next one. If there is no next one, or the disk refuses, an error says
+        so. What was stored until then stays: sent again under the same numbers, it counts no second time.
+        """
         checked = checked_events(events, self.settings)
-        with self._working():
-            self._require_period()
-            with self._keeper.batch():
-                self._keeper.add(checked)
+        for begin in range(0, len(checked), _AT_ONCE):
+            with self._feeding():
+                self._require_more(self._counter.periods + 1)
+                with self._keeper.batch():
+                    self._keeper.add(checked[begin : begin + _AT_ONCE])
 
     def tick(self, now: object = None) -> list[Output]:
         """Close every period that has ended, in order, and publish an output for each: these outputs.
 
-        Called by a clock, never because something came.
+        Called by a clock, never because something came. A counter whose last period was closed before raises
+        `HorizonReached` from the moment on at which another one would have ended.
         """
         return self._tick(present(now))
 
     def close_until(self, period: int) -> None:
         """Close periods up to one, or up to the last there is; for the clock."""
-        with self._working():
+        with self._ticking():
             self._publish()
             while left := max(0, min(period, self._last_period) - self._published):
                 with self._keeper.batch():
@@ -161,7 +169,7 @@ class DurableCounter(Uncopyable):
         if self.settings.unit == "user":
             raise InvalidParameter("unit", "must be 'event' to feed times", given="user", fix="add by person")
         first, counts = by_period(times, self.settings.schedule, start=start, end=end)
-        with self._working():
+        with self._ticking():
             self._require_more(first + counts.size - 1)
             self.close_until(first - 1)
             for begin in range(0, counts.size, self._keeper.at_once):
@@ -169,7 +177,7 @@ class DurableCounter(Uncopyable):
 
     def close(self) -> None:
         """Let others open the counter. A pan-private one loses the events of the open period."""
-        with self._lock:
+        with self._turns.patient():
             if self._open:
                 self._open = False
                 self._keeper.close()
@@ -194,14 +202,19 @@ class DurableCounter(Uncopyable):
         return LARGEST if self.settings.horizon is None else self.settings.horizon
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        with self._lock:
-            if not self._open:
-                raise StreamBusy("this counter is closed; open it again")
+    def _feeding(self) -> Iterator[None]:
+        with self._turns.patient():
+            self._require_open()
+            yield
+
+    @contextmanager
+    def _ticking(self) -> Iterator[None]:
+        with self._turns.urgent():
+            self._require_open()
             yield
 
     def _tick(self, moment: int) -> list[Output]:
-        with self._working():
+        with self._ticking():
             before, ended = self._published, self.settings.schedule.ended(moment)
             if before == self._last_period:
                 self._require_more(ended)
@@ -227,8 +240,9 @@ class DurableCounter(Uncopyable):
                     self._keeper.close_period()
         self._publish()
 
-    def _require_period(self) -> None:
-        self._require_more(self._counter.periods + 1)
+    def _require_open(self) -> None:
+        if not self._open:
+            raise StreamBusy("this counter is closed; open it again")
 
     def _require_more(self, period: int) -> None:
         if period > self._last_period:

@@ -11,7 +11,7 @@ from typing import Final
 
 from partita.errors import InvalidParameter, StreamError
 
-__all__ = ["base_path", "disk", "failed", "sync_folder", "with_suffix"]
+__all__ = ["base_path", "disk", "failed", "with_suffix"]
 
 _SECRET: Final = ".db"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -47,12 +47,3 @@ def disk(path: Path) -> Iterator[None]:
 def failed(path: Path, rule: str, fix: str) -> StreamError:
     """An error about one file of a counter."""
     return StreamError(f"counter file {str(path)!r} {rule}; {fix}")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

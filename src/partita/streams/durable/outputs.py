@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self, final
 
 from partita.errors import InvalidState
+from partita.ledger.file import sync_folder
 from partita.streams.base import LARGEST
 from partita.streams.durable.clock import moment_of
-from partita.streams.durable.files import disk, failed, sync_folder, with_suffix
+from partita.streams.durable.files import disk, failed, with_suffix
 from partita.streams.durable.settings import Settings
 from partita.streams.state import WIDTH
 
