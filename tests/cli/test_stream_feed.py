@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from partita.cli.commands import stream_feed
 from partita.cli.commands.stream_lines import Feeder, Lines
 from partita.errors import StreamError
-from partita.streams.durable import DurableCounter, Event, resume_counter
+from partita.streams.durable import DurableCounter, resume_counter
 
 from .conftest import CANARY, Done, Run
 from .test_shell import interrupted
@@ -119,20 +119,11 @@ def test_lines_count_in_the_period_they_come_in(run: Run, feed: Feed) -> None:
     assert done.out.splitlines()[0] == "1970-01-01T00:01:00+00:00       1  2.0"
 
 
-def test_many_lines_are_stored_some_at_a_time(run: Run, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them count, and no transaction holds the clock up for more than a thousand."""
-    sizes, add_many = [], DurableCounter.add_many
-
-    def adding(self: DurableCounter, events: Iterable[Event]) -> None:
-        some = list(events)
-        sizes.append(len(some))
-        add_many(self, some)
-
+def test_many_lines_count_at_once(run: Run, feed: Feed) -> None:
+    """More than one transaction holds."""
     run("stream", "create", "visits", *EXACT)
-    monkeypatch.setattr(DurableCounter, "add_many", adding)
 
     assert values(feed(b"x\n" * 2500)) == [2500]
-    assert sizes == [1000, 1000, 500]
 
 
 def test_a_line_in_pieces_counts_where_it_ends(run: Run, feed: Feed) -> None:
@@ -214,13 +205,45 @@ def test_outputs_are_json_if_asked(run: Run, feed: Feed) -> None:
 
 
 def test_a_counter_ends_with_its_horizon(run: Run, feed: Feed) -> None:
-    """The last output is printed and the command ends, whatever comes later; to feed it again is refused."""
+    """All is well if its input ends by then; to feed it again is refused."""
     run("stream", "create", "visits", *EXACT, "--horizon", 2)
 
-    assert values(feed(b"a\n", b"b\n", b"c\n", b"d\n")) == [1, 2]
+    assert values(feed(b"a\n", b"b\n")) == [1, 2]
     again = feed(b"e\n")
     assert (again.code, again.out) == (1, "")
     assert "2 periods in all" in again.err
+
+
+@pytest.mark.parametrize("later", [(b"c\n", b"d\n"), (b"", b"")])
+def test_a_counter_that_ends_before_its_input_is_an_error(
+    run: Run, feed: Feed, later: tuple[bytes, bytes]
+) -> None:
+    """All outputs are printed, and then that no more is counted: the same words whether or not more came."""
+    run("stream", "create", "visits", *EXACT, "--horizon", 2)
+
+    done = feed(b"a\n", b"b\n", *later)
+
+    assert (done.code, [line.split()[-1] for line in done.out.splitlines()]) == (1, ["1.0", "2.0"])
+    assert complaints(done) == [
+        "partita: error: the counter has 2 periods in all, and they are over; "
+        "what comes now is not counted, start a new one for it"
+    ]
+
+
+def test_lines_beyond_the_horizon_are_not_taken_for_counted(run: Run, clock: Clock) -> None:
+    """A feeder whose lines the counter refuses has not ended, and has not failed."""
+    run("stream", "create", "visits", "--epsilon", "1", "--period", "1m", "--horizon", 1)
+    read, write = os.pipe()
+    with resume_counter("visits", now=0) as counter:
+        counter.tick(now=60)
+        feeder = Feeder(counter, None)
+        os.write(write, b"late\n")
+        os.close(write)
+        feeder.start(read)
+        _join_feeders()
+
+    os.close(read)
+    assert (feeder.has_ended(), feeder.failed.is_set()) == (False, False)
 
 
 def test_run_closes_periods_and_counts_nothing(run: Run, feed: Feed, clock: Clock) -> None:
@@ -357,11 +380,16 @@ def test_a_line_takes_little_memory() -> None:
 @pytest.mark.faults
 @pytest.mark.parametrize("act", ["feed", "run"])
 def test_an_interrupted_command_ends_quietly(run: Run, folder: Path, act: str) -> None:
-    """Ctrl-C while it waits for the end of a period: exit code 130, one word, and the counter goes on."""
-    run("stream", "create", "visits", "--epsilon", "1", "--period", "1w")
+    """Ctrl-C while it waits for a period to end: exit code 130, how to go on, and nothing about debits."""
+    paid = ("--ledger", folder / "budget.db")
+    run("ledger", "open", "people", "--epsilon", 1, "--unit", "event")
+    run("stream", "create", "visits", "--epsilon", "1", "--period", "1w", *paid, "--dataset", "people")
     patch = "import partita.cli.commands.stream_feed as place\nplace._sleep = stop"
 
-    done = interrupted(patch, "stream", act, folder / "visits")
+    done = interrupted(patch, "stream", act, folder / "visits", *paid)
 
-    assert done == (130, "partita: interrupted\n")
-    assert run("stream", "run", "visits", "--once").code == 0
+    assert done == (
+        130,
+        "partita: interrupted; go on with `partita stream feed` or `partita stream run`\n",
+    )
+    assert run("stream", "run", "visits", "--once", *paid).code == 0

@@ -14,6 +14,17 @@ from partita.testing import ZeroNoise
 Opener: TypeAlias = Callable[..., DurableCounter]
 
 
+def made_with(mechanism: str) -> dict[str, Any]:
+    """What a mechanism is opened with, for 64 periods or a window of 5."""
+    length: dict[str, Any] = {"window": 5} if mechanism == "sliding" else {"horizon": 64}
+    return {"mechanism": mechanism, **length}
+
+
+def known_by(mechanism: str, sequence: int) -> dict[str, Any]:
+    """What an event of this number is known by."""
+    return {"sequence": sequence} if mechanism == "pan-private" else {"feeder": "gate", "sequence": sequence}
+
+
 @pytest.fixture
 def opened(tmp_path: Path) -> Opener:
     """Opens the counter `visits` of this test: periods of a second from 1970 on, no noise unless told."""

@@ -1,8 +1,9 @@
-"""Lives that end where a file changes: python doomed.py FOLDER NOISE MECHANISM STRIDE [BUG].
+"""Lives that end where a file changes: python doomed.py FOLDER NOISE MECHANISM END STRIDE [BUG].
 
 Run with `kill.c` preloaded. Each life is a fork that opens a counter, feeds it and ticks, and is killed at
-one point; a second life opens what is left and goes on: its feeder sends what was not acknowledged. One
-line of JSON for each point says what the world saw of both. BUG is the name of a fault in `PLANTED`.
+one point; a second life opens what is left and goes on: its feeder sends what was not acknowledged. If END
+is `cut` and not `kill`, the power fails too, and nothing is left but what was synced. One line of JSON for
+each point says what the world saw of both. BUG is the name of a fault in `PLANTED`.
 """
 
 from __future__ import annotations
@@ -43,11 +44,17 @@ class Doomed:
     folder: Path
     noise: str
     mechanism: str
+    end: str
     shim: Any = field(default_factory=lambda: ctypes.CDLL(None))
 
     @property
     def ledger(self) -> Ledger:
         return Ledger(self.folder / "budget.db")
+
+    @property
+    def safe(self) -> Path:
+        """Where that is kept which survives a power cut."""
+        return self.folder.with_name("safe")
 
     def opened(self) -> DurableCounter:
         return open_counter(
@@ -65,14 +72,29 @@ class Doomed:
 
     def two_lives(self, point: int) -> dict[str, Any]:
         """A life that ends at a point, and one after it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
+        for folder in (self.folder, self.safe):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        if self.end == "cut":
+            self.shim.keep(bytes(self.safe))
         self.ledger.open("visits", epsilon=1, unit="event")
         first = self.forked(point, set())
         saw = self.seen()
+        if self.end == "cut":
+            self.cut_power()
         second = self.forked(NEVER, {words[1] for words in first["said"] if words[0] == "added"})
         entries = [entry.state for entry in self.ledger.entries("visits")]
         return {"first": first, "saw": saw, "second": second, "left": self.seen(), "entries": entries}
+
+    def cut_power(self) -> None:
+        """Leave each name that was synced, with what its file held when it was last synced."""
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        for line in (self.safe / "names").read_text().splitlines():
+            inode, name = line.split(" ", 1)
+            kept = self.safe / inode
+            (self.folder / name).write_bytes(kept.read_bytes() if kept.exists() else b"")
+            (self.folder / name).chmod(0o600)
 
     def forked(self, point: int, acknowledged: set[str]) -> dict[str, Any]:
         """What a life said, and how it ended."""
@@ -129,10 +151,10 @@ def histories(doomed: Doomed, stride: int) -> Iterator[dict[str, Any]]:
         yield doomed.two_lives(point)
 
 
-def main(folder: str, noise: str, mechanism: str, stride: str, bug: str = "") -> None:
+def main(folder: str, noise: str, mechanism: str, end: str, stride: str, bug: str = "") -> None:
     if bug:
         PLANTED[bug]()
-    for history in histories(Doomed(Path(folder) / "life", noise, mechanism), int(stride)):
+    for history in histories(Doomed(Path(folder) / "life", noise, mechanism, end), int(stride)):
         print(json.dumps(history), flush=True)
 
 

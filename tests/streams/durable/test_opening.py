@@ -30,10 +30,18 @@ from partita.errors import (
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
 from partita.noise import SYSTEM
-from partita.streams.durable import DurableCounter, account, open_counter, read_outputs, resume_counter
+from partita.streams.durable import (
+    DurableCounter,
+    Output,
+    account,
+    open_counter,
+    read_outputs,
+    resume_counter,
+)
 from partita.streams.durable.journal import Journal
-from partita.testing import ZeroNoise
-from tests.streams.durable.conftest import Opener
+from partita.streams.durable.mechanisms import MECHANISMS
+from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
+from tests.streams.durable.conftest import Opener, known_by, made_with
 
 
 @pytest.fixture
@@ -86,6 +94,35 @@ def test_a_counter_goes_on_where_it_was(opened: Opener) -> None:
         assert counter.answer().value == before[-1].value
         counter.tick(now=3)
         assert [output.period for output in counter.outputs()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mechanism", sorted(set(MECHANISMS) - {"pan-private"}))
+def test_a_restart_changes_no_output(opened: Opener, tmp_path: Path, mechanism: str) -> None:
+    """On one tape of noise, a counter that is opened anew for each period publishes what one left open does.
+
+    Noise that was drawn and not used is in its state, and so is all that was counted. A pan-private counter
+    draws anew on purpose.
+    """
+    named = made_with(mechanism)
+
+    def published(*, restarts: bool) -> list[Output]:
+        noise = tape_noise(EndlessTape(7))
+        counter = opened(noise=noise, **named)
+        for period, count in enumerate([30, 0, 7, 0, 0, 90, 2, 1] * 3, start=1):
+            counter.add(count, **known_by(mechanism, period))
+            counter.tick(now=period)
+            if restarts:
+                counter.close()
+                counter = opened(noise=noise, **named)
+        counter.close()
+        return list(counter.outputs())
+
+    whole = published(restarts=False)
+    for file in tmp_path.iterdir():
+        file.unlink()
+
+    assert len({output.exact for output in whole}) > 1
+    assert published(restarts=True) == whole
 
 
 def test_injected_noise_has_no_guarantee(opened: Opener) -> None:
@@ -238,6 +275,30 @@ def test_a_crash_between_debit_and_first_state_charges_once(
     opened(ledger=ledger, dataset="visits").close()
 
     assert [entry.state for entry in ledger.entries("visits")] == ["done"]
+
+
+class Undrawn(ForbiddenNoise):
+    """Noise that may be held, and must not be drawn."""
+
+    def session(self) -> Undrawn:
+        return self
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_no_mechanism_draws_before_the_debit(
+    opened: Opener, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, mechanism: str
+) -> None:
+    """Parameters are checked, files are made and the budget is asked without a draw."""
+
+    class Paying(Exception):
+        pass
+
+    def debit(*arguments: object, **named: object) -> None:
+        raise Paying
+
+    monkeypatch.setattr(Ledger, "debit", debit)
+    with pytest.raises(Paying):
+        opened(ledger=ledger, dataset="visits", noise=Undrawn(), **made_with(mechanism))
 
 
 def test_the_debit_comes_before_the_first_draw(

@@ -1,0 +1,122 @@
+"""The clock does not wait for a batch: one transaction at most."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from partita.errors import HorizonReached
+from partita.streams.durable import DurableCounter, Event
+from partita.streams.durable.journal import Journal
+from partita.streams.durable.turns import Turns
+from tests.streams.durable.conftest import Opener
+
+Sizes = list[int]
+
+
+def batch_of(number: int) -> list[Event]:
+    return [Event("gate", sequence) for sequence in range(number)]
+
+
+@pytest.fixture
+def each_transaction(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]], Sizes]:
+    """Calls a function within each transaction of events, and says how many each of them holds."""
+
+    def watched(act: Callable[[int], None]) -> Sizes:
+        sizes, add = Sizes(), Journal.add
+
+        def adding(self: Journal, events: Any) -> None:
+            sizes.append(len(events))
+            add(self, events)
+            act(len(sizes))
+
+        monkeypatch.setattr(Journal, "add", adding)
+        return sizes
+
+    return watched
+
+
+@contextmanager
+def waiting_clock(counter: DurableCounter, now: int) -> Iterator[Callable[[int], None]]:
+    """A clock that comes within the second transaction, and is at the door when that goes on."""
+    clock = threading.Thread(target=counter.tick, args=(now,))
+
+    def come(transaction: int) -> None:
+        if transaction == 2:
+            clock.start()
+            while not counter._turns._due:
+                pass
+
+    yield come
+    clock.join(60)
+
+
+def test_a_batch_is_some_transactions(
+    opened: Opener, each_transaction: Callable[[Callable[[int], None]], Sizes]
+) -> None:
+    """Of a thousand events each; all of them count."""
+    counter, sizes = opened(), each_transaction(lambda transaction: None)
+    counter.add_many(batch_of(2500))
+
+    assert sizes == [1000, 1000, 500]
+    assert counter.tick(now=1)[0].value == 2500
+
+
+def test_a_period_that_ends_waits_for_one_transaction(
+    opened: Opener, each_transaction: Callable[[Callable[[int], None]], Sizes]
+) -> None:
+    """The clock has the next turn, and the rest of the batch counts in the next period."""
+    counter = opened()
+    with waiting_clock(counter, now=1) as come:
+        each_transaction(come)
+        counter.add_many(batch_of(5000))
+    counter.tick(now=2)
+
+    assert [output.value for output in counter.outputs()] == [2000, 5000]
+
+
+def test_a_batch_that_the_horizon_cuts_is_an_error(
+    opened: Opener, each_transaction: Callable[[Callable[[int], None]], Sizes]
+) -> None:
+    """What was stored before the last period ended is counted, and the rest is refused."""
+    counter = opened(horizon=1)
+    with waiting_clock(counter, now=1) as come:
+        each_transaction(come)
+        with pytest.raises(HorizonReached):
+            counter.add_many(batch_of(5000))
+
+    assert counter.value == 2000
+
+
+def test_the_urgent_goes_first() -> None:
+    """Whoever had a turn gets another one only after the clock, every time."""
+    turns, order = Turns(), []
+
+    def tick() -> None:
+        with turns.urgent():
+            order.append("clock")
+
+    for _ in range(100):
+        clock = threading.Thread(target=tick)
+        with turns.patient():
+            clock.start()
+            while not turns._due:
+                pass
+        with turns.patient():
+            order.append("feeder")
+        clock.join(60)
+
+    assert order == ["clock", "feeder"] * 100
+
+
+def test_a_clock_that_fails_lets_others_go_on() -> None:
+    """Nobody waits for it any more."""
+    turns = Turns()
+    with pytest.raises(ZeroDivisionError), turns.urgent(), turns.urgent():
+        raise ZeroDivisionError
+    with turns.patient():
+        assert not turns._due
