@@ -32,7 +32,7 @@ class Stage:
 STAGES: Final = (
     Stage(
         "fast",
-        8,
+        12,
         (
             (sys.executable, "-m", "ruff", "check", "."),
             (sys.executable, "-m", "ruff", "format", "--check", "."),
@@ -42,7 +42,7 @@ STAGES: Final = (
         ),
     ),
     Stage("statistics", 8, ((*PYTEST, "-n2", "-m", "statistics", "tests"),)),
-    Stage("faults", 8, ((*PYTEST, "-m", "faults", "tests"),)),
+    Stage("faults", 14, ((*PYTEST, "-m", "faults", "tests"),)),
 )
 
 

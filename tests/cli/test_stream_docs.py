@@ -24,7 +24,7 @@ def test_the_snippets_on_the_page_run(folder: Path) -> None:
         exec(block, names)
 
     assert len(blocks) >= 5
-    assert sorted(path.name for path in folder.iterdir()) == ["visits.db", "visits.outputs"]
+    assert sorted(path.name for path in folder.iterdir()) == ["visits.db", "visits.db.lock", "visits.outputs"]
 
 
 def test_the_winter_of_influenza_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -167,10 +167,18 @@ def test_a_counter_goes_on(run: Run, feed: Feed) -> None:
     assert values(feed(b"a\nb\n", b"c\n")) == [4, 5]
 
 
-def test_named_lines_count_once(run: Run, feed: Feed) -> None:
+def test_lines_of_a_later_session_are_new(run: Run, feed: Feed) -> None:
+    """They are numbered from 1 again, and none of them is taken for one of an earlier session."""
+    run("stream", "create", "visits", *EXACT)
+
+    assert values(feed(b"1\n2\n3\n")) == [3]
+    assert values(feed(b"4\n5\n")) == [5]
+
+
+def test_replayed_lines_count_once(run: Run, feed: Feed) -> None:
     """Input that is fed again from its beginning counts from where it got to."""
     run("stream", "create", "visits", *EXACT)
-    named = ("visits", "--feeder", "gate")
+    named = ("visits", "--replay", "gate")
 
     assert values(feed(b"1\n2\n3\n", arguments=named)) == [3]
     assert values(feed(b"1\n2\n", b"3\n4\n", arguments=named)) == [3, 4]
@@ -186,11 +194,11 @@ def test_at_user_level_a_line_is_a_person_and_an_id(run: Run, feed: Feed) -> Non
 
 
 def test_a_pan_private_counter_is_fed(run: Run, feed: Feed, clock: Clock) -> None:
-    """It has no list of lines, and refuses a feeder that would need one."""
+    """It has no list of lines, and refuses a replay that would need one."""
     run("stream", "create", "visits", *EXACT, "--mechanism", "pan-private", "--horizon", 64)
 
     assert values(feed(b"a\nb\n", b"c\n")) == [2, 3]
-    assert feed(arguments=("visits", "--feeder", "gate")).code == 2
+    assert feed(arguments=("visits", "--replay", "gate")).code == 2
     assert not Path("visits.db").exists()
 
 
@@ -298,18 +306,20 @@ not a time,c
 """
 
 
+STRETCH = ("--start", "1970-01-01", "--end", "1970-01-01T00:04")
+
+
 @pytest.mark.parametrize("column", [True, False])
 def test_a_file_of_times_is_fed(run: Run, clock: Clock, column: bool) -> None:
     """Each time in its period, those outside at the ends, and what is no time nowhere."""
     run("stream", "create", "visits", *EXACT)
     bare = "".join(f"{line.partition(',')[0]}\n" for line in TIMES.splitlines())
     Path("times.csv").write_text(TIMES if column else bare)
-    stretch = ("--start", "1970-01-01", "--end", "1970-01-01T00:04")
-
-    feed = ("stream", "feed", "visits", "--file", "times.csv", *stretch, *["--column", "when"][: 2 * column])
+    feed = ("stream", "feed", "visits", "--file", "times.csv", *STRETCH, *["--column", "when"][: 2 * column])
 
     assert values(run(*feed)) == [3, 4, 4, 6]
-    assert values(run(*feed)) == []
+    assert "feeder must be named" in run(*feed).err
+    assert values(run(*feed, "--feeder", "timestamps")) == []
     assert values(run("stream", "read", "visits")) == [3, 4, 4, 6]
 
 
@@ -320,6 +330,8 @@ def test_a_file_of_times_is_fed(run: Run, clock: Clock, column: bool) -> None:
         (("--file", "times.csv", "--start", "1970-01-01"), "needs --start and --end"),
         (("--start", "1970-01-01"), "pass --file too"),
         (("--column", "when"), "pass --file too"),
+        (("--feeder", "gate"), "pass --file too"),
+        (("--file", "times.csv", *STRETCH, "--replay", "gate"), "--replay is about stdin"),
     ],
 )
 def test_what_goes_together_is_said(run: Run, clock: Clock, arguments: tuple[str, ...], said: str) -> None:

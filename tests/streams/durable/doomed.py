@@ -29,9 +29,10 @@ NEVER = 10**9
 NOISES: dict[str, Any] = {"none": ZeroNoise(), "system": None}
 
 
-def deliveries(period: int) -> list[list[Event]]:
-    """What the feeders send in a period: an event, and a batch."""
-    return [[Event("a", 2 * period)], [Event("a", 2 * period + 1), Event("b", period, count=3)]]
+def deliveries(period: int, *, named: bool = True) -> list[list[Event]]:
+    """What the feeders send in a period: an event, and a batch; a pan-private counter takes no names."""
+    sent = [[Event("a", 2 * period)], [Event("a", 2 * period + 1), Event("b", period, count=3)]]
+    return sent if named else [[Event(None, None, event.count) for event in events] for events in sent]
 
 
 TOTAL = sum(event.count for period in range(1, PERIODS + 1) for sent in deliveries(period) for event in sent)
@@ -133,7 +134,7 @@ class Doomed:
 def _feed_and_tick(counter: DurableCounter, acknowledged: set[str], say: Callable[..., None]) -> None:
     """Feed what was not acknowledged, and tick; say what came back at once."""
     for period in range(1, PERIODS + 1):
-        for place, events in enumerate(deliveries(period)):
+        for place, events in enumerate(deliveries(period, named=not counter.settings.pan_private)):
             name = f"{period}.{place}"
             if name not in acknowledged and counter.periods < PERIODS:
                 counter.add_many(events)

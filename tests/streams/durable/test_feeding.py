@@ -78,10 +78,10 @@ def test_an_interrupted_feed_may_be_repeated(opened: Opener, monkeypatch: pytest
         patched.setattr(Journal, "at_once", 2)
         patched.setattr(DurableCounter, "_feed", feed_and_die)
         with pytest.raises(KeyboardInterrupt):
-            counter.feed_timestamps(TIMES, start=0, end=4)
+            counter.feed_timestamps(TIMES, start=0, end=4, feeder="file")
         before = list(counter.outputs())
     with opened(noise=None, catch_up=False) as counter:
-        counter.feed_timestamps(TIMES, start=0, end=4)
+        counter.feed_timestamps(TIMES, start=0, end=4, feeder="file")
 
         assert list(counter.outputs())[:2] == before
         assert counter.periods == 4
@@ -90,12 +90,26 @@ def test_an_interrupted_feed_may_be_repeated(opened: Opener, monkeypatch: pytest
 def test_a_repeated_feed_counts_once(opened: Opener) -> None:
     """Also when the counter was opened again in between."""
     with opened() as counter:
-        counter.feed_timestamps(TIMES, start=0, end=3)
+        counter.feed_timestamps(TIMES, start=0, end=3, feeder="file")
     with opened(catch_up=False, now=10**6) as counter:
-        counter.feed_timestamps(TIMES, start=0, end=4)
+        counter.feed_timestamps(TIMES, start=0, end=4, feeder="file")
 
         assert totals(counter)[:3] == [2, 4, 6]
         assert counter.periods == 4
+
+
+def test_a_second_file_is_never_dropped_in_silence(opened: Opener) -> None:
+    """Whoever names no feeder is refused where somebody fed before; with a new name all of it counts."""
+    counter = opened()
+    counter.feed_timestamps(TIMES, start=0, end=3)
+    for start, end in ((0, 3), (2, 5)):
+        with pytest.raises(InvalidParameter, match=r"^feeder must be named.*feeder='timestamps'"):
+            counter.feed_timestamps(TIMES, start=start, end=end)
+    assert counter.periods == 3
+    counter.feed_timestamps(TIMES, start=0, end=4, feeder="second")
+    counter.feed_timestamps(TIMES, start=4, end=5)
+
+    assert totals(counter) == [2, 4, 6, 12, 18]
 
 
 def test_a_later_stretch_closes_the_periods_before_it(opened: Opener) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from partita.errors import InvalidParameter, StreamBusy, StreamError, StreamForked
+from partita.errors import InvalidData, InvalidParameter, StreamBusy, StreamError, StreamForked
 from partita.guarantee import Guarantee
-from partita.streams.durable import open_counter, resume_counter
+from partita.streams.durable import Event, open_counter, resume_counter
 from partita.streams.slots_file import PanStore
 from partita.testing import RecordingNoise, ZeroNoise
 from tests.streams.durable.conftest import Opener
@@ -61,22 +61,50 @@ def test_the_state_on_disk_is_written_by_the_clock_only(opened: Opener, tmp_path
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
     counter.add(3)
     counter.add(4, sequence=1)
+    with pytest.raises(InvalidData):
+        counter.add(4, sequence=2)
 
     assert before == {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
 
 
-def test_numbers_rise(opened: Opener) -> None:
-    """A delivery counts if its number is above all before, also after a restart; one without always does."""
-    with opened(**PAN) as counter:
-        for count, sequence in [(1, 1), (10, 1), (100, 5), (1000, 4), (10_000, None)]:
-            counter.add(count, sequence=sequence)
-        counter.tick(now=1)
-    with opened(**PAN) as counter:
-        counter.add(10**6, sequence=5)
-        counter.add(1, sequence=6)
-        counter.tick(now=2)
+@pytest.mark.parametrize(
+    ("named", "error"),
+    [
+        ({"feeder": "gate"}, InvalidData),
+        ({"feeder": "gate", "sequence": 2}, InvalidData),
+        ({"sequence": 1}, InvalidData),
+        ({"sequence": 3}, InvalidData),
+        ({"sequence": 0}, InvalidData),
+        ({"person": "ann"}, InvalidParameter),
+        ({"id": 1}, InvalidParameter),
+    ],
+)
+def test_nothing_is_known_of_an_event_but_its_period(
+    opened: Opener, named: dict[str, Any], error: type[Exception]
+) -> None:
+    """Anything else is refused, and what was counted before in the open period stays."""
+    counter = opened(**PAN)
+    counter.tick(now=1)
+    counter.add(3)
+    with pytest.raises(error):
+        counter.add(100, **named)
+    counter.add(4, sequence=2)
+    counter.add(5, sequence=2)
 
-        assert totals(counter) == [10_101, 10_102]
+    assert counter.tick(now=2)[0].value == 12
+
+
+def test_no_event_decides_whether_another_counts(opened: Opener, tmp_path: Path) -> None:
+    """One event more, before or after all others, is one more in the output."""
+    counts = []
+    for place, before, after in (("a", 0, 0), ("b", 1, 0), ("c", 0, 1)):
+        with open_counter(
+            tmp_path / place, epsilon=1, period=1, start=0, now=0, noise=ZeroNoise(), **PAN
+        ) as counter:
+            counter.add_many([Event(None, 1)] * before + [Event(None, None)] * 9 + [Event(None, 1)] * after)
+            counts.append(counter.tick(now=1)[0].value)
+
+    assert counts == [9, 10, 10]
 
 
 def test_a_lost_period_is_lost(opened: Opener) -> None:
@@ -152,22 +180,28 @@ def test_it_has_one_writer(opened: Opener) -> None:
 
 
 def test_feeding_times(opened: Opener) -> None:
-    """Each period is a delivery with a public number."""
+    """What is refused is refused before anything is lost: no name is taken, no closed period fed again."""
     counter = opened(**PAN)
-    for _ in range(2):
-        counter.feed_timestamps([2.5, 3.5, 3.7, 99], start=2, end=6)
+    counter.feed_timestamps([2.5, 3.5, 3.7, 99], start=2, end=6)
+    counter.add(2)
+    with pytest.raises(InvalidParameter, match=r"^start must be where no period is closed"):
+        counter.feed_timestamps([5.5], start=5, end=7)
+    with pytest.raises(InvalidData, match=r"^feeder must be None"):
+        counter.feed_timestamps([6.5], start=6, end=7, feeder="gate")
+    counter.feed_timestamps([6.5], start=6, end=7)
 
-    assert totals(counter) == [0, 0, 1, 3, 3, 4]
+    assert totals(counter) == [0, 0, 1, 3, 3, 4, 7]
 
 
 def test_what_is_on_disk_knows_periods_and_nothing_of_events(opened: Opener, tmp_path: Path) -> None:
-    """After many events without numbers the sequence number is as at first."""
+    """After many events, with and without a number, the one on disk is that of the closed periods."""
     with opened(**PAN) as counter:
         for _ in range(20):
             counter.add()
-        counter.tick(now=1)
+            counter.add(sequence=1)
+        counter.tick(now=3)
     with PanStore(tmp_path / "visits.pan") as store:
         saved = store.load()
 
     assert saved is not None
-    assert saved.sequence == 0
+    assert saved.sequence == 3

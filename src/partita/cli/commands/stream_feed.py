@@ -36,7 +36,12 @@ def declare(acts: Commands) -> None:
         example="tail -f access.log | partita stream feed visits",
     )
     feed.add_argument(
-        "--feeder", metavar="NAME", help="number lines under this name, and count no number twice"
+        "--replay",
+        metavar="NAME",
+        help="stdin begins again where it began before under this name: count only lines that are new",
+    )
+    feed.add_argument(
+        "--feeder", metavar="NAME", help="who feeds the file: its periods count once under each name"
     )
     feed.add_argument("--file", metavar="FILE", help="one time in each line, in place of stdin")
     feed.add_argument(
@@ -73,7 +78,7 @@ def _feed(options: Options) -> Outcome:
     with _resumed(options) as counter:
         if options.file is not None:
             return _feed_file(counter, options)
-        feeder = Feeder(counter, _name(counter, options.feeder))
+        feeder = Feeder(counter, _name(counter, options.replay))
         _publish(counter, options)
         _require_period(counter)
         feeder.start(_STDIN)
@@ -96,8 +101,12 @@ def _run(options: Options) -> Outcome:
 def _check(options: Options) -> None:
     """A file needs a public start and end; what comes now needs none."""
     stretch = (options.start, options.end)
-    if options.file is None and (any(stretch) or options.column):
-        raise argparse.ArgumentTypeError("--start, --end and --column are about a file; pass --file too")
+    if options.file is None and (any(stretch) or options.column or options.feeder):
+        raise argparse.ArgumentTypeError(
+            "--start, --end, --column and --feeder are about a file; pass --file too"
+        )
+    if options.file is not None and options.replay is not None:
+        raise argparse.ArgumentTypeError("--replay is about stdin; name a file that is fed again by --feeder")
     if options.file is not None and not all(stretch):
         raise argparse.ArgumentTypeError("--file needs --start and --end: which periods there are is public")
 
@@ -105,7 +114,7 @@ def _check(options: Options) -> None:
 def _name(counter: DurableCounter, name: str | None) -> str | None:
     """The name that lines are numbered under, where there may be one."""
     if name is not None and (counter.settings.pan_private or counter.settings.unit == "user"):
-        raise argparse.ArgumentTypeError("this counter keeps no numbers of lines; leave --feeder out")
+        raise argparse.ArgumentTypeError("this counter keeps no numbers of lines; leave --replay out")
     return name
 
 

@@ -43,15 +43,16 @@ class Lines:
 class Feeder:
     """Counts the lines of a stream in the open period, whichever it is, as soon as they come.
 
-    Lines are numbered under a name, a fresh one if none is given, and no number is counted twice. `failed` is
-    set if lines cannot be counted, and not because the counter has come to its end.
+    Lines are numbered from 1 under a name, and no number is counted twice under it. Each session has a fresh
+    one, so all its lines are new. A name is given only to input that begins again where it began before.
+    `failed` is set if lines cannot be counted, and not because the counter has come to its end.
     """
 
-    def __init__(self, counter: DurableCounter, name: str | None) -> None:
+    def __init__(self, counter: DurableCounter, replay: str | None) -> None:
         from partita.noise.kernel import token
 
         self._counter = counter
-        self._name = token() if name is None else name
+        self._name = token() if replay is None else replay
         self._number = 0
         self._ended = False
         self.failed = Event()

@@ -4,7 +4,7 @@
     settings         what a counter was opened with
     events           what is fed: counted once each
     outputs          the public file, a record for each period
-    files            paths, and what is said if the disk refuses
+    files, lock      paths, what is said if the disk refuses, and the one writer
     schema, database, journal    the secret file in SQLite
     slots            the secret file of a pan-private counter
     keeper           what both have in common

@@ -1,25 +1,30 @@
-"""What a ledger knows of a durable counter: one debit, and how many of its periods were published.
+"""What a ledger knows of a durable counter: one debit, who writes it, and what it has published last.
 
-The number of periods only ever rises. It is on disk before the output of a period is, so a state that has
-fewer periods is an old copy.
+The number of periods only ever rises, and with it goes the record of the last one. Both are on disk before
+that record is public, so a state that has fewer periods, or another record, is a copy that others have
+overtaken. Whoever opens the counter last is its writer: an earlier one may publish nothing more.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
 from partita.errors import InvalidParameter, LedgerRefusal, StreamForked
 from partita.ledger import Debit, Ledger
 from partita.ledger.file import LedgerFile
+from partita.noise.kernel import token
 from partita.streams.durable.settings import Settings
 
-__all__ = ["Account", "account_of"]
+__all__ = ["Account", "Writer", "account_of"]
 
 _PATIENCE: Final = 30
 _TABLE: Final = """
-CREATE TABLE IF NOT EXISTS counters (counter TEXT NOT NULL PRIMARY KEY, periods INTEGER NOT NULL)
+CREATE TABLE IF NOT EXISTS counters (
+    counter TEXT NOT NULL PRIMARY KEY, periods INTEGER NOT NULL, record BLOB NOT NULL, writer TEXT NOT NULL
+)
 """
 _TRIGGERS: Final = (
     """CREATE TRIGGER IF NOT EXISTS counters_stay BEFORE DELETE ON counters
@@ -27,9 +32,11 @@ _TRIGGERS: Final = (
     """CREATE TRIGGER IF NOT EXISTS counters_rise BEFORE UPDATE ON counters WHEN NEW.periods < OLD.periods
     BEGIN SELECT RAISE (ABORT, 'periods never become fewer'); END""",
 )
-_REACH: Final = """
-INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET periods = MAX(periods, excluded.periods)
+_CLAIM: Final = """
+INSERT INTO counters VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
+SET periods = excluded.periods, record = excluded.record, writer = excluded.writer
 """
+_REACH: Final = "UPDATE counters SET periods = ?, record = ? WHERE counter = ? AND writer = ? AND periods = ?"
 
 
 @final
@@ -59,22 +66,14 @@ class Account:
             )
         self.ledger.mark_done(entry)
 
-    def check(self, settings: Settings, periods: int) -> None:
-        """Refuse a state with fewer periods than were published."""
-        known = self._file.write(lambda connection: _known(connection, settings.counter))
-        if known > periods:
-            raise StreamForked(
-                f"the ledger knows of {known} published periods, and this state of {periods}: it is an old "
-                "copy, and to go on from it would publish periods twice; restore the latest, or start anew"
-            )
+    def claim(self, settings: Settings, periods: int, record: Callable[[int], bytes]) -> Writer:
+        """Become the one writer, with a state of so many periods; `record` is what it has of a period.
 
-    def reach(self, settings: Settings, periods: int) -> None:
-        """Record that so many periods may be published."""
-        self._file.write(lambda connection: _reach(connection, settings.counter, periods))
-
-    @property
-    def _file(self) -> LedgerFile:
-        return LedgerFile(self.ledger.path, _PATIENCE)
+        Refused if others have published more than the state knows, or something else.
+        """
+        writer = Writer(LedgerFile(self.ledger.path, _PATIENCE), settings.counter, periods)
+        writer.claim(record)
+        return writer
 
     def _entry(self, settings: Settings) -> Debit | None:
         key = _key(settings)
@@ -84,6 +83,51 @@ class Account:
         return self.ledger.debit(
             self.dataset, settings.guarantee, what=f"stream {settings.mechanism}", key=_key(settings)
         )
+
+
+@final
+class Writer:
+    """The right to publish a counter, from its opening on until somebody else opens it, or a copy of it."""
+
+    def __init__(self, file: LedgerFile, counter: str, periods: int) -> None:
+        self._file, self._counter, self._periods = file, counter, periods
+        self._token = token()
+
+    def claim(self, record: Callable[[int], bytes]) -> None:
+        """Take the right from whoever had it, unless the state is a copy that was overtaken."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            for statement in (_TABLE, *_TRIGGERS):
+                connection.execute(statement)
+            self._check(connection, record)
+            row = (self._counter, self._periods, record(self._periods), self._token)
+            connection.execute(_CLAIM, row)
+
+        self._file.write(write)
+
+    def reach(self, periods: int, record: bytes) -> None:
+        """Say that periods up to one may be published, of which this is the last record."""
+        row = (periods, record, self._counter, self._token, self._periods)
+        if not self._file.write(lambda connection: connection.execute(_REACH, row).rowcount):
+            raise StreamForked(
+                "this counter was opened again elsewhere, perhaps from a copy of its files; only who opened "
+                "it last may publish, so close this one"
+            )
+        self._periods = periods
+
+    def _check(self, connection: sqlite3.Connection, record: Callable[[int], bytes]) -> None:
+        found = "SELECT periods, record FROM counters WHERE counter = ?"
+        known, last = connection.execute(found, (self._counter,)).fetchone() or (0, record(0))
+        if known > self._periods:
+            raise StreamForked(
+                f"the ledger knows of {known} published periods, and this state of {self._periods}: it is "
+                "an old copy, and to go on would publish periods twice; restore the latest, or start anew"
+            )
+        if record(known) != last:
+            raise StreamForked(
+                f"the ledger knows of another output for period {known} than this state: it is a copy that "
+                "others have overtaken; restore the latest, or start anew"
+            )
 
 
 def account_of(ledger: Ledger | None, dataset: str | None) -> Account | None:
@@ -99,15 +143,3 @@ def account_of(ledger: Ledger | None, dataset: str | None) -> Account | None:
 
 def _key(settings: Settings) -> str:
     return f"counter {settings.counter}"
-
-
-def _known(connection: sqlite3.Connection, counter: str) -> int:
-    connection.execute(_TABLE)
-    found = connection.execute("SELECT periods FROM counters WHERE counter = ?", (counter,)).fetchone()
-    return found[0] if found else 0
-
-
-def _reach(connection: sqlite3.Connection, counter: str, periods: int) -> None:
-    for statement in (_TABLE, *_TRIGGERS):
-        connection.execute(statement)
-    connection.execute(_REACH, (counter, periods))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
+from weakref import WeakSet
 
-from partita.errors import StreamBusy, StreamError
+from partita.errors import StreamError
 from partita.ledger.file import HELD, REFUSALS, primary_name, put_in_place
 from partita.streams.durable.files import disk, failed
+from partita.streams.durable.lock import Lock, busy
 from partita.streams.durable.schema import MARK, SCHEMA, VERSION
 
 __all__ = ["Database"]
@@ -28,23 +32,21 @@ _DAMAGED: Final = ("is damaged", "restore the latest copy; an older one is refus
 
 @final
 class Database:
-    """One connection to the file at a path, and with it the lock: nobody else reads or writes.
+    """One connection to the file at a path, and the lock beside it: nobody else reads or writes.
 
-    The system gives the lock back when the process ends, however it ends.
+    The system gives the lock back when the process ends, however it ends. A child that is forked from it
+    leaves the connection alone: to close it there would remove the log that the parent writes to.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = Lock(path)
         try:
-            self._connection = _connected(path)
-        except sqlite3.Error as error:
-            raise self._said(primary_name(error)) from None
-        try:
-            with self.translated():
-                self._take()
+            self._connection = self._connected()
         except BaseException:
-            self._connection.close()
+            self._lock.close()
             raise
+        _OPEN.add(self)
 
     @staticmethod
     def create(path: Path, settings: str) -> None:
@@ -68,10 +70,8 @@ class Database:
     @contextmanager
     def translated(self) -> Iterator[sqlite3.Connection]:
         """The connection, with what SQLite says as a `StreamError`."""
-        try:
+        with self._translating():
             yield self._connection
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self._said(primary_name(error)) from None
 
     def hurry(self) -> None:
         """Do not tidy up with the next commit: how long that takes depends on what was written before."""
@@ -84,36 +84,72 @@ class Database:
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
 
     def close(self) -> None:
-        """Give the lock back."""
-        with self.translated():
-            self._connection.close()
+        """Give the lock back; in a forked child nothing is closed."""
+        if self in _OPEN:
+            with self.translated():
+                self._connection.close()
+            _OPEN.discard(self)
+            self._lock.close()
+
+    def leave_to_parent(self) -> None:
+        """In a child: never close the connection, not even when the process ends."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._lock.close()
 
     def damaged(self) -> StreamError:
         """What is said of a file that contradicts itself."""
         return failed(self.path, *_DAMAGED)
 
-    def _take(self) -> None:
-        """Hold the lock from now on, and look at what the file is; one that is none is not changed."""
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._said(primary_name(error)) from None
+
+    def _connected(self) -> sqlite3.Connection:
+        with self._translating():
+            connection = _connected(self.path)
+            try:
+                self._take(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def _take(self, connection: sqlite3.Connection) -> None:
+        """Hold SQLite's lock too, and look at what the file is; one that is none is not changed."""
         for setting in _SETTINGS:
-            self._connection.execute(setting).fetchall()
-        mark, version, journal = (self._ask(f"PRAGMA {name}") for name in _STAMPS)
+            connection.execute(setting).fetchall()
+        mark, version, journal = (_ask(connection, name) for name in _STAMPS)
         if mark != MARK or journal != "wal":
             raise failed(self.path, *_SAID["SQLITE_NOTADB"])
         if version != VERSION:
             raise failed(self.path, f"has version {version}, not {VERSION}", "use the Partita that wrote it")
-        if self._ask("PRAGMA integrity_check(1)") != "ok":
+        if _ask(connection, "integrity_check(1)") != "ok":
             raise self.damaged()
-
-    def _ask(self, question: str) -> object:
-        return self._connection.execute(question).fetchone()[0]
 
     def _said(self, name: str) -> StreamError:
         if name in HELD:
-            return StreamBusy(
-                f"counter file {str(self.path)!r} is open in another process or object; a counter has one "
-                "writer, so feed it there, or end that one first"
-            )
+            return busy(self.path)
         return failed(self.path, *_SAID.get(name, _DAMAGED))
+
+
+_OPEN: Final[WeakSet[Database]] = WeakSet()
+"""Those that this process has opened, and not a parent of it."""
+
+
+def _leave_all_to_parent() -> None:
+    for database in list(_OPEN):
+        database.leave_to_parent()
+    _OPEN.clear()
+
+
+os.register_at_fork(after_in_child=_leave_all_to_parent)
+
+
+def _ask(connection: sqlite3.Connection, name: str) -> object:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
 
 
 def _connected(path: Path) -> sqlite3.Connection:

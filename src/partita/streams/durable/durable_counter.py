@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,8 +18,8 @@ from partita.noise.words import Uncopyable
 from partita.streams.base import LARGEST, ContinualCounter, Running
 from partita.streams.durable.account import Account
 from partita.streams.durable.clock import present
-from partita.streams.durable.events import Event, Name, checked_events
-from partita.streams.durable.feeding import Times, by_period
+from partita.streams.durable.events import Event, Name, checked_events, require_period
+from partita.streams.durable.feeding import FILE, Times, by_period, fed_before
 from partita.streams.durable.keeper import Keeper
 from partita.streams.durable.outputs import Output, OutputsFile
 from partita.streams.durable.recovery import reconcile
@@ -28,7 +29,6 @@ from partita.streams.durable.turns import Turns
 
 __all__ = ["DurableCounter"]
 
-_FILE: Final = "timestamps"
 _AT_ONCE: Final = 1000
 
 
@@ -42,21 +42,21 @@ class DurableCounter(Uncopyable):
 
     `add` counts events in the open period; it returns nothing and closes nothing. `tick` closes the periods
     that have ended, and publishes one output for each; only a clock calls it. What was added is on disk when
-    `add` returns, and an output is on disk, with the noise that it used, before it is published. It may be
-    used from any number of threads; one process has it open.
+    `add` returns, but for a pan-private counter, which has nothing of the open period on disk. An output is
+    on disk, with the noise that it used, before it is published. It may be used from any number of threads;
+    one process has it open.
     """
 
     def __init__(self, keeper: Keeper, outputs: OutputsFile, account: Account | None) -> None:
-        self._keeper, self._file, self._account = keeper, outputs, account
+        self._keeper, self._file = keeper, outputs
         self._turns = Turns()
-        self._open = True
+        self._owner, self._open = os.getpid(), True
+        self._ticker: Ticker | None = None
         keeper.follow(outputs)
-        outputs.create()
-        if account is not None:
-            account.check(self.settings, self._counter.periods)
-            account.reach(self.settings, self._counter.periods)
-        reconcile(keeper, outputs, self._counter.periods)
-        self._published = self._counter.periods
+        periods = self._counter.periods
+        self._writer = None if account is None else account.claim(self.settings, periods, self._record)
+        reconcile(keeper, outputs, periods)
+        self._published = periods
 
     @property
     def settings(self) -> Settings:
@@ -66,7 +66,8 @@ class DurableCounter(Uncopyable):
     @property
     def guarantee(self) -> Guarantee | None:
         """What all outputs together promise; None if the noise was injected."""
-        return self.settings.guarantee if self._counter.guarantee is not None else None
+        with self._turns.patient():
+            return self.settings.guarantee if self._counter.guarantee is not None else None
 
     @property
     def periods(self) -> int:
@@ -97,7 +98,12 @@ class DurableCounter(Uncopyable):
         person: Name = None,
         id: Name = None,
     ) -> None:
-        """Count in the open period, once for each feeder and sequence number, or person and id."""
+        """Count in the open period, once for each feeder and sequence number, or person and id.
+
+        From a feeder, a count of n is n events of one change each: epsilon is for one of them. A pan-private
+        counter takes no names, and counts each call: `sequence`, if given, must be the number of the open
+        period, and what is meant for another one is refused.
+        """
         user = self.settings.unit == "user"
         if (feeder is not None or sequence is not None) if user else (person is not None or id is not None):
             raise InvalidParameter(
@@ -118,9 +124,11 @@ class DurableCounter(Uncopyable):
         checked = checked_events(events, self.settings)
         for begin in range(0, len(checked), _AT_ONCE):
             with self._feeding():
-                self._require_more(self._counter.periods + 1)
+                some, period = checked[begin : begin + _AT_ONCE], self._counter.periods + 1
+                self._require_more(period)
+                require_period(some, period, self.settings)
                 with self._keeper.batch():
-                    self._keeper.add(checked[begin : begin + _AT_ONCE])
+                    self._keeper.add(some)
 
     def tick(self, now: object = None) -> list[Output]:
         """Close every period that has ended, in order, and publish an output for each: these outputs.
@@ -144,39 +152,59 @@ class DurableCounter(Uncopyable):
     def running(
         self, each: Callable[[Output], object] | None = None, *, now: Callable[[], int] = time.time_ns
     ) -> Iterator[Self]:
-        """Periods are closed by the clock while the block runs; `each` is called with every output."""
+        """Periods are closed by the clock while the block runs; `each` is called with every output.
+
+        If files cannot be written, the clock tries again when the next period ends. If anything else stops
+        it, `add` raises too: nobody goes on feeding a counter that publishes nothing.
+        """
+        told = self._published
 
         def tick() -> None:
-            for output in self._tick(now()):
+            nonlocal told
+            self._tick(now())
+            for output in self.outputs(since=told):
+                told = output.period
                 if each is not None:
                     each(output)
 
-        ticker = Ticker(self.settings.schedule, tick, now)
-        ticker.start()
+        self._ticker = Ticker(self.settings.schedule, tick, now)
+        self._ticker.start()
         try:
             yield self
         finally:
+            ticker, self._ticker = self._ticker, None
             ticker.stop()
 
     def feed_timestamps(
-        self, times: Times | ArrayLike, *, start: object, end: object, feeder: str = _FILE
+        self, times: Times | ArrayLike, *, start: object, end: object, feeder: str | None = None
     ) -> None:
         """Count events that lie ready, by their times, and close all periods from a public start to an end.
 
         Events outside go to the first or the last of these periods. What is no time is left out. Each period
-        counts once for the feeder, so a call that was interrupted may be made again.
+        counts once for a feeder: a call that names one may be made again if it was interrupted, and other
+        events need another name. Without a name, periods that were fed before are refused. A pan-private
+        counter takes no name, and periods that are closed are refused.
         """
         if self.settings.unit == "user":
             raise InvalidParameter("unit", "must be 'event' to feed times", given="user", fix="add by person")
         first, counts = by_period(times, self.settings.schedule, start=start, end=end)
+        last, source = first + counts.size - 1, self._source(feeder)
+        checked_events([Event(source, first)], self.settings)
         with self._ticking():
-            self._require_more(first + counts.size - 1)
+            self._require_more(last)
+            if feeder is None and self._keeper.has_counted(FILE, first, last):
+                raise fed_before(self.settings)
             self.close_until(first - 1)
             for begin in range(0, counts.size, self._keeper.at_once):
-                self._feed(feeder, first + begin, counts[begin : begin + self._keeper.at_once].tolist())
+                self._feed(source, first + begin, counts[begin : begin + self._keeper.at_once].tolist())
 
     def close(self) -> None:
-        """Let others open the counter. A pan-private one loses the events of the open period."""
+        """Let others open the counter. A pan-private one loses the events of the open period.
+
+        A forked child leaves all as it is.
+        """
+        if os.getpid() != self._owner:
+            return
         with self._turns.patient():
             if self._open:
                 self._open = False
@@ -203,12 +231,15 @@ class DurableCounter(Uncopyable):
 
     @contextmanager
     def _feeding(self) -> Iterator[None]:
+        self._require_owner()
         with self._turns.patient():
             self._require_open()
+            self._require_clock()
             yield
 
     @contextmanager
     def _ticking(self) -> Iterator[None]:
+        self._require_owner()
         with self._turns.urgent():
             self._require_open()
             yield
@@ -225,13 +256,21 @@ class DurableCounter(Uncopyable):
         """Put what is stored into the public file: the ledger hears of it first."""
         closed = self._counter.periods
         if closed > self._published:
-            if self._account is not None:
-                self._account.reach(self.settings, closed)
+            if self._writer is not None:
+                self._writer.reach(closed, self._record(closed))
             self._file.write(self._published, self._keeper.records(since=self._published))
             self._published = closed
             self._keeper.settle()
 
-    def _feed(self, feeder: str, first: int, counts: list[int]) -> None:
+    def _record(self, period: int) -> bytes:
+        """The record of a period, from the state where it has it."""
+        return self._keeper.record(period) or self._file.record(period)
+
+    def _source(self, feeder: str | None) -> str | None:
+        """Who feeds a file: what is said, or a name for all who say nothing."""
+        return FILE if feeder is None and not self.settings.pan_private else feeder
+
+    def _feed(self, feeder: str | None, first: int, counts: list[int]) -> None:
         """The counts of some periods, closed one after another in one transaction."""
         with self._keeper.batch():
             for period, count in enumerate(counts, first):
@@ -239,6 +278,18 @@ class DurableCounter(Uncopyable):
                 if self._counter.periods < period:
                     self._keeper.close_period()
         self._publish()
+
+    def _require_owner(self) -> None:
+        if os.getpid() != self._owner:
+            raise StreamBusy("this counter belongs to the process that opened it; open it again there")
+
+    def _require_clock(self) -> None:
+        """Refuse to go on where the clock has died, and with it all outputs."""
+        if self._ticker is not None and self._ticker.dead is not None:
+            raise StreamError(
+                "the clock of this counter has stopped, and no period is closed any more; leave the block to "
+                "see why"
+            ) from self._ticker.dead
 
     def _require_open(self) -> None:
         if not self._open:

@@ -17,13 +17,14 @@ from partita.exact import integer
 from partita.streams.base import LARGEST, counted
 from partita.streams.durable.settings import Settings
 
-__all__ = ["Event", "Name", "checked_events", "clamped", "log"]
+__all__ = ["Event", "Name", "checked_events", "clamped", "is_known", "log", "require_period"]
 
 Name: TypeAlias = str | int | bytes | None
 
 _LONGEST: Final = 1000
 _FIND_PERSON: Final = "SELECT COUNT(*), TOTAL(event = ?) FROM people WHERE person = ?"
 _FIND_RUN: Final = "SELECT first, last FROM runs WHERE feeder = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+_ANY_RUN: Final = "SELECT EXISTS (SELECT 1 FROM runs WHERE feeder = ? AND first <= ? AND last >= ?)"
 _NEXT_RUN: Final = "SELECT last FROM runs WHERE feeder = ? AND first = ?"
 
 
@@ -32,7 +33,8 @@ _NEXT_RUN: Final = "SELECT last FROM runs WHERE feeder = ? AND first = ?"
 class Event:
     """Something to count: from a feeder with its sequence number, or of a person with an id.
 
-    A pan-private counter knows no feeders, and takes events without a number too.
+    A count of n from a feeder is n events, not one. A pan-private counter remembers nothing that an event
+    could be known by: it takes no source, and as a number that of the open period, or none.
     """
 
     source: Name
@@ -45,12 +47,28 @@ def checked_events(events: Iterable[Event], settings: Settings) -> list[Event]:
     return [_checked(event, settings) for event in events]
 
 
+def require_period(events: Iterable[Event], period: int, settings: Settings) -> None:
+    """Refuse what is meant for another period than the open one, where a number is that of a period."""
+    if settings.pan_private and not {event.number for event in events} <= {None, period}:
+        raise InvalidData(
+            "sequence",
+            "must be the number of the open period for a pan-private counter",
+            fix="leave it out: nothing is kept that numbers events",
+        )
+
+
 def log(connection: sqlite3.Connection, event: Event, settings: Settings) -> int:
     """Remember an event: what it adds to the open period, 0 if it was counted before or is one too many."""
     if settings.unit == "event":
         return event.count if _is_new(connection, event.source, event.number) else 0
     admitted = _is_admitted(connection, event, settings)
     return max(-settings.change, min(event.count, settings.change)) if admitted else 0
+
+
+def is_known(connection: sqlite3.Connection, feeder: str, first: int, last: int) -> bool:
+    """Whether a feeder has used any sequence number from the first to the last."""
+    (known,) = connection.execute(_ANY_RUN, (feeder, last, first)).fetchone()
+    return bool(known)
 
 
 def clamped(total: int) -> int:
@@ -65,6 +83,7 @@ def _checked(event: Event, settings: Settings) -> Event:
     if settings.unit == "user":
         return Event(_digest(event.source), _digest(event.number), count)
     if settings.pan_private:
+        _require_nobody(event.source)
         return Event(None, None if event.number is None else _sequence(event.number), count)
     return Event(_feeder(event.source), _sequence(event.number), count)
 
@@ -96,6 +115,13 @@ def _feeder(feeder: object) -> str:
     if isinstance(feeder, str) and 0 < len(feeder) <= _LONGEST:
         return feeder
     raise InvalidData("feeder", "must be a short name", fix='pass for example feeder="gate-1"')
+
+
+def _require_nobody(source: object) -> None:
+    if source is not None:
+        raise InvalidData(
+            "feeder", "must be None for a pan-private counter", fix="leave it out: nothing is kept of events"
+        )
 
 
 def _sequence(sequence: object) -> int:

@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from partita.errors import InvalidParameter
 from partita.streams.durable.clock import Schedule, nanoseconds
 from partita.streams.durable.files import disk
+from partita.streams.durable.settings import Settings
 
-__all__ = ["Times", "by_period"]
+__all__ = ["FILE", "Times", "by_period", "fed_before"]
+
+FILE: Final = "timestamps"
+"""The feeder of those who name none."""
 
 Times: TypeAlias = str | os.PathLike[str] | Iterable[object]
 """A file with one time in each line, or times: datetimes, ISO 8601 text, or seconds since 1970."""
@@ -39,6 +43,20 @@ def by_period(times: Any, schedule: Schedule, *, start: object, end: object) -> 
         if moment is not None:
             counts[max(first, min(schedule.number(moment), last)) - first] += 1
     return first, counts
+
+
+def fed_before(settings: Settings) -> InvalidParameter:
+    """What is said to somebody without a name about periods that were fed before: nothing is dropped."""
+    if settings.pan_private:
+        return InvalidParameter(
+            "start", "must be where no period is closed", given="an earlier one", fix="feed what comes after"
+        )
+    return InvalidParameter(
+        "feeder",
+        "must be named for periods that were fed before",
+        given=None,
+        fix=f"pass feeder={FILE!r} to go on with a call that was interrupted, a new name for other events",
+    )
 
 
 def _boundary(schedule: Schedule, moment: object, name: str) -> int:

@@ -13,7 +13,7 @@ from partita.errors import InvalidState, StreamBusy
 from partita.noise.protocol import Noise
 from partita.streams.base import ContinualCounter
 from partita.streams.durable.database import Database
-from partita.streams.durable.events import Event, clamped, log
+from partita.streams.durable.events import Event, clamped, is_known, log
 from partita.streams.durable.keeper import record_after
 from partita.streams.durable.mechanisms import restored
 from partita.streams.durable.outputs import OutputsFile
@@ -102,6 +102,11 @@ class Journal:
         """Count events that were checked, each once, in the open period."""
         for event in events:
             self._pending = clamped(self._pending + log(self._connection, event, self._settings))
+
+    def has_counted(self, feeder: str, first: int, last: int) -> bool:
+        """Whether a feeder has counted under any number from the first to the last."""
+        with self._database.translated() as connection:
+            return is_known(connection, feeder, first, last)
 
     def close_period(self) -> None:
         """Close the open period and open the next one."""

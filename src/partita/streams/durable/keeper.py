@@ -40,6 +40,9 @@ class Keeper(Protocol):
     def add(self, events: Iterable[Event]) -> None:
         """Count events that were checked, each once, in the open period."""
 
+    def has_counted(self, feeder: str, first: int, last: int) -> bool:
+        """Whether a feeder has counted under any number from the first to the last."""
+
     def close_period(self) -> None:
         """Close the open period and open the next one."""
 

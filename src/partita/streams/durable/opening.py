@@ -52,6 +52,7 @@ def open_counter(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     outputs: FilePath | None = None,
+    republish: bool = False,
     catch_up: bool = True,
     now: object = None,
     noise: Noise | None = None,
@@ -63,7 +64,11 @@ def open_counter(
     ledger is given, it pays once, before any noise is drawn. One that is there goes on, if all parameters
     are the same; periods that ended in the meantime are closed now, unless `catch_up` is False. `options` are
     those of the mechanism. `outputs` puts the public file elsewhere: best into another folder, since sizes
-    and times of the secret file tell when something came.
+    and times of the secret file tell when something came. A counter whose public file is not there is refused
+    with `StreamForked`, since its state may be an old copy; `republish` writes the file again from the state.
+
+    `change` is how much one event changes the count at most. At event level that is the caller's word: a
+    count of n is n events of one change each, not one event, and is not cut. At user level it is cut.
     """
     base, account, moment = base_path(path), account_of(ledger, dataset), present(now)
     asked = Settings.of(
@@ -85,7 +90,15 @@ def open_counter(
         keeper.settings.check_same(
             asked if start is not None else replace(asked, start=keeper.settings.start)
         )
-        return _opened(keeper, account, _public(base, outputs), catch_up=catch_up, moment=moment, noise=noise)
+        return _opened(
+            keeper,
+            account,
+            _public(base, outputs),
+            republish=republish,
+            catch_up=catch_up,
+            moment=moment,
+            noise=noise,
+        )
     except BaseException:
         keeper.close()
         raise
@@ -96,6 +109,7 @@ def resume_counter(
     *,
     ledger: Ledger | None = None,
     outputs: FilePath | None = None,
+    republish: bool = False,
     catch_up: bool = True,
     now: object = None,
     noise: Noise | None = None,
@@ -108,7 +122,15 @@ def resume_counter(
     keeper = _keeper(place, noise)
     try:
         account = account_of(ledger, keeper.settings.dataset)
-        return _opened(keeper, account, _public(base, outputs), catch_up=catch_up, moment=moment, noise=noise)
+        return _opened(
+            keeper,
+            account,
+            _public(base, outputs),
+            republish=republish,
+            catch_up=catch_up,
+            moment=moment,
+            noise=noise,
+        )
     except BaseException:
         keeper.close()
         raise
@@ -130,23 +152,36 @@ def _opened(
     account: Account | None,
     public: Path,
     *,
+    republish: bool,
     catch_up: bool,
     moment: int,
     noise: Noise | None,
 ) -> DurableCounter:
     """The counter that a keeper has: paid for, begun, and up to date."""
-    settings, counter = keeper.settings, keeper.counter
-    new = counter is None
-    if counter is None:
-        if account is not None:
-            account.pay(settings)
-        counter = keeper.begin(made(settings, noise))
+    settings, new = keeper.settings, keeper.counter is None
+    if new and account is not None:
+        account.pay(settings)
+    file = _public_file(keeper, public, republish=republish, noise=noise)
     if account is not None:
         account.mark_done(settings)
-    durable = DurableCounter(keeper, OutputsFile(public, settings, counter.granularity), account)
+    durable = DurableCounter(keeper, file, account)
     if catch_up and not new:
         durable.close_until(settings.schedule.ended(moment))
     return durable
+
+
+def _public_file(keeper: Keeper, path: Path, *, republish: bool, noise: Noise | None) -> OutputsFile:
+    """The public file, which is there before the first state is: a state without one may be an old copy."""
+    counter = keeper.counter
+    new = made(keeper.settings, noise) if counter is None else counter
+    file = OutputsFile(path, keeper.settings, new.granularity)
+    if counter is not None and not republish:
+        file.check()
+        return file
+    file.create()
+    if counter is None:
+        keeper.begin(new)
+    return file
 
 
 def _place(base: Path) -> Path | None:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, NamedTuple, Self, final
 
-from partita.errors import InvalidState
+from partita.errors import InvalidState, StreamForked
 from partita.ledger.file import sync_folder
 from partita.streams.base import LARGEST
 from partita.streams.durable.clock import moment_of
@@ -87,11 +87,20 @@ class OutputsFile:
         body = _MAGIC + text.ljust(_HEADER - len(_MAGIC) - _CHECKSUM)
         return body + _digest(body)
 
+    def check(self) -> None:
+        """Refuse a file that is missing, or of another counter: without it an old state looks like any."""
+        if not os.path.lexists(self.path):
+            raise StreamForked(
+                f"counter file {str(self.path)!r} is missing, and without it nothing tells whether the state "
+                "is an old copy; put it there, or pass republish=True if the state is surely the latest"
+            )
+        if self.read(self.path) != self:
+            raise failed(self.path, "belongs to another counter", "move it away")
+
     def create(self) -> None:
         """Make the file, whole, unless it is there; one of another counter is refused."""
         if os.path.lexists(self.path):
-            if self.read(self.path) != self:
-                raise failed(self.path, "belongs to another counter", "move it away")
+            self.check()
             return
         beside = with_suffix(self.path, f".{os.getpid()}.part")
         with disk(self.path):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, final
 
-from partita.errors import HorizonReached
+from partita.errors import HorizonReached, LedgerError, StreamError, StreamForked
 from partita.streams.durable.clock import SECOND, Schedule
 
 __all__ = ["Ticker"]
@@ -16,37 +16,50 @@ _LONGEST_SLEEP: Final = 3600 * SECOND
 
 @final
 class Ticker:
-    """Calls `tick` now and at the end of each period, until it is stopped, all is counted, or it fails.
+    """Calls `tick` now and at the end of each period, until it is stopped, all is counted, or it dies.
 
-    It never sleeps for long, so a clock that is set right is followed soon.
+    A file that cannot be read or written is tried again when the next period ends; a fork is for good, and so
+    is everything else: then `dead` says why. It never sleeps for long, so a clock that is set right is
+    followed soon.
     """
 
     def __init__(self, schedule: Schedule, tick: Callable[[], object], now: Callable[[], int]) -> None:
         self._schedule, self._tick, self._now = schedule, tick, now
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="partita-clock", daemon=True)
-        self.error: BaseException | None = None
+        self._failed: BaseException | None = None
+        self.dead: BaseException | None = None
 
     def start(self) -> None:
         """Begin to tick."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; a tick that has begun is finished first. Raises what ended it before."""
+        """End it; a tick that has begun is finished first. Raises what ended it, or its last tick."""
         self._stopped.set()
         self._thread.join()
-        if self.error is not None:
-            raise self.error
+        error = self.dead or self._failed
+        if error is not None:
+            raise error
 
     def _run(self) -> None:
         try:
-            self._tick()
+            self._try()
             while not self._stopped.wait(self._until_next()):
-                self._tick()
+                self._try()
         except HorizonReached:
             return
         except BaseException as error:
-            self.error = error
+            self.dead = error
+
+    def _try(self) -> None:
+        try:
+            self._tick()
+            self._failed = None
+        except StreamForked:
+            raise
+        except (StreamError, LedgerError) as error:
+            self._failed = error
 
     def _until_next(self) -> float:
         """Seconds until the open period ends, as the clock says now."""

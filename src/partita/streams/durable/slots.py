@@ -43,7 +43,6 @@ class Slots:
         self._store = PanStore(path)
         self._noise = noise
         self._counter: PanPrivateCounter | None = None
-        self._sequence = 0
         try:
             self._load()
         except BaseException:
@@ -81,7 +80,7 @@ class Slots:
 
     def begin(self, counter: ContinualCounter) -> ContinualCounter:
         """Store a new counter; the one to go on with."""
-        self._store.save(_joined(self._settings, counter.state()), sequence=self._sequence)
+        self._save(counter)
         self._load()
         return self._present
 
@@ -95,18 +94,19 @@ class Slots:
             raise
 
     def add(self, events: Iterable[Event]) -> None:
-        """Count events in the open period; of those with a number, only if it is above all before."""
+        """Count events in the open period; all of them, since nothing is known of earlier ones."""
         for event in events:
-            if isinstance(event.number, int) and event.number <= self._sequence:
-                continue
-            self._sequence = event.number if isinstance(event.number, int) else self._sequence
             self._present.add(event.count)
+
+    def has_counted(self, feeder: str, first: int, last: int) -> bool:
+        """Whether any of these periods is closed; nothing is kept about feeders."""
+        return first <= self._present.periods
 
     def close_period(self) -> None:
         """Close the open period, store the state, and open the next period."""
         counter = self._present
         counter.update()
-        self._store.save(_joined(self._settings, counter.state()), sequence=self._sequence)
+        self._save(counter)
         _open(counter)
 
     def record(self, period: int) -> bytes | None:
@@ -141,8 +141,11 @@ class Slots:
         if saved is None:
             raise InvalidState("counter", "must have been opened", fix="check the path")
         self._settings, state = _parted(saved.state)
-        self._sequence = saved.sequence
         self._counter = self._restored(state) if state else None
+
+    def _save(self, counter: ContinualCounter) -> None:
+        """The state, with the only number that is public: that of the periods."""
+        self._store.save(_joined(self._settings, counter.state()), sequence=counter.periods)
 
     def _restored(self, state: bytes) -> PanPrivateCounter:
         counter = restored(self._settings, state, self._noise)
