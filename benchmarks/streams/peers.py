@@ -27,7 +27,7 @@ _WIDEST = 59
 class Digits:
     """A counter that adds up the nodes of a tree which the digits of t name, the root left out.
 
-    With balanced digits, negative ones subtract nodes that reach beyond t [APST25]. With refinement every
+    With balanced digits, negative ones subtract nodes that reach beyond t [APT24]. With refinement every
     node is averaged with the nodes below it, by their variances [Honaker15].
     """
 

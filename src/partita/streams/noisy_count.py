@@ -24,6 +24,7 @@ __all__ = ["ErrorPath", "NoisyCount"]
 
 _LOWEST: Final = -LARGEST
 _SAFE: Final = 2**61
+_AT_ONCE: Final = 2**18
 
 
 class ErrorPath(Protocol):
@@ -86,11 +87,19 @@ class NoisyCount(Stepping, ContinualCounter):
         """Close a period for each number: all outputs. The same law as one by one."""
         counts = counts_of(xs)
         self._make_room(counts.size)
+        outputs = np.empty(counts.size)
         with self._step():
-            outputs = _running(self._units, counts, self._path.many(counts.size), self._bits)
-            self._units = int(outputs[-1]) if outputs.size else self._units
-            self._periods += counts.size
-        return np.asarray(outputs / (1 << self._bits), dtype=np.float64)
+            for first in range(0, counts.size, _AT_ONCE):
+                some = slice(first, first + _AT_ONCE)
+                outputs[some] = self._closed(counts[some])
+        return outputs
+
+    def _closed(self, counts: IntegerArray) -> Floats:
+        """The outputs of some periods, few enough to stay in the processor's memory."""
+        units = _running(self._units, counts, self._path.many(counts.size), self._bits)
+        self._units = int(units[-1])
+        self._periods += counts.size
+        return np.asarray(units / (1 << self._bits), dtype=np.float64)
 
     def advance(self, periods: int) -> None:
         """Close periods in which nothing was counted; only the last of their outputs is published."""

@@ -29,7 +29,7 @@ COUNTERS = [("system", "counter", 11), ("none", "counter", 13), ("system", "tree
 within and after are all met, and other points for each of them."""
 FINE = 3
 
-SECRET = ("visits.db", "visits.db-wal")
+SECRET = ("visits.db", "visits.db-wal", "visits.pan")
 
 
 @pytest.fixture
