@@ -14,6 +14,7 @@ from partita.exact import freeze, integer, one_of, rational
 __all__ = [
     "ADD_REMOVE",
     "CHANGE_ONE",
+    "UNLIMITED",
     "Guarantee",
     "Neighbors",
     "Unit",
@@ -27,6 +28,9 @@ Unit: TypeAlias = Literal["row", "person", "event", "user"]
 
 ADD_REMOVE: Final = "add-remove"
 CHANGE_ONE: Final = "change-one"
+
+UNLIMITED: Final = 2**63 - 1
+"""Any number: of looks at the state, or of the events of one user."""
 
 _LARGE_EPSILON: Final = 5
 _LARGEST_EXPONENT: Final = 700
@@ -42,7 +46,9 @@ class Guarantee:
     Two inputs are neighbours if they differ by one unit: it is present in one of them only
     (add-remove), or it is there with other values (change-one). A unit is a row or an event, or a
     person or a user with at most `contributions` rows or events. `intrusions` says how many
-    looks at the internal state are covered besides the output (pan-privacy).
+    looks at the internal state are covered besides the output (pan-privacy), whether or not anybody knew of
+    them; if `announced`, any number of looks that were announced before they happened are covered as well.
+    Both numbers may be `UNLIMITED`.
 
     >>> Guarantee(epsilon="0.1") + Guarantee(epsilon="0.2")
     Guarantee(epsilon=3/10, neighbors=add-remove, unit=row)
@@ -54,6 +60,7 @@ class Guarantee:
     unit: Unit = "row"
     contributions: int = 1
     intrusions: int = 0
+    announced: bool = False
 
     def __init__(
         self,
@@ -64,6 +71,7 @@ class Guarantee:
         unit: Unit = "row",
         contributions: int = 1,
         intrusions: int = 0,
+        announced: bool = False,
     ) -> None:
         freeze(
             self,
@@ -73,6 +81,7 @@ class Guarantee:
             unit=one_of(unit, "unit", get_args(Unit)),
             contributions=integer(contributions, "contributions", low=1),
             intrusions=integer(intrusions, "intrusions", low=0),
+            announced=_truth(announced),
         )
         if contributions > 1 and unit not in _ROW_OF:
             raise InvalidParameter(
@@ -96,6 +105,7 @@ class Guarantee:
             epsilon=self.epsilon + other.epsilon,
             delta=min(Fraction(1), self.delta + other.delta),
             intrusions=min(self.intrusions, other.intrusions),
+            announced=self.announced and other.announced,
         )
 
     def beside(self, other: Guarantee) -> Guarantee:
@@ -114,6 +124,7 @@ class Guarantee:
             epsilon=max(self.epsilon, other.epsilon),
             delta=max(self.delta, other.delta),
             intrusions=min(self.intrusions, other.intrusions),
+            announced=self.announced and other.announced,
         )
 
     def to_neighbors(self, neighbors: Neighbors) -> Guarantee:
@@ -169,16 +180,30 @@ class Guarantee:
     def __str__(self) -> str:
         """The promise in words."""
         privacy = "pure" if self.pure else f"delta {self.delta}"
-        rows = f" of at most {self.contributions} rows" if self.contributions > 1 else ""
         verb = "adding or removing" if self.neighbors == ADD_REMOVE else "changing"
-        looks = f", and {self.intrusions} looks at the state" if self.intrusions else ""
-        return f"epsilon {self.epsilon}, {privacy}, for {verb} one {self.unit}{rows}{looks}"
+        return f"epsilon {self.epsilon}, {privacy}, for {verb} one {self.unit}{self._rows}{self._looks}"
+
+    @property
+    def _rows(self) -> str:
+        if self.contributions == UNLIMITED:
+            return f" with any number of {_ROW_OF[self.unit]}s"
+        return f" of at most {self.contributions} rows" if self.contributions > 1 else ""
+
+    @property
+    def _looks(self) -> str:
+        if self.intrusions == UNLIMITED:
+            return ", and any number of looks at the state"
+        if not self.intrusions:
+            return ", and announced looks at the state" if self.announced else ""
+        shown = f", and {self.intrusions} look{'s' * (self.intrusions > 1)} at the state"
+        return f"{shown}, besides any that are announced" if self.announced else shown
 
     def __repr__(self) -> str:
         shown = [f"epsilon={self.epsilon}", f"neighbors={self.neighbors}", f"unit={self.unit}"]
         shown[1:1] = [f"delta={self.delta}"] if self.delta else []
-        shown += [f"contributions={self.contributions}"] if self.contributions > 1 else []
-        shown += [f"intrusions={self.intrusions}"] if self.intrusions else []
+        shown += [f"contributions={_number(self.contributions)}"] if self.contributions > 1 else []
+        shown += [f"intrusions={_number(self.intrusions)}"] if self.intrusions else []
+        shown += ["announced=True"] if self.announced else []
         return f"Guarantee({', '.join(shown)})"
 
 
@@ -206,6 +231,16 @@ def rows_changed(neighbors: Neighbors, contributions: int) -> int:
 
 def _relation(guarantee: Guarantee) -> str:
     return f"{guarantee.neighbors} per {guarantee.unit} of at most {guarantee.contributions}"
+
+
+def _truth(announced: object) -> bool:
+    if not isinstance(announced, bool):
+        raise InvalidParameter("announced", "must be True or False", given=announced, fix="pass one of them")
+    return announced
+
+
+def _number(number: int) -> str:
+    return "unlimited" if number == UNLIMITED else str(number)
 
 
 def _probability(delta: object) -> Fraction:

@@ -280,7 +280,7 @@ def test_the_spec_says_what_goes_together(run: Run, people: Path) -> None:
         (("--by", "age,region", "--mechanism", "tree"), 1, "one column"),
         (("--by", "age", "--mechanism", "grid"), 1, "several columns"),
         (("--by", "age,,region"), 2, "must be names between commas"),
-        (("--by", ""), 2, "must be names between commas"),
+        (("--by", ""), 1, "must have a column in each view"),
         (("--view", 'age,"region'), 2, "must be names between commas"),
         (("--view", "age\nregion"), 2, "must be names between commas"),
     ],

@@ -12,6 +12,7 @@ from partita.cli.grammar import conditions as read_conditions
 from partita.cli.grammar import question
 from partita.cli.questions import (
     SPECIALS,
+    AllAnswers,
     Cdf,
     Condition,
     Count,
@@ -25,7 +26,7 @@ from partita.cli.questions import (
     Quantile,
     Question,
     Range,
-    Unreleased,
+    Summary,
 )
 from partita.errors import InvalidParameter
 
@@ -69,9 +70,12 @@ from partita.errors import InvalidParameter
         ),
         (
             "sum of salary where age < 30",
-            Unreleased("sum", "salary", {"age": Range(high="30", high_closed=False)}),
+            Summary("sum", "salary", {"age": Range(high="30", high_closed=False)}),
         ),
-        ("mean of salary", Unreleased("mean", "salary", {})),
+        ("mean of salary", Summary("mean", "salary", {})),
+        ("VARIANCE of 'a b'", Summary("variance", "a b", {})),
+        ("std of salary where age = 3", Summary("std", "salary", {"age": Equal("3")})),
+        ("answers", AllAnswers()),
         (
             "count where age between 30 and 39 and salary >= 50000 and region in ('north', south)",
             Count(
@@ -150,7 +154,8 @@ questions: st.SearchStrategy[Question] = st.one_of(
     st.builds(Histogram, names, st.none() | bins, anywhere),
     st.builds(HeatMap, st.tuples(names, names), st.none() | st.tuples(bins, bins), anywhere),
     st.builds(Difference, somewhere, somewhere),
-    st.builds(Unreleased, st.sampled_from(["sum", "mean"]), names, anywhere),
+    st.builds(Summary, st.sampled_from(["sum", "mean", "variance", "std"]), names, anywhere),
+    st.just(AllAnswers()),
 )
 
 

@@ -151,8 +151,8 @@ def test_a_cdf_without_values_is_shown_at_twentieths(run: Run, exact: Path) -> N
         ),
         ("median of aeg", "did you mean 'age'?"),
         ("cdf of hired at yesterday", "values must hold values that a column Date"),
-        ("sum of wage", "sums and means are not in this release"),
-        ("mean of wage where age < 30", "sums and means are not in this release"),
+        ("sum of wage", "this release has counts only, got 'wage'; publish with sums=['wage']"),
+        ("mean of wage where age < 30", "publish with sums=['wage']"),
     ],
 )
 def test_a_question_that_has_no_answer(run: Run, release: Path, question: str, said: str) -> None:

@@ -158,7 +158,7 @@ def test_views_of_one_column_and_of_several_have_the_same_entries() -> None:
     """Programs need not tell them apart."""
     [alone, together] = planned(views=["age", ("age", "region")]).to_json()["request"]["views"]
 
-    assert list(alone) == list(together) == ["columns", "domains", "share", "mechanism"]
+    assert list(alone) == list(together) == ["view", "columns", "domains", "share", "mechanism"]
     assert (alone["columns"], together["columns"]) == (["age"], ["age", "region"])
     assert [alone["domains"][0]] == together["domains"][:1]
 

@@ -15,14 +15,21 @@ from partita.ledger import Ledger
 from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from partita.publishing import publish
 from partita.publishing.request import Request
-from partita.publishing.room import MOST_BOX_SERIES, MOST_SERIES, check_room
+from partita.publishing.room import (
+    _FACTS_BESIDE_SERIES,
+    MOST_BOX_SERIES,
+    MOST_QUERY_SERIES,
+    MOST_SERIES,
+    MOST_SUM_SERIES,
+    check_room,
+)
 from partita.publishing.room import _view as entries_of
 from partita.releases.file import decode, encode
 from partita.releases.file_json import to_canonical
-from partita.releases.kinds import BOX_KINDS, KINDS
+from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
 from partita.releases.provenance import Provenance
 from tests.publish.people import AGE
-from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes
+from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
 
 MINIMAL = Provenance(version="0", day="2026-11-15")
 
@@ -44,6 +51,8 @@ def test_every_kind_has_a_bound() -> None:
     """A new kind of release must say how many series it has at most."""
     assert set(MOST_SERIES) == set(KINDS)
     assert set(MOST_BOX_SERIES) == set(BOX_KINDS)
+    assert set(MOST_SUM_SERIES) == set(SUM_KINDS)
+    assert set(MOST_QUERY_SERIES) == set(QUERY_KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,6 +70,16 @@ def test_no_release_of_boxes_has_more_series_or_facts_than_it_may(kind: str) -> 
     assert len(parts.series) <= MOST_BOX_SERIES[kind](axes)
     room: Any = entries_of(asked(kind))["facts"]
     assert len(to_canonical(dict(parts.facts))) <= len(to_canonical(room))
+
+
+@pytest.mark.parametrize("kind", [*SUM_KINDS, *QUERY_KINDS])
+def test_no_release_of_numbers_has_more_series_or_facts_than_it_may(kind: str) -> None:
+    """Counted in releases of the shipped mechanisms, down to every number in the facts."""
+    parts = (sum_view(kind).sums if kind in SUM_KINDS else query_view(kind).answers).parts()
+
+    assert len(parts.series) <= {**MOST_SUM_SERIES, **MOST_QUERY_SERIES}[kind]
+    granted = len(parts.series) + _FACTS_BESIDE_SERIES
+    assert len(to_canonical(dict(parts.facts))) <= len(to_canonical({"all": ["9" * 400] * granted}))
 
 
 def asked(kind: str) -> Any:

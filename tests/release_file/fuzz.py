@@ -26,6 +26,7 @@ from partita.releases.boxes import Boxes, BoxTerm
 from partita.releases.file import decode
 from partita.releases.ranges import Ranges, Term
 from partita.releases.release import Release
+from partita.releases.sum_view import SumView
 
 from .mutations import damaged, forged
 
@@ -94,9 +95,34 @@ def ask(release: Release) -> None:
         ask_together(release, view.columns)
     for column in release.columns:
         ask_column(release, column)
-    ask_answer(release.count())
+    for summed in release.sums:
+        ask_sums(release, summed)
+    if release.queries is not None:
+        ask_queries(release)
     assert all((release.report(), release.citation(), repr(release)))
     release.synthesize(10)
+    ask_answer(release.count())
+
+
+def ask_sums(release: Release, view: SumView) -> None:
+    """Sums, means and variances of all rows, and of half of them."""
+    halves: dict[str, object] = dict.fromkeys(view.keys, (None, None))
+    for asked in ({}, halves):
+        summed = release.sum(view.column, asked)
+        assert np.isfinite([summed.value, summed.error, *summed.interval(0.9)]).all()
+        ratios = [release.mean, *([release.variance, release.std] if view.moments else [])]
+        for ask_ratio in ratios:
+            found = ask_ratio(view.column, asked)
+            assert not found.determinable or np.isfinite([found.value, found.error]).all()
+            assert len(found.interval(0.9)) == len(found.worst(0.1)) == 2
+
+
+def ask_queries(release: Release) -> None:
+    """All answers, and the first by itself."""
+    assert np.isfinite(release.answers().values).all()
+    assert np.isfinite(release.answers().error).all()
+    assert len(release.labels()) == len(release.answers())
+    ask_answer(release.answer(0))
 
 
 def ask_together(release: Release, columns: tuple[str, ...]) -> None:

@@ -16,26 +16,36 @@ from partita.guarantee import Guarantee
 from partita.histogram import Histogram
 from partita.inference.boxes.axis import Axis
 from partita.points import Points
+from partita.queries import Universe, marginal, ranges, value
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
-from partita.releases.kinds import BOX_KINDS, KINDS
+from partita.releases.key_counts import KeyCounts
+from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
 from partita.releases.provenance import Provenance
+from partita.releases.published import Published, published
+from partita.releases.query_view import QueryView
 from partita.releases.ranges import Ranges
 from partita.releases.release import Release
 from partita.releases.specials import Specials
+from partita.releases.sum_view import SumView
 from partita.releases.view import View
 from partita.testing import EndlessTape, tape_noise
 
 __all__ = [
     "BOX_MECHANISMS",
     "MECHANISMS",
+    "QUERY_MECHANISMS",
+    "SUM_MECHANISMS",
     "axis",
     "box_mechanism",
     "box_view",
     "boxes",
     "mechanism",
     "places",
+    "query_view",
     "release",
+    "sum_mechanism",
+    "sum_view",
     "view",
 ]
 
@@ -78,6 +88,29 @@ BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
     "rectangles-paper": (Real(0, 20, step="0.01"), Integer(1, 9)),
     "spending-boxes": (Integer(-(2**62), 2**62 - 1), Real(0, 1, step="0.01"), Category(["a", "b"])),
 }
+
+SUM_MECHANISMS: Final = {
+    "level-trees": ("level_trees", "LevelTrees"),
+    "log-tree": ("log_tree", "LogTree"),
+}
+"""The same for releases of sums."""
+
+SUMMED: Final = Integer(-40, 10**6)
+"""The domain of the summed column."""
+
+QUERY_MECHANISMS: Final = {
+    "global-truncation": ("global_truncation", "GlobalTruncation"),
+    "instance-specific": ("instance_truncation", "InstanceTruncation"),
+    "linear": ("linear_workload", "LinearWorkload"),
+    "normalization": ("normalization", "Normalization"),
+    "projected-laplace": ("projected_laplace", "ProjectedLaplace"),
+    "truncation": ("composition", "ComposedTruncation"),
+    "weights": ("multiplicative_weights", "MultiplicativeWeights"),
+}
+"""The same for releases of answers to queries."""
+
+UNIVERSE: Final = Universe(["year", "town"], [Integer(0, 11), Category(["a", "b"])])
+QUERIES: Final = ranges("year", [(0, 3), (2, 11)]) * marginal("town") + value("year")
 
 CONTRIBUTIONS: Final = 3
 
@@ -148,19 +181,78 @@ def box_view(kind: str, seed: object = 0) -> BoxView:
     )
 
 
-def promised(*views: View | BoxView) -> Guarantee | None:
+def sum_keys(kind: str) -> dict[str, Domain]:
+    """The keys of the sums of a kind: two columns, or the summed column itself."""
+    return (
+        {"wage": SUMMED}
+        if kind == "log-tree"
+        else {"grid 0": Integer(0, 5), "grid 1": BOX_DOMAINS["grid"][1]}
+    )
+
+
+def sum_mechanism(kind: str) -> Any:
+    """The mechanism of a kind of sums."""
+    module, name = SUM_MECHANISMS[kind]
+    keys = {} if kind == "log-tree" else {"keys": tuple(map(Axis.of, sum_keys(kind).values()))}
+    made = getattr(import_module(f"partita.mechanisms.{module}"), name)
+    return made(**keys, value=SUMMED, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS)
+
+
+def sum_view(kind: str, seed: object = 0) -> SumView:
+    """Sums of about a hundred wages."""
+    made, keys = sum_mechanism(kind), sum_keys(kind)
+    declared = {**keys, "wage": SUMMED}
+    points = places(tuple(map(Axis.of, declared.values())))
+    released = made.release(points, noise=tape_noise(EndlessTape((kind, seed))))
+    return SumView(
+        keys=tuple(keys),
+        column="wage",
+        declared=declared,
+        sums=replace(released, guarantee=made.guarantee),
+        beside=KeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage"),
+        mechanism=kind,
+        why="It was asked for by name.",
+    )
+
+
+def query_view(kind: str, seed: object = 0) -> QueryView:
+    """Answers about a hundred rows."""
+    module, name = QUERY_MECHANISMS[kind]
+    made = getattr(import_module(f"partita.mechanisms.{module}"), name)(
+        queries=QUERIES, universe=UNIVERSE, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS
+    )
+    released = made.release(places(UNIVERSE.axes), noise=tape_noise(EndlessTape((kind, seed))))
+    return QueryView(
+        columns=UNIVERSE.columns,
+        domains=UNIVERSE.domains,
+        queries=QUERIES,
+        answers=replace(released, guarantee=made.guarantee),
+        mechanism=made.name,
+        why="It was asked for by name.",
+    )
+
+
+def promised(*views: Published) -> Guarantee | None:
     """What views promise together."""
     return reduce(add, cast(list[Guarantee], [each.guarantee for each in views]))
 
 
 def release(*kinds: str) -> Release:
-    """A view for each kind, in columns of that name."""
-    views = tuple(
-        view(kind, column=kind) if kind in KINDS else box_view(kind) for kind in kinds or (*KINDS, *BOX_KINDS)
-    )
+    """A view for each kind, in columns of that name; sums stand beside the counts of their keys.
+
+    Of queries a release has one view at most.
+    """
+    listed = kinds or (*KINDS, *BOX_KINDS, *SUM_KINDS, "linear")
+    keyed = ["grid"] if "level-trees" in listed and "grid" not in listed else []
+    counted = [kind for kind in listed if kind not in (*SUM_KINDS, *QUERY_KINDS)]
+    views = tuple(view(kind, column=kind) if kind in KINDS else box_view(kind) for kind in (*counted, *keyed))
+    sums = tuple(sum_view(kind) for kind in listed if kind in SUM_KINDS)
+    queries = next((query_view(kind) for kind in listed if kind in QUERY_KINDS), None)
     return Release(
         views=views,
-        guarantee=promised(*views),
+        sums=sums,
+        queries=queries,
+        guarantee=promised(*published(views, sums, queries)),
         provenance=Provenance(
             version="0.1.0", day="2026-11-15", dataset="people", recorded=True, part=("región", "north")
         ),

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from partita.releases.file import encode, save, unpacked
-from partita.releases.spec import FORMAT, SEVERAL, VERSION
+from partita.releases.file_views import NUMBERS, SEVERAL, VERSION
+from partita.releases.spec import FORMAT
 
 from .specimens import release
 
@@ -49,4 +50,5 @@ def test_every_entry_is_on_the_page() -> None:
 
     assert missing == set()
     assert f'`"{FORMAT}"`' in PAGE
-    assert f"| `version` | `{VERSION}`, or `{SEVERAL}` if a view has several columns |" in PAGE
+    versions = f"`{VERSION}`, or `{SEVERAL}` if a view has several columns, or `{NUMBERS}` if a view has sums"
+    assert f"| `version` | {versions} or answers to queries |" in PAGE

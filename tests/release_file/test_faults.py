@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from partita.releases.file import encode, load, save
-from partita.releases.kinds import BOX_KINDS, KINDS
+from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
 
 from .specimens import release
 
@@ -36,7 +36,7 @@ def test_hostile_files_give_typed_errors_or_answers(tmp_path: Path) -> None:
     Half are damaged in their bytes; half are forged: well-formed, with a right checksum and changed
     content. Whatever is accepted is asked everything, and answers with finite numbers.
     """
-    for kind in (*KINDS, *BOX_KINDS):
+    for kind in (*KINDS, *BOX_KINDS, *SUM_KINDS, *QUERY_KINDS):
         (tmp_path / f"{kind}.parquet").write_bytes(encode(release(kind)))
     share = FILES // PROCESSES
     workers = [start("fuzz", tmp_path, first, first + share) for first in range(0, FILES, share)]

@@ -60,8 +60,9 @@ VIEW = ("views", 0)
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 3, "needs a newer Partita"),
-        (("version",), 2, "must be of version 2 if a view has several columns, else of 1"),
+        (("version",), 4, "needs a newer Partita"),
+        (("version",), 3, "must be of version 3 if a view has sums or answers"),
+        (("version",), 2, "else of 2 if one has several columns, else of 1"),
         (("version",), "1", "needs a newer Partita"),
         (("format",), "other", "is not a Partita release"),
         (("surprise",), 1, "exactly the entries checksum, format"),
@@ -112,8 +113,8 @@ AGE, REGION = ({"kind": "integer", "low": "0", "high": "5"}, {"kind": "category"
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 1, "must be of version 2 if a view has several columns, else of 1"),
-        (("version",), True, "must be of version 2|needs a newer Partita"),
+        (("version",), 1, "else of 2 if one has several columns, else of 1"),
+        (("version",), True, "must be of version 3|needs a newer Partita"),
         ((*VIEW, "surprise"), 1, "exactly the entries columns, domains"),
         ((*VIEW, "specials"), {}, "exactly the entries columns, domains"),
         ((*VIEW, "columns"), "grid 0", "list"),

@@ -17,10 +17,20 @@ from partita.domain import Integer
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
 from partita.releases.file import decode, encode, load, save, unpacked
-from partita.releases.kinds import BOX_KINDS, KINDS, box_class_of, class_of
+from partita.releases.kinds import (
+    BOX_KINDS,
+    KINDS,
+    QUERY_KINDS,
+    SUM_KINDS,
+    box_class_of,
+    class_of,
+    query_class_of,
+    sum_class_of,
+)
 from partita.releases.ranges import Parts, Ranges
 from partita.releases.release import Release
 from partita.releases.view import View
+from partita.releases.workload import WorkloadRelease
 
 from .specimens import axis, box_mechanism, box_view, boxes, mechanism, places, release, view
 
@@ -64,6 +74,9 @@ def test_every_kind_has_a_home() -> None:
     assert all(
         box_class_of(kind).kind == kind and issubclass(box_class_of(kind), Boxes) for kind in BOX_KINDS
     )
+    assert set(QUERY_KINDS) == set(kinds(WorkloadRelease))
+    assert all(query_class_of(kind).kind == kind for kind in QUERY_KINDS)
+    assert all(sum_class_of(kind).kind == kind for kind in SUM_KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,16 +147,26 @@ def test_fresh_noise_survives_a_file(kind: str) -> None:
 def test_several_views_are_one_file() -> None:
     """Views of all kinds lie side by side, in their order."""
     original = release()
-    assert [each.columns for each in decode(encode(original)).views] == [
-        each.columns for each in original.views
+    assert [each.columns for each in decode(encode(original)).published] == [
+        each.columns for each in original.published
     ]
 
 
 @pytest.mark.parametrize(
-    ("kinds", "version"), [(["tree"], 1), (["tree", "laplace"], 1), (["grid"], 2), (["tree", "grid"], 2)]
+    ("kinds", "version"),
+    [
+        (["tree"], 1),
+        (["tree", "laplace"], 1),
+        (["grid"], 2),
+        (["tree", "grid"], 2),
+        (["log-tree"], 3),
+        (["tree", "level-trees"], 3),
+        (["linear"], 3),
+        (["tree", "weights"], 3),
+    ],
 )
-def test_files_without_several_columns_in_a_view_are_as_they_were(kinds: list[str], version: int) -> None:
-    """Readers that know one column in each view only go on reading these."""
+def test_files_without_anything_new_are_as_they_were(kinds: list[str], version: int) -> None:
+    """Readers that know one column in each view only, or counts only, go on reading these."""
     stored, _ = unpacked(encode(release(*kinds)), largest=2**24)
 
     assert stored.spec["version"] == version
@@ -201,7 +224,7 @@ class Numbers(Ranges):
 @pytest.fixture
 def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files hold the class above."""
-    monkeypatch.setattr("partita.releases.spec.class_of", lambda kind: Numbers)
+    monkeypatch.setattr("partita.releases.file_views.class_of", lambda kind: Numbers)
 
 
 def with_series(column: str = "age", **series: Any) -> Release:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 from partita.cli.conditions import asked, cells, closed, region
 from partita.cli.output import Record, with_error
 from partita.cli.questions import (
+    AllAnswers,
     Cdf,
     Count,
     Difference,
@@ -18,13 +20,14 @@ from partita.cli.questions import (
     Histogram,
     Quantile,
     Question,
-    Unreleased,
+    Summary,
 )
-from partita.errors import InvalidParameter
+from partita.cli.records import summary_record
 from partita.releases.figures import figure
 
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers
+    from partita.inference.sums.answers import Ratio, SumAnswer
     from partita.releases.release import Release
 
 __all__ = ["Asker", "Reply"]
@@ -73,7 +76,8 @@ class Asker:
             Cdf: self._cdf,
             Histogram: self._histogram,
             HeatMap: self._heat_map,
-            Unreleased: _refuse,
+            Summary: self._summary,
+            AllAnswers: self._all_answers,
         }
         return ways[type(question)](question)
 
@@ -91,6 +95,22 @@ class Asker:
         record = {"value": answer.value, "error": answer.error, **self._bars(interval, worst)}
         shown = (str(question), figure(answer.value), figure(answer.error), _span(interval), _span(worst))
         return Reply([shown], {"question": str(question), **record})
+
+    def _summary(self, question: Summary) -> Reply:
+        """A sum, a mean or a variance, and what values it covers."""
+        asking: Callable[..., SumAnswer | Ratio] = getattr(self.release, question.what)
+        answer = asking(question.column, **asked(question.where))
+        interval, worst = answer.interval(self.confidence), answer.worst(self.beta)
+        shown = str(question), *_measures(answer.value, answer.error), *map(_measured, (interval, worst))
+        record = {"question": str(question), **summary_record(answer), **self._bars(interval, worst)}
+        return Reply([(*shown, answer.covers.text)], record, (*self.heads, "covers"))
+
+    def _all_answers(self, question: AllAnswers) -> Reply:
+        answers = self.release.answers()
+        rows = list(zip(self.release.labels(), *_columns(answers), strict=True))
+        shown = [(label, figure(value), figure(error)) for label, value, error in rows]
+        records = [dict(zip(("query", "value", "error"), row, strict=True)) for row in rows]
+        return Reply(shown, {"question": str(question), "answers": records}, ("query", "answer", "± error"))
 
     def _quantile(self, question: Quantile) -> Reply:
         answer = self.release.quantile(question.column, question.share, **asked(question.where))
@@ -164,13 +184,18 @@ def _tile(ends: tuple[Pair, Pair], count: float, error: float) -> Record:
     return {"low": low, "high": high, "count": count, "error": error}
 
 
-def _refuse(question: Unreleased) -> Reply:
-    raise InvalidParameter(
-        "question",
-        "must ask for what was released: sums and means are not in this release",
-        given=str(question),
-        fix="ask for counts, quantiles, a cdf or a histogram",
-    )
+def _measures(value: float, error: float) -> tuple[str, str]:
+    """A value in units of its column and its error, or that there is none."""
+    return ("not determinable", "") if math.isnan(value) else (_measure(value), _measure(error))
+
+
+def _measured(pair: tuple[float, float]) -> str:
+    return " .. ".join(map(_measure, pair))
+
+
+def _measure(number: float) -> str:
+    """A number in units of a column, to six figures."""
+    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
 
 
 def _ends(pair: Pair) -> Record:

@@ -6,7 +6,8 @@
                 | histogram of COLUMN [in NUMBER bins] [where conditions]
                 | histogram of COLUMN, COLUMN [in NUMBER [by NUMBER] bins] [where conditions]
                 | difference between (conditions) and (conditions)
-                | sum of COLUMN [where conditions] | mean of COLUMN [where conditions]
+                | (sum | mean | variance | std) of COLUMN [where conditions]
+                | answers
     conditions := condition {and condition}
     condition  := COLUMN between VALUE and VALUE
                 | COLUMN >= VALUE | COLUMN > VALUE | COLUMN <= VALUE | COLUMN < VALUE
@@ -30,6 +31,7 @@ from typing import Final, Literal
 from partita.cli.questions import (
     RESERVED,
     SPECIALS,
+    AllAnswers,
     Cdf,
     Condition,
     Count,
@@ -43,7 +45,7 @@ from partita.cli.questions import (
     Quantile,
     Question,
     Range,
-    Unreleased,
+    Summary,
     Where,
 )
 from partita.cli.tokens import Token, Tokens
@@ -59,8 +61,11 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "cdf": "cdf of salary at 20000, 50000",
     "histogram": "histogram of age in 12 bins",
     "difference": "difference between (age >= 60) and (age < 30)",
-    "sum": "sum of salary",
-    "mean": "mean of salary",
+    "sum": f"sum of salary where {_CONDITIONS}",
+    "mean": f"mean of salary where {_CONDITIONS}",
+    "variance": "variance of salary",
+    "std": "std of salary",
+    "answers": "answers",
 }
 """A question of each kind."""
 
@@ -103,8 +108,11 @@ class _Reader:
             "cdf": self._cdf,
             "histogram": self._histogram,
             "difference": self._difference,
-            "sum": lambda: self._unreleased("sum"),
-            "mean": lambda: self._unreleased("mean"),
+            "sum": lambda: self._summary("sum"),
+            "mean": lambda: self._summary("mean"),
+            "variance": lambda: self._summary("variance"),
+            "std": lambda: self._summary("std"),
+            "answers": AllAnswers,
         }
         kind = self._text.expect(*kinds, role="start with")
         self._text.example = _EXAMPLES[kind]
@@ -165,9 +173,9 @@ class _Reader:
         self._text.expect("and")
         return Difference(first, self._group())
 
-    def _unreleased(self, what: Literal["sum", "mean"]) -> Unreleased:
+    def _summary(self, what: Literal["sum", "mean", "variance", "std"]) -> Summary:
         self._text.expect("of")
-        return Unreleased(what, self._column(), self._optional_where())
+        return Summary(what, self._column(), self._optional_where())
 
     def _optional_where(self) -> Where:
         return self._conditions() if self._text.comes("where") else {}

@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 
 import partita
-from partita.cli.commands import info, init, keys, ledger, mechanisms, plan, plot, publish, query, stream
+from partita.cli.commands import (
+    info,
+    init,
+    keys,
+    ledger,
+    local,
+    mechanisms,
+    pan,
+    plan,
+    plot,
+    publish,
+    query,
+    stream,
+)
 
 __all__ = ["parser"]
 
@@ -25,6 +38,6 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"partita {partita.__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (init, plan, publish, query, info, plot, keys, ledger, mechanisms, stream):
+    for module in (init, plan, publish, query, info, plot, keys, ledger, mechanisms, stream, local, pan):
         module.declare(commands)
     return root

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias, final
 __all__ = [
     "RESERVED",
     "SPECIALS",
+    "AllAnswers",
     "Cdf",
     "Condition",
     "Count",
@@ -24,7 +25,7 @@ __all__ = [
     "Quantile",
     "Question",
     "Range",
-    "Unreleased",
+    "Summary",
     "Where",
 ]
 
@@ -201,18 +202,27 @@ class Difference:
 
 @final
 @dataclass(frozen=True)
-class Unreleased:
-    """A sum or a mean: understood, and in no release of counts."""
+class Summary:
+    """A sum, a mean, a variance or a standard deviation of the rows that fulfil the conditions."""
 
-    what: Literal["sum", "mean"]
+    what: Literal["sum", "mean", "variance", "std"]
     column: str
-    where: Where
+    where: Where = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.what} of {_word(self.column)}{_where(self.where)}"
 
 
-Question: TypeAlias = Count | Quantile | Cdf | Histogram | HeatMap | Difference | Unreleased
+@final
+@dataclass(frozen=True)
+class AllAnswers:
+    """The answer to every query that was published."""
+
+    def __str__(self) -> str:
+        return "answers"
+
+
+Question: TypeAlias = Count | Quantile | Cdf | Histogram | HeatMap | Difference | Summary | AllAnswers
 
 
 def _where(where: Where, half_space: HalfSpace | None = None) -> str:

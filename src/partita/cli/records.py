@@ -8,14 +8,34 @@ from partita.cli.output import Record
 
 if TYPE_CHECKING:
     from partita.answer import Answer
+    from partita.inference.sums.answers import Ratio, SumAnswer
+    from partita.releases.published import Published
     from partita.releases.release import Release
 
-__all__ = ["column_records", "specials", "view_records"]
+__all__ = [
+    "column_records",
+    "named",
+    "query_record",
+    "specials",
+    "sum_records",
+    "summary_record",
+    "view_records",
+]
 
 
 def view_records(release: Release) -> list[Record]:
-    """Which columns were published together, by which mechanism, and why."""
-    return [{"columns": view.columns, "mechanism": view.mechanism, "why": view.why} for view in release.views]
+    """Which columns were published together, by which mechanism, and why; sums by their keys, and queries."""
+    return [
+        {"view": named(view), "columns": view.columns, "mechanism": view.mechanism, "why": view.why}
+        for view in release.published
+    ]
+
+
+def named(view: Published) -> str:
+    """The name of a view."""
+    from partita.releases.file_views import about, form_of
+
+    return form_of(view).name(about(view))
 
 
 def column_records(release: Release) -> list[Record]:
@@ -31,6 +51,36 @@ def column_records(release: Release) -> list[Record]:
         }
         for column in release.columns
     ]
+
+
+def sum_records(release: Release) -> list[Record]:
+    """Every summed column, by which keys it can be asked for, and its whole sum."""
+    return [
+        {
+            "column": view.column,
+            "keys": view.keys,
+            "domain": view.domain.to_spec(),
+            "moments": view.moments,
+            "sum": summary_record(view.sum({}, closed="both")),
+        }
+        for view in release.sums
+    ]
+
+
+def query_record(release: Release, beta: float) -> Record | None:
+    """The queries that were published, and a bound on the errors of all answers."""
+    view = release.queries
+    if view is None:
+        return None
+    bound = {"beta": beta, "bound": view.error(beta)}
+    return {"queries": str(view.queries), "columns": view.columns, "number": len(view), "error": bound}
+
+
+def summary_record(answer: SumAnswer | Ratio) -> Record:
+    """A sum or a ratio, and what values it covers."""
+    covers = answer.covers
+    covered = {"low": covers.low, "high": covers.high, "everything": covers.everything, "text": covers.text}
+    return {"value": answer.value, "error": answer.error, "covers": covered}
 
 
 def specials(release: Release, column: str) -> dict[str, Answer]:

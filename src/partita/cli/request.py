@@ -31,9 +31,10 @@ def add_request(declared: argparse.ArgumentParser) -> None:
     )
     declared.add_argument(
         "--by",
-        type=_names,
+        type=_keys,
         metavar="COLUMNS",
-        help="publish these columns together, for example age,salary; default: every column",
+        help="publish these columns together, for example age,salary; default: every column; "
+        'with --sum, "" for whole sums only',
     )
     declared.add_argument(
         "--view",
@@ -42,7 +43,25 @@ def add_request(declared: argparse.ArgumentParser) -> None:
         metavar="COLUMNS",
         help="publish these columns together and others apart; may be repeated, in place of --by",
     )
+    declared.add_argument(
+        "--sum",
+        action="append",
+        metavar="COLUMN",
+        help="publish sums and means of this column, by the others; may be repeated",
+    )
+    declared.add_argument(
+        "--moment", action="append", metavar="COLUMN", help="the same, with variances; may be repeated"
+    )
+    declared.add_argument(
+        "--queries",
+        action="append",
+        metavar="QUERIES",
+        help="answer these queries, for example 'ranges(age) * value(salary)'; may be repeated",
+    )
     declared.add_argument("--epsilon", type=epsilon, metavar="E", help="what all views together may cost")
+    declared.add_argument(
+        "--delta", metavar="D", help="a chance of failure that queries may have; default: none"
+    )
     declared.add_argument("--person", metavar="COLUMN", help="the column of ids; default: a row is a person")
     declared.add_argument(
         "--contributions", type=whole("contributions"), metavar="K", help="at most K rows of a person count"
@@ -65,7 +84,11 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
     """The parameters of `plan` and `publish`; what nobody has said is left to their defaults."""
     said = {
         "epsilon": options.epsilon or spec.epsilon,
+        "delta": options.delta or spec.delta,
         **_layout(options, spec),
+        "sums": options.sum or spec.sums,
+        "moments": options.moment or spec.moments,
+        "queries": options.queries or spec.queries,
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
     schema = _schema(options, spec)
@@ -76,7 +99,7 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
 
 def _layout(options: Options, spec: Spec) -> dict[str, Any]:
     """Which columns are published together: all that options say about it, or all that the spec says."""
-    if options.by or options.view:
+    if options.by is not None or options.view:
         return {"by": options.by, "views": options.view}
     return {"by": spec.by, "views": spec.views, "shares": spec.shares}
 
@@ -97,6 +120,11 @@ def reading(options: Options, spec: Spec) -> dict[str, Any]:
     """How files are read, as far as somebody has said so."""
     said = {"delimiter": options.delimiter or spec.delimiter, "header": spec.header}
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _keys(text: str) -> list[str]:
+    """Names of columns between commas, or none."""
+    return _names(text) if text.strip() else []
 
 
 @argument

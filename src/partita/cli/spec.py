@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from partita.errors import InvalidParameter
-from partita.exact import integer
+from partita.exact import integer, rational
 from partita.guarantee import positive_epsilon
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ _RELEASE: Final = (
     "by",
     "views",
     "shares",
+    "sums",
+    "moments",
+    "queries",
     "epsilon",
+    "delta",
     "person",
     "contributions",
     "neighbors",
@@ -58,7 +62,11 @@ class Spec:
     by: Sequence[str] | None = None
     views: Sequence[Sequence[str]] | None = None
     shares: Sequence[Fraction] | None = None
+    sums: Sequence[str] | None = None
+    moments: Sequence[str] | None = None
+    queries: Sequence[str] | None = None
     epsilon: Fraction | None = None
+    delta: Fraction | None = None
     person: str | None = None
     contributions: int | None = None
     neighbors: str | None = None
@@ -134,6 +142,11 @@ def _views(value: object) -> list[list[str]]:
 
 def _shares(value: object) -> list[Fraction]:
     return [positive_epsilon(share) for share in _listed(value, '["1/2", "1/2"]')]
+
+
+def _no_names(value: object) -> list[str]:
+    """Names, or an empty list: sums without keys."""
+    return [] if value == [] else _names(value)
 
 
 def _names(value: object) -> list[str]:
@@ -212,10 +225,14 @@ def _placed(error: InvalidParameter, place: str, given: object) -> InvalidParame
 
 
 _READERS: Final[Mapping[str, Reader]] = {
-    "by": _names,
+    "by": _no_names,
     "views": _views,
     "shares": _shares,
+    "sums": _names,
+    "moments": _names,
+    "queries": _names,
     "epsilon": positive_epsilon,
+    "delta": lambda value: rational(value, "delta"),
     "contributions": lambda value: integer(value, "contributions", low=1),
     "header": _names,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -17,8 +17,12 @@ from partita.guarantee import Neighbors, Unit
 from partita.inference.boxes.axis import Axis
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.with_specials import AxisMechanism
+from partita.mechanisms.workload_mechanism import WorkloadMechanism
+from partita.queries import Queries
+from partita.queries.universe import Universe
 from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
+from partita.releases.workload import WorkloadRelease
 
 __all__ = [
     "AUTO",
@@ -29,9 +33,11 @@ __all__ = [
     "check_name",
     "choose",
     "choose_boxes",
+    "choose_queries",
+    "query_mechanisms",
 ]
 
-Chosen = TypeVar("Chosen", bound="AxisMechanism | BoxMechanism", covariant=True)
+Chosen = TypeVar("Chosen", covariant=True)
 
 AUTO: Final = "auto"
 ROWS: Final = (10**3, 10**5, 10**7)
@@ -58,13 +64,19 @@ class Choice(Generic[Chosen]):
 @cache
 def axis_mechanisms() -> Mapping[str, type[Any]]:
     """Every exported mechanism that releases an axis of cells, by the name users know."""
-    return _exported("size", Ranges)
+    return _exported({"size"}, Ranges)
 
 
 @cache
 def box_mechanisms() -> Mapping[str, type[Any]]:
     """Every exported mechanism that releases several axes together, by the name users know."""
-    return _exported("axes", Boxes)
+    return _exported({"axes"}, Boxes)
+
+
+@cache
+def query_mechanisms() -> Mapping[str, type[Any]]:
+    """Every exported mechanism that answers a list of queries, by the name users know."""
+    return _exported({"queries", "universe"}, WorkloadRelease)
 
 
 def choose(
@@ -111,21 +123,85 @@ def choose_boxes(
     return Choice(name, f"{why} {made.why}".rstrip(), made)
 
 
-def check_name(mechanism: object, widths: Iterable[int]) -> None:
-    """Refuse a name that is no mechanism's, or of one that suits no view of so many columns."""
+def choose_queries(
+    queries: Queries,
+    universe: Universe,
+    *,
+    epsilon: object,
+    delta: object = 0,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "add-remove",
+    contributions: int = 1,
+    unit: Unit | None = None,
+) -> Choice[WorkloadMechanism]:
+    """The mechanism for a list of queries: the one asked for by name, or that of the least predicted error.
+
+    The predicted errors are compared over the numbers of rows in `ROWS`. A mechanism that cannot have
+    these queries, or so many cells, does not take part.
+    """
+    known = query_mechanisms()
+    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
+
+    def make(kind: type[Any]) -> WorkloadMechanism:
+        spends = {"delta": delta} if "delta" in inspect.signature(kind).parameters else {}
+        return cast(WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **facts))
+
+    if mechanism != AUTO:
+        name = _known(mechanism, known)
+        made = make(known[name])
+        return Choice(name, f"{_ASKED_FOR} {made.why}".rstrip(), made)
+    return _least(dict(_able(make, known)))
+
+
+def check_name(mechanism: object, widths: Iterable[int], *, queries: bool = False) -> None:
+    """Refuse a name that is no mechanism's, or of one that suits no view of so many columns, nor queries."""
     if mechanism == AUTO:
         return
     suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
-    name = _known(mechanism, {**axis_mechanisms(), **box_mechanisms()})
+    suiting += [query_mechanisms()] if queries else []
+    name = _known(mechanism, {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms()})
     if any(name in known for known in suiting):
         return
-    kind = "several columns together" if name in box_mechanisms() else "one column"
+    kind = _suited(name)
     raise InvalidParameter(
         "mechanism",
         f"must suit a view, and this one is for {kind}",
         given=name,
         fix=f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}",
     )
+
+
+def _suited(name: str) -> str:
+    """What the mechanism of this name is for."""
+    if name in query_mechanisms():
+        return "queries"
+    return "several columns together" if name in box_mechanisms() else "one column"
+
+
+def _able(
+    make: Callable[[type[Any]], WorkloadMechanism], known: Mapping[str, type[Any]]
+) -> Iterator[tuple[str, WorkloadMechanism]]:
+    """The mechanisms that can have these queries; the first refusal, if there are none."""
+    refusals: list[InvalidParameter] = []
+    for name, kind in known.items():
+        try:
+            yield name, make(kind)
+        except InvalidParameter as error:
+            refusals.append(error)
+    if len(refusals) == len(known):
+        raise refusals[0]
+
+
+def _least(able: Mapping[str, WorkloadMechanism]) -> Choice[WorkloadMechanism]:
+    """The mechanism of the least predicted error, and by how much it is the least."""
+    errors = {name: _typical(made) for name, made in able.items()}
+    best, *others = sorted(errors, key=lambda name: errors[name])
+    beside = f" against {errors[others[0]]:.3g} of {others[0]!r}" if others else ""
+    why = (
+        "It has the smallest predicted error of an answer, as a mean over 10^3, 10^5 and 10^7 rows: "
+        f"{errors[best]:.3g}{beside}. {able[best].why}"
+    )
+    return Choice(best, why.rstrip(), able[best])
 
 
 def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, Any]) -> tuple[str, str]:
@@ -141,7 +217,7 @@ def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, An
     )
 
 
-def _typical(mechanism: AxisMechanism) -> float:
+def _typical(mechanism: AxisMechanism | WorkloadMechanism) -> float:
     """The geometric mean of the predicted errors over `ROWS`."""
     return math.prod(mechanism.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
 
@@ -188,18 +264,18 @@ def _known(name: object, known: Mapping[str, type[Any]]) -> str:
     )
 
 
-def _exported(shape: str, released: type[object]) -> Mapping[str, type[Any]]:
+def _exported(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:
     """The exported mechanisms made from `shape` and what all have, whose releases are of this class."""
     exported = (getattr(package, name) for name in package.__all__)
     return {each.name: each for each in exported if _is_made_from(each, shape) and _releases(each, released)}
 
 
-def _is_made_from(each: object, shape: str) -> bool:
+def _is_made_from(each: object, shape: set[str]) -> bool:
     if not inspect.isclass(each) or not isinstance(getattr(each, "name", None), str):
         return False
     takes = inspect.signature(each).parameters
     needed = {name for name, parameter in takes.items() if parameter.default is inspect.Parameter.empty}
-    return {shape, *_PARAMETERS} <= set(takes) and needed <= {shape, *_PARAMETERS}
+    return {*shape, *_PARAMETERS} <= set(takes) and needed <= {*shape, *_PARAMETERS}
 
 
 def _releases(each: type[Any], released: type[object]) -> bool:

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, rational
@@ -21,6 +20,7 @@ from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
+from partita.queries.sparse import Sparse
 from partita.releases.linear_queries import LinearQueriesRelease
 
 __all__ = ["LinearQueries"]
@@ -77,7 +77,7 @@ class LinearQueries(Mechanism):
     @cached_property
     def sensitivity(self) -> Fraction:
         """By how much one row in or out can change all answers together."""
-        return max(sum(map(abs, column), Fraction(0)) for column in zip(*self.queries, strict=True))
+        return Fraction(self._operator.column_norm, self.granularity)
 
     @property
     def scale(self) -> Fraction:
@@ -94,7 +94,7 @@ class LinearQueries(Mechanism):
         histogram = fitting(data, self.size, self.contributions)
         session = noise.session()
         return LinearQueriesRelease(
-            noisy=session.add(self._weights @ histogram.spread().astype(object), self.scale),
+            noisy=session.add(self._operator.answers(histogram.spread()), self.scale),
             queries=self.queries,
             granularity=self.granularity,
             scale=self.scale,
@@ -102,9 +102,11 @@ class LinearQueries(Mechanism):
         )
 
     @cached_property
-    def _weights(self) -> NDArray[Any]:
-        """The queries in whole units, as Python ints: no sum of them overflows."""
-        return np.array([[int(w * self.granularity) for w in row] for row in self.queries], dtype=object)
+    def _operator(self) -> Sparse:
+        """The queries in whole units."""
+        weights = np.array([[int(w * self.granularity) for w in row] for row in self.queries], dtype=object)
+        rows, cells = np.nonzero(weights)
+        return Sparse((self.size,), len(self.queries), rows, cells, weights[rows, cells], self.granularity)
 
 
 def _rows(queries: Any) -> Rows:

@@ -117,6 +117,6 @@ class Account:
 
 def _name(request: Request) -> str:
     """The views as a ledger writes them, or how many columns there are where they cannot be written."""
-    listed = ", ".join(view.name for view in request.views)
+    listed = ", ".join(view.name for view in request.published)
     writable = listed.isprintable() and listed == listed.strip() and len(listed) <= _LONGEST_NAME
     return listed if writable else f"{len(request.columns)} columns"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 from partita.publishing.progress import phase
 from partita.publishing.request import Request
+from partita.releases.file_views import view_name
 from partita.releases.provenance import Provenance
+from partita.releases.published import published
 from partita.releases.release import Release
-from partita.releases.spec import view_name
-from partita.sources import Source, tally
+from partita.sources import Source, Tally, tally
 
 __all__ = ["count", "draw", "salt"]
 
@@ -21,29 +23,51 @@ def count(
     """The exact counts that each view asked for needs, each with the rows of a person bounded for itself.
 
     A person has at most k rows in each view, which is what the guarantee of each view needs; their
-    sum is what the release costs. Of a `part`, a column and a value, no other rows are counted.
+    sum is what the release costs. Views of the same columns are made of the same rows, which are counted
+    once. Of a `part`, a column and a value, no other rows are counted.
     """
+    rows = cache(partial(_rows, source, request, dataset, part))
+    first = {frozenset(view.columns): view.columns for view in reversed(request.published)}
     counted = []
-    for view in request.views:
+    for view in request.published:
         with phase(f"counting {view.name}"):
-            rows = tally(
-                source,
-                dict(zip(view.columns, view.domains, strict=True)),
-                person=request.person,
-                contributions=request.guarantee.contributions,
-                salt=salt(dataset, *view.columns),
-                where=part,
-            )
-            counted.append(view.counted(rows))
+            counted.append(view.counted(rows(first[frozenset(view.columns)])))
     return counted
 
 
+def _rows(
+    source: Source,
+    request: Request,
+    dataset: str | None,
+    part: tuple[str, str] | None,
+    columns: tuple[str, ...],
+) -> Tally:
+    """The rows by the cells of these columns, at most so many of each person."""
+    return tally(
+        source,
+        {column: request.declared[column] for column in columns},
+        person=request.person,
+        contributions=request.guarantee.contributions,
+        salt=salt(dataset, *columns),
+        where=part,
+    )
+
+
 def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
-    """The release: fresh noise on every count."""
+    """The release: fresh noise on every count. What is cut by released counts is released after them."""
+    secrets = iter(counted)
     with phase("drawing noise"):
-        views = tuple(view.release(secret) for view, secret in zip(request.views, counted, strict=True))
-    secure = all(view.guarantee is not None for view in views)
-    return Release(views=views, guarantee=request.guarantee if secure else None, provenance=provenance)
+        views = tuple(view.release(next(secrets)) for view in request.views)
+        sums = tuple(view.release(next(secrets), views) for view in request.sums)
+        queries = None if request.queries is None else request.queries.release(next(secrets))
+    secure = all(view.guarantee is not None for view in published(views, sums, queries))
+    return Release(
+        views=views,
+        sums=sums,
+        queries=queries,
+        guarantee=request.guarantee if secure else None,
+        provenance=provenance,
+    )
 
 
 def salt(dataset: str | None, *columns: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import partita
 from partita.domain import Domain
@@ -19,15 +19,15 @@ from partita.publishing.making import count, draw
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
 from partita.publishing.room import check_room
-from partita.publishing.views import Shares, Views
+from partita.publishing.shares import Shares
+from partita.publishing.views import Views
+from partita.queries import Queries
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
 from partita.sources import open_source
 from partita.sources.names import checked
 
 __all__ = ["publish"]
-
-_LATER: Final = "releases of sums are not there yet"
 
 
 def publish(
@@ -44,7 +44,8 @@ def publish(
     mechanism: str = AUTO,
     sums: Sequence[str] = (),
     moments: Sequence[str] = (),
-    scale: object = None,
+    queries: Queries | str | Sequence[Queries | str] | None = None,
+    delta: object = 0,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     key: str | None = None,
@@ -72,7 +73,13 @@ def publish(
     comes back and nothing is drawn; a key needs a ledger and a path. Bad input and rows that cannot be
     read cost nothing. What fails after the debit has cost it.
 
-    `sums`, `moments` and `scale` are not there yet, and refused.
+    `sums` names columns of numbers whose sums and means can be asked for, by the other columns of each
+    view: `by=["age"], sums=["salary"]`; `by=[]` publishes whole sums only, and a view of the summed column
+    alone sums between two of its values. `moments` does the same with variances. How epsilon is split
+    between counts and sums follows from predicted errors, or from `shares` by the names that `plan` shows.
+
+    `queries`, made by `ranges`, `value` and so on or given as their text, are answered all at once; without
+    `by` and `views` nothing else is published. They may spend `delta`, too.
 
     >>> from partita.domain import Integer
     >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
@@ -81,14 +88,19 @@ def publish(
     >>> both = {"age": Integer(0, 120), "visits": Integer(0, 9)}
     >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1).views[0].columns
     ('age', 'visits')
+    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1, by=[], sums=["visits"]).sums
+    (SumView(sum of visits; level-trees),)
     """
-    _refuse_what_is_not_there_yet(sums=sums, moments=moments, scale=scale)
     request = Request.checked(
         schema,
         epsilon=epsilon,
         by=by,
         views=views,
         shares=shares,
+        sums=sums,
+        moments=moments,
+        queries=queries,
+        delta=delta,
         person=person,
         contributions=contributions,
         neighbors=neighbors,
@@ -176,11 +188,3 @@ def _check_together(*, ledger: object, dataset: object, key: object, path: objec
         raise InvalidParameter(
             "key", "needs a path: the same key returns what is stored there", given=key, fix="pass path="
         )
-
-
-def _refuse_what_is_not_there_yet(**parameters: object) -> None:
-    for name, given in parameters.items():
-        if given is not None and not (isinstance(given, (list, tuple)) and not given):
-            raise InvalidParameter(
-                name, f"must be left out: {_LATER}", given=given, fix="publish counts, with by= or views="
-            )

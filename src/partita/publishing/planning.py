@@ -15,11 +15,13 @@ from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.guarantee import Guarantee, Neighbors
 from partita.mechanisms.catalogue import AUTO, ROWS, Choice
-from partita.publishing.request import Request, view_request
-from partita.publishing.view_request import ViewRequest
-from partita.publishing.views import Shares, Views
+from partita.publishing.drafts import view_request
+from partita.publishing.request import Request
+from partita.publishing.shares import Shares
+from partita.publishing.view_request import ColumnRequest, ViewRequest
+from partita.publishing.views import Views
+from partita.queries import Queries
 from partita.releases.figures import figure, table
-from partita.releases.spec import view_name
 
 __all__ = ["Outlook", "Plan", "Prediction", "plan"]
 
@@ -34,14 +36,16 @@ _MOST_ROWS: Final = 2**62
 class Prediction:
     """What to expect if there are `rows` rows; None where the mechanism predicts nothing.
 
-    `error` is the root-mean-square error of a random range, or of a random box over several columns, and
+    `error` is the root-mean-square error of a random range, of a random box over several columns, of a sum by
+    a random range of keys in multiples of the largest value that it covers, or of an answer to a query, and
     `numbers` how many integers the release holds. A file packs them, so `bytes`, eight for each, is
-    more than it takes.
+    more than it takes. `says` are sentences about what the mechanism would choose.
     """
 
     rows: int
     error: float | None
     numbers: int | None
+    says: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int | None:
@@ -81,6 +85,7 @@ class Outlook:
     def lines(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each number of rows."""
         shared = {
+            "view": self.view.name,
             "columns": list(self.view.columns),
             "cells": self.cells,
             "step": None if self.rounding is None else number_text(2 * self.rounding),
@@ -91,7 +96,16 @@ class Outlook:
         }
         return [
             {**shared, "rows": each.rows, "error": each.error, "numbers": each.numbers, "bytes": each.bytes}
+            | ({"says": list(each.says)} if each.says else {})
             for each in self.predictions
+        ]
+
+    def sentences(self) -> list[str]:
+        """What the mechanism would choose, for each number of rows."""
+        return [
+            f"{self.view.name}, for {each.rows:,} rows: {' '.join(each.says)}"
+            for each in self.predictions
+            if each.says
         ]
 
 
@@ -117,24 +131,31 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON can write it: exact numbers as text, predictions as floats."""
-        reasons = {view.name: view.choice.why for view in self.request.views}
-        request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.views]}
+        reasons = {view.name: view.why for view in self.request.published}
+        request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.published]}
         return {"request": request, "why": reasons, "expected": self.rows()}
 
     def __str__(self) -> str:
         lines = self.rows()
         heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
         expected = table([heads, *([_shown(line, head) for head in heads] for line in lines)], left=2)
-        reasons = [f"{view.name}: {view.choice.name}. {view.choice.why}" for view in self.request.views]
-        legend = fill(" ".join(_MEANINGS[head] for head in heads if head in _MEANINGS), _WIDTH)
-        return "\n".join([f"To publish with {self.guarantee}:", "", expected, "", *reasons, "", legend])
+        reasons = [f"{view.name}: {view.choice.name}. {view.why}" for view in self.request.published]
+        chosen = [sentence for outlook in self.outlooks for sentence in outlook.sentences()]
+        meanings = {**_MEANINGS, "error": f"error is the typical error of {self._error_of}."}
+        legend = fill(" ".join(meanings[head] for head in heads if head in meanings), _WIDTH)
+        above = [f"To publish with {self.guarantee}:", "", expected, "", *reasons, *chosen]
+        return "\n".join([*above, "", legend])
+
+    @property
+    def _error_of(self) -> str:
+        """What the errors are those of, for each kind of view that there is."""
+        return "; of ".join(dict.fromkeys(view.error_of for view in self.request.published))
 
 
 _HEADS: Final = ("view", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
 _MEANINGS: Final[Mapping[str, str]] = {
     "step": "A step in parentheses is not in the schema but shown beside it.",
     "rows": "rows is a guess.",
-    "error": "error is the typical error of a random range, or of a box over several columns, in rows.",
     "numbers": "numbers is how many integers the release holds.",
     "bytes": "bytes is eight for each of them, before packing.",
     "rounding": "rounding is how far a value may be moved, in units of its column.",
@@ -149,6 +170,10 @@ def plan(
     by: str | Sequence[str] | None = None,
     views: Views | None = None,
     shares: Shares | None = None,
+    sums: Sequence[str] = (),
+    moments: Sequence[str] = (),
+    queries: Queries | str | Sequence[Queries | str] | None = None,
+    delta: object = 0,
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
@@ -157,9 +182,10 @@ def plan(
 ) -> Plan:
     """What `publish` would do with the same parameters, without any data.
 
-    `rows` is a public guess of how many rows there are; without one, few, usual and many are shown.
-    Columns of real numbers that have a view of their own are shown with coarser steps too, or with
-    those in `steps`: rounding beside noise. Where no view is of one such column alone, `steps` is refused.
+    The parameters mean what they mean to `publish`. `rows` is a public guess of how many rows there are;
+    without one, few, usual and many are shown. Columns of real numbers that have a view of their own are
+    shown with coarser steps too, or with those in `steps`: rounding beside noise. Where no view is of one
+    such column alone, `steps` is refused.
 
     >>> from partita.domain import Integer
     >>> [view.name for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
@@ -171,6 +197,10 @@ def plan(
         by=by,
         views=views,
         shares=shares,
+        sums=sums,
+        moments=moments,
+        queries=queries,
+        delta=delta,
         person=person,
         contributions=contributions,
         neighbors=neighbors,
@@ -178,7 +208,7 @@ def plan(
     )
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
     outlooks = []
-    for view in request.views:
+    for view in request.published:
         outlooks.append(_outlook(view, request, guesses, planned=True))
         for domain in _other_steps(_alone(view), finer):
             other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
@@ -190,19 +220,20 @@ def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *
     return Outlook(
         view=view,
         epsilon=view.share * request.guarantee.epsilon,
-        predictions=tuple(_prediction(view.choice, rows) for rows in guesses),
+        predictions=tuple(_prediction(view, rows) for rows in guesses),
         planned=planned,
     )
 
 
-def _prediction(choice: Choice[Any], rows: int) -> Prediction:
-    mechanism = choice.mechanism
-    return Prediction(rows, mechanism.predicted_error(rows), mechanism.predicted_numbers(rows))
+def _prediction(view: ViewRequest[Any], rows: int) -> Prediction:
+    numbers = view.choice.mechanism.predicted_numbers(rows)
+    return Prediction(rows, view.predicted_error(rows), numbers, view.plan_lines(rows))
 
 
 def _entries(view: ViewRequest[Any]) -> dict[str, Any]:
     """A view in words that JSON can write, the same words for one column and for several."""
     return {
+        "view": view.name,
         "columns": list(view.columns),
         "domains": [domain.to_spec() for domain in view.domains],
         "share": str(view.share),
@@ -211,8 +242,8 @@ def _entries(view: ViewRequest[Any]) -> dict[str, Any]:
 
 
 def _alone(view: ViewRequest[Any]) -> Domain | None:
-    """The domain of a column that has a view of its own."""
-    return view.domains[0] if len(view.domains) == 1 else None
+    """The domain of a column that has a view of counts of its own."""
+    return view.domain if isinstance(view, ColumnRequest) else None
 
 
 def _other_steps(domain: Domain | None, steps: Sequence[Fraction] | None) -> list[Real]:
@@ -253,8 +284,6 @@ def _steps(steps: object, views: Sequence[ViewRequest[Any]]) -> list[Fraction]:
 
 def _shown(line: Mapping[str, Any], head: str) -> str:
     """One entry of a line as text; nothing where a column has no step."""
-    if head == "view":
-        return view_name(line["columns"])
     value = line[head]
     if value is None:
         return "" if head in ("step", "rounding") else "unknown"

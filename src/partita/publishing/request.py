@@ -5,34 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, final
 
 from partita.domain import Domain, is_domain
 from partita.errors import InvalidParameter
-from partita.exact import integer
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon
-from partita.mechanisms.catalogue import (
-    AUTO,
-    axis_mechanisms,
-    box_mechanisms,
-    check_name,
-    choose,
-    choose_boxes,
-)
-from partita.publishing.view_request import BoxRequest, ColumnRequest, ViewRequest
-from partita.publishing.views import Shares, Views, checked_shares, checked_views
+from partita.exact import integer, rational
+from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.mechanisms.catalogue import AUTO, check_name
+from partita.publishing.drafts import Drafts
+from partita.publishing.numbers import Summed, checked_sums
+from partita.publishing.query_request import QueryRequest, checked_queries
+from partita.publishing.shares import Shares
+from partita.publishing.sum_request import SumRequest
+from partita.publishing.view_request import CountRequest, ViewRequest
+from partita.publishing.views import Views, checked_views
+from partita.queries import Queries
 from partita.releases.release import Release
 
-__all__ = ["Request", "view_request"]
+__all__ = ["Request"]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Views to publish, about the same people and under one guarantee."""
+    """Views to publish, about the same people and under one guarantee.
 
-    views: tuple[ViewRequest[Any], ...]
-    guarantee: Guarantee
+    Views of counts are released first: they say how the keys of sums are cut.
+    """
+
+    views: tuple[CountRequest[Any], ...]
+    sums: tuple[SumRequest, ...] = ()
+    queries: QueryRequest | None = None
     person: str | None
 
     @staticmethod
@@ -40,79 +45,104 @@ class Request:
         schema: Mapping[str, Domain],
         *,
         epsilon: object,
+        delta: object = 0,
         by: str | Sequence[str] | None = None,
         views: Views | None = None,
         shares: Shares | None = None,
+        sums: Sequence[str] = (),
+        moments: Sequence[str] = (),
+        queries: object = None,
         person: str | None = None,
         contributions: int = 1,
         neighbors: Neighbors = "add-remove",
         mechanism: str = AUTO,
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
-        wanted = checked_views(_schema(schema), by, views)
+        declared = _schema(schema)
+        summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
         guarantee = Guarantee(
-            epsilon=positive_epsilon(epsilon),
+            epsilon=epsilon,
+            delta=_delta(delta, asked),
             neighbors=neighbors,
             unit=_unit(person),
             contributions=_bound(contributions, person),
         )
-        check_name(mechanism, map(len, wanted))
-        requested = (
-            view_request({column: schema[column] for column in columns}, share, guarantee, mechanism)
-            for columns, share in zip(wanted, checked_shares(shares, wanted), strict=True)
+        drafts = Drafts(
+            schema=declared,
+            views=_views(declared, by, views, summed, asked),
+            summed=summed,
+            queries=asked,
+            guarantee=guarantee,
+            mechanism=mechanism,
         )
-        return Request(views=tuple(requested), guarantee=guarantee, person=person)
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None)
+        return Request.of(drafts.requests(shares), person)
+
+    @staticmethod
+    def of(requests: Sequence[ViewRequest[Any]], person: str | None) -> Request:
+        """Requests of all kinds, sorted."""
+        sums = tuple(each for each in requests if isinstance(each, SumRequest))
+        queries = next((each for each in requests if isinstance(each, QueryRequest)), None)
+        counts = tuple(each for each in requests if isinstance(each, CountRequest))
+        return Request(views=counts, sums=sums, queries=queries, person=person)
+
+    @property
+    def published(self) -> tuple[ViewRequest[Any], ...]:
+        """Every view, those of counts first, then those of sums, then that of queries."""
+        return (*self.views, *self.sums, *(() if self.queries is None else (self.queries,)))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What all views promise together."""
+        return reduce(add, (view.guarantee for view in self.published))
+
+    @property
+    def declared(self) -> dict[str, Domain]:
+        """The domain of every column that is in a view."""
+        pairs = (zip(view.columns, view.domains, strict=True) for view in self.published)
+        return dict(pair for view in pairs for pair in view)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is in a view, once."""
-        return tuple(dict.fromkeys(column for view in self.views for column in view.columns))
+        return tuple(self.declared)
 
     def describes(self, release: Release) -> bool:
         """Whether a release is of these views and ids, with this guarantee."""
-        alike = len(self.views) == len(release.views) and all(
-            asked.describes(given) for asked, given in zip(self.views, release.views, strict=True)
+        alike = len(self.published) == len(release.published) and all(
+            asked.describes(given) for asked, given in zip(self.published, release.published, strict=True)
         )
         return alike and (release.guarantee, release.provenance.person) == (self.guarantee, self.person)
 
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
+        delta = {} if self.guarantee.pure else {"delta": str(self.guarantee.delta)}
         return {
             "epsilon": str(self.guarantee.epsilon),
+            **delta,
             "neighbors": self.guarantee.neighbors,
             "contributions": self.guarantee.contributions,
             "person": self.person,
-            "views": [
-                {**view.described, "share": str(view.share), "mechanism": view.choice.name}
-                for view in self.views
-            ],
+            "views": [view.asked for view in self.published],
         }
 
 
-def view_request(
-    schema: Mapping[str, Domain], share: Fraction, guarantee: Guarantee, mechanism: str
-) -> ViewRequest[Any]:
-    """A view of these columns that gets this share of a guarantee.
-
-    A mechanism for one column is not meant for views of several, nor the other way round: there the
-    choice is free.
-    """
-    facts: dict[str, Any] = {
-        "epsilon": share * guarantee.epsilon,
-        "neighbors": guarantee.neighbors,
-        "contributions": guarantee.contributions,
-        "unit": guarantee.unit,
-    }
-    columns, domains = tuple(schema), tuple(schema.values())
-    if len(columns) > 1:
-        boxes = choose_boxes(domains, mechanism=_unless(mechanism, axis_mechanisms()), **facts)
-        return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
-    axis = choose(domains[0], mechanism=_unless(mechanism, box_mechanisms()), **facts)
-    return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
+def _views(
+    schema: Mapping[str, Domain], by: object, views: object, summed: Summed, queries: Queries | None
+) -> list[tuple[str, ...]]:
+    """The columns of each view of counts; none where nothing but answers to queries is asked for."""
+    if queries is not None and by is None and views is None and not summed.columns:
+        return []
+    return checked_views(schema, by, views, beside=bool(summed.columns) or queries is not None)
 
 
-def _unless(mechanism: str, others: Mapping[str, object]) -> str:
-    return AUTO if mechanism in others else mechanism
+def _delta(delta: object, queries: Queries | None) -> Fraction:
+    exact = rational(delta, "delta")
+    if queries is None and exact:
+        raise InvalidParameter(
+            "delta", "must be 0 without queries: counts and sums are pure", given=delta, fix="leave it out"
+        )
+    return exact
 
 
 def _schema(schema: object) -> Mapping[str, Domain]:

@@ -14,7 +14,9 @@ import numpy as np
 
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.inference.tent_strategy import MOST_LEVELS
+from partita.publishing.query_request import QueryRequest
 from partita.publishing.request import Request
+from partita.publishing.sum_request import SumRequest
 from partita.publishing.view_request import ColumnRequest, ViewRequest
 from partita.releases.checksum import checksum
 from partita.releases.file import LARGEST, packed, unpacked
@@ -23,7 +25,7 @@ from partita.releases.provenance import Provenance
 from partita.releases.ranges import Json
 from partita.releases.spec import FORMAT, Stored, columns_of, version_of
 
-__all__ = ["MOST_BOX_SERIES", "MOST_SERIES", "check_room"]
+__all__ = ["MOST_BOX_SERIES", "MOST_QUERY_SERIES", "MOST_SERIES", "MOST_SUM_SERIES", "check_room"]
 
 MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
     "histogram": lambda size: 1,
@@ -36,6 +38,20 @@ MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
     "tree": lambda size: 1 + size.bit_length(),
 }
 """How many series a release of each kind has at most, over so many cells."""
+
+MOST_SUM_SERIES: Final[Mapping[str, int]] = {"level-trees": 4, "log-tree": 1}
+"""How many series a release of sums of each kind has."""
+
+MOST_QUERY_SERIES: Final[Mapping[str, int]] = {
+    "global-truncation": 10,
+    "instance-specific": 10,
+    "linear": 2,
+    "normalization": 10,
+    "projected-laplace": 8,
+    "truncation": 2,
+    "weights": 6,
+}
+"""How many series a release of answers of each kind has at most."""
 
 MOST_BOX_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
     "grid": lambda axes: 1,
@@ -65,13 +81,13 @@ def check_room(request: Request, provenance: Provenance) -> None:
     raise InvalidParameter(
         "views",
         f"must fit into one file, whose {limit}",
-        given=len(request.views),
+        given=len(request.published),
         fix="publish fewer columns at a time, or with fewer labels and shorter names",
     )
 
 
 def _check_digits(request: Request) -> None:
-    for view in request.views:
+    for view in request.published:
         exact = view.share * request.guarantee.epsilon
         if max(exact.numerator, exact.denominator) >= 10**_MOST_DIGITS:
             raise InvalidParameter(
@@ -84,7 +100,7 @@ def _check_digits(request: Request) -> None:
 
 def _empty(request: Request, provenance: Provenance) -> Stored:
     """A file of the same shape, with no number in it."""
-    views = [_view(view) for view in request.views]
+    views = [_view(view) for view in request.published]
     spec: dict[str, Json] = {
         "format": FORMAT,
         "version": version_of(views),
@@ -105,7 +121,7 @@ def _view(view: ViewRequest[Any]) -> dict[str, Json]:
         **view.described,
         **_beside(view),
         "mechanism": view.choice.name,
-        "why": view.choice.why,
+        "why": view.why,
         "kind": "",
         "facts": {"all": [_LONGEST_NUMBER] * facts},
         "guarantee": guarantee_entries(view.guarantee),
@@ -122,10 +138,19 @@ def _beside(view: ViewRequest[Any]) -> dict[str, Json]:
 
 
 def _most_series(view: ViewRequest[Any]) -> int:
-    kinds = _kinds(view.choice.mechanism)
+    return max(_most_of(view, kind) for kind in _kinds(view.choice.mechanism))
+
+
+def _most_of(view: ViewRequest[Any], kind: str) -> int:
     if isinstance(view, ColumnRequest):
-        return max(MOST_SERIES[kind](view.domain.size) for kind in kinds)
-    return max(MOST_BOX_SERIES[kind](len(view.columns)) for kind in kinds)
+        return MOST_SERIES[kind](view.domain.size)
+    if isinstance(view, SumRequest):
+        return MOST_SUM_SERIES[kind]
+    return (
+        MOST_QUERY_SERIES[kind]
+        if isinstance(view, QueryRequest)
+        else MOST_BOX_SERIES[kind](len(view.columns))
+    )
 
 
 def _kinds(mechanism: object) -> list[str]:

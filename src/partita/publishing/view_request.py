@@ -5,27 +5,51 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, TypedDict, TypeVar, final
 
 from partita.domain import Domain
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.catalogue import Choice
 from partita.mechanisms.with_specials import AxisMechanism, WithSpecials
 from partita.points import Points
 from partita.releases.box_view import BoxView
-from partita.releases.spec import described, view_name
+from partita.releases.file_views import about, described, view_name
+from partita.releases.published import Published
+from partita.releases.totals import AnyView
 from partita.releases.view import View
 from partita.sources import Column, Tally
 
-__all__ = ["BoxRequest", "ColumnRequest", "ViewRequest"]
+__all__ = ["BoxRequest", "ColumnRequest", "CountRequest", "Facts", "ViewRequest", "facts_of"]
 
 Secret = TypeVar("Secret")
+
+
+class Facts(TypedDict):
+    """What every mechanism is made with."""
+
+    epsilon: Fraction
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
+
+
+def facts_of(guarantee: Guarantee, share: Fraction) -> Facts:
+    """The facts for a mechanism that gets this share of a guarantee's epsilon."""
+    return {
+        "epsilon": share * guarantee.epsilon,
+        "neighbors": guarantee.neighbors,
+        "contributions": guarantee.contributions,
+        "unit": guarantee.unit,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewRequest(ABC, Generic[Secret]):
     """Some columns, their part of epsilon, and how they will be counted and released."""
+
+    error_of: ClassVar[str] = "a random range, or of a box over several columns, in rows"
+    """What the predicted error is that of."""
 
     columns: tuple[str, ...]
     domains: tuple[Domain, ...]
@@ -44,27 +68,50 @@ class ViewRequest(ABC, Generic[Secret]):
         return promised
 
     @property
+    def why(self) -> str:
+        """How the mechanism was chosen."""
+        return self.choice.why
+
+    @property
     def described(self) -> dict[str, Any]:
         """Columns and domains in words that JSON can write."""
         return described(self.columns, self.domains)
 
-    def describes(self, view: View | BoxView) -> bool:
+    @property
+    def asked(self) -> dict[str, Any]:
+        """All that was asked for, in words that JSON can write."""
+        return {**self.described, "share": str(self.share), "mechanism": self.choice.name}
+
+    def predicted_error(self, rows: int) -> float:
+        """About the error of an answer if there are that many rows."""
+        error: float = self.choice.mechanism.predicted_error(rows)
+        return error
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """Sentences about what follows from public facts if there are that many rows."""
+        return ()
+
+    def describes(self, view: Published) -> bool:
         """Whether a view is of these columns, in their order, with these domains and this mechanism."""
-        given = described(view.columns, view.domains)
-        return (given, view.mechanism) == (self.described, self.choice.name)
+        return (about(view), view.mechanism) == (self.described, self.choice.name)
 
     @abstractmethod
     def counted(self, rows: Tally) -> Secret:
         """The exact counts of the columns, which are secret."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class CountRequest(ViewRequest[Secret], ABC):
+    """Columns whose rows are counted."""
+
     @abstractmethod
-    def release(self, counted: Secret) -> View | BoxView:
+    def release(self, counted: Secret) -> AnyView:
         """Fresh noise on every count."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class ColumnRequest(ViewRequest[Column]):
+class ColumnRequest(CountRequest[Column]):
     """One column: an axis of cells, and the special cells beside it."""
 
     choice: Choice[AxisMechanism]
@@ -97,13 +144,13 @@ class ColumnRequest(ViewRequest[Column]):
             axis=axis,
             specials=specials,
             mechanism=self.choice.name,
-            why=self.choice.why,
+            why=self.why,
         )
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class BoxRequest(ViewRequest[Points]):
+class BoxRequest(CountRequest[Points]):
     """Several columns together, special cells on their axes."""
 
     choice: Choice[BoxMechanism]
@@ -124,5 +171,5 @@ class BoxRequest(ViewRequest[Points]):
             domains=self.domains,
             boxes=self.mechanism.release(counted),
             mechanism=self.choice.name,
-            why=self.choice.why,
+            why=self.why,
         )

@@ -1,34 +1,33 @@
-"""Which columns are published together, and which part of epsilon each view gets."""
+"""Which columns are published together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from partita.domain import Domain
 from partita.errors import InvalidParameter
-from partita.exact import rational
 from partita.inference.boxes.axis import LARGEST_AXIS, MOST_AXES
 
-__all__ = ["Shares", "Views", "checked_shares", "checked_views"]
+__all__ = ["Views", "check_columns", "checked_views"]
 
 Views: TypeAlias = Sequence[str | Sequence[str]]
 """The columns of each view; text stands for a view of one column."""
 
-Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
-"""A weight for each view: by its column or its tuple of columns, or in the order of the views."""
-
 _SUGGESTED: Final = 3
 
 
-def checked_views(schema: Mapping[str, Domain], by: object, views: object) -> list[tuple[str, ...]]:
-    """The columns of each view, in order."""
+def checked_views(
+    schema: Mapping[str, Domain], by: object, views: object, *, beside: bool = False
+) -> list[tuple[str, ...]]:
+    """The columns of each view, in order; none for an empty `by`, if something is published `beside`."""
     if by is not None and views is not None:
         raise InvalidParameter("by", "must not come with views", given="both", fix="leave one of the two out")
     if views is not None:
         return _different([_view(view, schema, "views") for view in _listed(views)])
+    if beside and isinstance(by, list | tuple) and not by:
+        return []
     return [_view(list(schema), schema, "views") if by is None else _view(by, schema, "by")]
 
 
@@ -49,13 +48,14 @@ def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, .
         raise InvalidParameter(
             name, "must have a column in each view", given="none", fix="name one, or leave the view out"
         )
-    _check_columns(columns, schema, name)
+    check_columns(columns, schema, name)
     if len(columns) > 1:
         _check_together(columns, schema, name)
     return tuple(columns)
 
 
-def _check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
+def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
+    """Refuse a column that is not in the schema, or that is named twice."""
     for column in columns:
         if column not in schema:
             near = get_close_matches(column, schema, n=1, cutoff=0.5)
@@ -97,44 +97,3 @@ def _different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
             )
         seen.add(frozenset(view))
     return views
-
-
-def checked_shares(shares: object, views: Sequence[tuple[str, ...]]) -> list[Fraction]:
-    """The part of epsilon that each view gets; they add up to one exactly."""
-    weights = [_weight(share) for share in _weights(shares, views)]
-    return [weight / sum(weights) for weight in weights]
-
-
-def _weights(shares: object, views: Sequence[tuple[str, ...]]) -> list[object]:
-    if shares is None:
-        return [1] * len(views)
-    if isinstance(shares, Mapping) and len(shares) == len(views):
-        weights = {(view,) if isinstance(view, str) else view: share for view, share in shares.items()}
-        if set(weights) == set(views):
-            return [weights[view] for view in views]
-    if isinstance(shares, (list, tuple)) and len(shares) == len(views):
-        return list(shares)
-    raise InvalidParameter(
-        "shares", "must have one weight for each view", given=_said(shares), fix=_suggested_shares(views)
-    )
-
-
-def _said(shares: object) -> object:
-    """What there is a weight for, or how many weights there are."""
-    if isinstance(shares, Mapping):
-        return ", ".join(map(str, shares))
-    return f"{len(shares)} of them" if isinstance(shares, (list, tuple)) else shares
-
-
-def _suggested_shares(views: Sequence[tuple[str, ...]]) -> str:
-    if len(views) == 1:
-        return "leave it out, as one view gets all of epsilon, or pass views= too"
-    weights = {view if len(view) > 1 else view[0]: 1 for view in views}
-    return f"pass for example {weights}"
-
-
-def _weight(share: object) -> Fraction:
-    exact = rational(share, "shares")
-    if exact <= 0:
-        raise InvalidParameter("shares", "must be positive", given=share, fix="leave a view out instead")
-    return exact

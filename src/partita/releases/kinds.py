@@ -9,8 +9,19 @@ from typing import Any, Final
 from partita.errors import InvalidRelease
 from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
+from partita.releases.sum_view import Sums
+from partita.releases.workload import WorkloadRelease
 
-__all__ = ["BOX_KINDS", "KINDS", "box_class_of", "class_of"]
+__all__ = [
+    "BOX_KINDS",
+    "KINDS",
+    "QUERY_KINDS",
+    "SUM_KINDS",
+    "box_class_of",
+    "class_of",
+    "query_class_of",
+    "sum_class_of",
+]
 
 KINDS: Final[Mapping[str, str]] = {
     "histogram": "histogram_counts",
@@ -33,6 +44,20 @@ BOX_KINDS: Final[Mapping[str, str]] = {
 }
 """The same for each kind of release over several axes."""
 
+SUM_KINDS: Final[Mapping[str, str]] = {"level-trees": "level_trees", "log-tree": "log_tree"}
+"""The same for each kind of release of sums."""
+
+QUERY_KINDS: Final[Mapping[str, str]] = {
+    "global-truncation": "numerical_global",
+    "instance-specific": "numerical_instance",
+    "linear": "linear_workload",
+    "normalization": "numerical_normalization",
+    "projected-laplace": "projected_laplace",
+    "truncation": "numerical_truncation",
+    "weights": "multiplicative_weights",
+}
+"""The same for each kind of release of answers to queries."""
+
 
 def class_of(kind: str) -> type[Ranges]:
     """The class of this kind along an axis; nothing but the modules above is ever imported for a file."""
@@ -43,6 +68,18 @@ def class_of(kind: str) -> type[Ranges]:
 def box_class_of(kind: str) -> type[Boxes]:
     """The class of this kind over several axes."""
     found: type[Boxes] = _found(kind, BOX_KINDS)
+    return found
+
+
+def sum_class_of(kind: str) -> type[Sums]:
+    """The class of this kind of sums."""
+    found: type[Sums] = _found(kind, SUM_KINDS)
+    return found
+
+
+def query_class_of(kind: str) -> type[WorkloadRelease]:
+    """The class of this kind of answers to queries."""
+    found: type[WorkloadRelease] = _found(kind, QUERY_KINDS)
     return found
 
 

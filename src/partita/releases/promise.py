@@ -9,16 +9,18 @@ from typing import Final
 
 from partita.errors import IncompatibleGuarantees, InvalidRelease
 from partita.guarantee import Guarantee
-from partita.releases.totals import AnyView
+from partita.releases.published import Published, declared_by
+from partita.releases.query_view import QueryView
+from partita.releases.sum_view import SumView
 
 __all__ = ["check_views"]
 
 _FIX: Final = "get a fresh copy of the release"
 
 
-def check_views(views: Sequence[AnyView], guarantee: Guarantee | None) -> None:
+def check_views(views: Sequence[Published], guarantee: Guarantee | None) -> None:
     """Refuse views that are not of different columns, or that do not promise together what is claimed."""
-    if not views or len({frozenset(view.columns) for view in views}) < len(views):
+    if not views or len({_about(view) for view in views}) < len(views):
         raise InvalidRelease("views", "must be of different columns", fix="release each set of columns once")
     if not _agree_on_domains(views):
         raise InvalidRelease("views", "must declare a column in one way", fix=_FIX)
@@ -28,7 +30,16 @@ def check_views(views: Sequence[AnyView], guarantee: Guarantee | None) -> None:
         raise InvalidRelease("views", "must have the noise that is promised", fix=_FIX)
 
 
-def _promised(views: Sequence[AnyView]) -> Guarantee | None:
+def _about(view: Published) -> tuple[object, ...]:
+    """What no two views of a release have in common."""
+    if isinstance(view, QueryView):
+        return ("queries",)
+    if isinstance(view, SumView):
+        return "sum", view.column, frozenset(view.keys)
+    return "counts", frozenset(view.columns)
+
+
+def _promised(views: Sequence[Published]) -> Guarantee | None:
     """What views of the same people promise together; None if one of them promises nothing."""
     guarantees = [view.guarantee for view in views if view.guarantee is not None]
     if len(guarantees) < len(views):
@@ -39,8 +50,8 @@ def _promised(views: Sequence[AnyView]) -> Guarantee | None:
         raise InvalidRelease("views", "must promise about the same neighbors", fix=_FIX) from None
 
 
-def _agree_on_domains(views: Sequence[AnyView]) -> bool:
+def _agree_on_domains(views: Sequence[Published]) -> bool:
     """Whether a column that is in several views has one domain."""
     declared: dict[str, object] = {}
-    pairs = (pair for view in views for pair in zip(view.columns, view.domains, strict=True))
+    pairs = (pair for view in views for pair in declared_by(view).items())
     return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)

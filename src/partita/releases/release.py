@@ -13,6 +13,7 @@ from partita.answer import Answer, Answers
 from partita.errors import InvalidParameter
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
+from partita.releases.asked import asked_for
 from partita.releases.bins import Bins, bins_of, even_bins
 from partita.releases.box_view import BoxView
 from partita.releases.cdf import Cdf, cdf
@@ -23,11 +24,16 @@ from partita.releases.plot import plot
 from partita.releases.plot_heat import plot_heat
 from partita.releases.promise import check_views
 from partita.releases.provenance import Provenance
+from partita.releases.published import Published, published
 from partita.releases.quantiles import Quantile, quantiles
+from partita.releases.queries_asked import QueryQuestions
+from partita.releases.query_view import QueryView
 from partita.releases.regions import HalfSpace, Polygon, PublicRegion
 from partita.releases.report import report
 from partita.releases.slice import Slice
 from partita.releases.spans import Ends, check_ends
+from partita.releases.sum_view import SumView
+from partita.releases.sums_asked import SumQuestions
 from partita.releases.synthesis import MOST_ROWS, synthetic
 from partita.releases.totals import Adjusted, AnyView, adjusted, total
 from partita.releases.where import Where, gathered
@@ -38,7 +44,7 @@ __all__ = ["Release"]
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Release:
+class Release(SumQuestions, QueryQuestions):
     """Views of a table, published once. Every question is free, and so is every copy.
 
     `guarantee` is what all views promise together, to the last digit. It is None if one of them was made
@@ -63,14 +69,24 @@ class Release:
     of fewest columns that has all columns asked for gives the answer, the first of several such. All
     views counted the same rows: their values are brought to one total, the best that they know together,
     while errors and guaranteed bounds stay those of what was released.
+
+    `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
+    conditions on their keys. `answers` are those to the queries that were published.
     """
 
     views: tuple[AnyView, ...]
     guarantee: Guarantee | None
     provenance: Provenance
+    sums: tuple[SumView, ...] = ()
+    queries: QueryView | None = None
 
     def __post_init__(self) -> None:
-        check_views(self.views, self.guarantee)
+        check_views(self.published, self.guarantee)
+
+    @property
+    def published(self) -> tuple[Published, ...]:
+        """Every view: those of counts, then those of sums, then that of queries."""
+        return published(self.views, self.sums, self.queries)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,10 +117,10 @@ class Release:
         counted the same rows.
         """
         if isinstance(region, HalfSpace | Polygon):
-            asked = _asked(where, columns, closed)
+            asked = asked_for(where, columns, closed)
             return self._having_shape(region, asked).within(region, asked, closed=closed)
-        asked = _asked(where, columns | self._column_region(region), closed)
-        return self._having(*asked).count(asked, closed=closed) if asked else total(self.views)
+        asked = asked_for(where, columns | self._column_region(region), closed)
+        return self._having(*asked).count(asked, closed=closed) if asked else self._total
 
     def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
         """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
@@ -114,7 +130,7 @@ class Release:
         mean to `count`. Of several columns, all have equally many ranges, or one that goes with all;
         a set of values or a special cell of one of several columns goes with all, too.
         """
-        asked = _asked(where, columns, closed)
+        asked = asked_for(where, columns, closed)
         return self._having(*asked).counts(asked, closed=closed)
 
     def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
@@ -133,7 +149,7 @@ class Release:
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Slice:
         """One column as a line of counts, of all rows or of those that are in the cells asked for."""
-        asked = _asked(where, columns, closed)
+        asked = asked_for(where, columns, closed)
         view = self._having(column, *asked)
         _check_apart((column,), asked)
         return view.slice(column, asked, closed=closed)
@@ -241,7 +257,7 @@ class Release:
         if not isinstance(second, str):
             line = self.slice(column, where, closed=closed, **columns)
             return bins_of(line, bins if second is None else second)
-        asked = _asked(where, columns, closed)
+        asked = asked_for(where, columns, closed)
         view = self._having(column, second, *asked)
         _check_apart((column, second), asked)
         return view.heat((column, second), bins, asked, closed=closed)
@@ -260,20 +276,21 @@ class Release:
     def error(self, beta: float = 0.05) -> float:
         """With probability 1 - beta no range of a column, and no box, misses the truth by more.
 
-        That is so whatever the data, open ends included. Every view takes its share of beta. A set of values
-        is several ranges or boxes.
+        That is so whatever the data, open ends included. Every view of counts takes its share of beta. A set
+        of values is several ranges or boxes. Sums have bounds of their own, and so have answers to queries.
         """
+        self._check_counts()
         share = float(failure(beta)) / len(self.views)
         return max(view.error(share) for view in self._adjusted)
 
     def report(self, beta: float = 0.05) -> str:
         """What was released, from which public facts, with which guarantee, cost and error."""
-        error = self.error(beta)
-        return report(self.views, self.guarantee, self.provenance, beta=float(failure(beta)), error=error)
+        error = self.error(beta) if self.views else None
+        return report(self.published, self.guarantee, self.provenance, beta=float(failure(beta)), error=error)
 
     def citation(self) -> str:
         """BibTeX entries for the library and the papers behind the release."""
-        return citation([view.mechanism for view in self.views], version=self.provenance.version)
+        return citation([view.mechanism for view in self.published], version=self.provenance.version)
 
     def plot(
         self,
@@ -308,14 +325,36 @@ class Release:
 
     def __repr__(self) -> str:
         promise = "no guarantee" if self.guarantee is None else str(self.guarantee)
-        return f"Release({', '.join(self.columns)}; {promise})"
+        beside = [view.name for view in self.sums] + (["queries"] if self.queries is not None else [])
+        return f"Release({', '.join([*self.columns, *beside])}; {promise})"
 
     def _size(self, column: str) -> int:
         return self.slice(column).domain.size
 
     def _having(self, *columns: str) -> Adjusted:
         """The view that answers about these columns, brought to the total that all views share."""
+        self._check_counts()
         return having(self._adjusted, columns)
+
+    def _check_counts(self) -> None:
+        if not self.views:
+            raise InvalidParameter(
+                "column",
+                "must be one whose counts were released, and this release has none",
+                given="no counts",
+                fix="ask for its sums or its answers, or publish with by= or views=",
+            )
+
+    @property
+    def _total(self) -> Answer:
+        """How many rows there are: by the counts, else by a query that asks for just that, else by sums."""
+        asked = None if self.queries is None else self.queries.total
+        others = [asked, *(view.total for view in self.sums[:1])]
+        found = None if self.views else next((each for each in others if each is not None), None)
+        if found is not None:
+            return found
+        self._check_counts()
+        return total(self.views)
 
     def _column_region(self, asked: object) -> dict[str, object]:
         """What is asked of a column that is called region, if anything is."""
@@ -339,16 +378,6 @@ class Release:
     @cached_property
     def _adjusted(self) -> tuple[Adjusted, ...]:
         return adjusted(self.views)
-
-
-def _asked(where: Where | None, columns: Where, closed: Ends) -> dict[str, object]:
-    asked = gathered(where, columns)
-    if isinstance(asked.get("region"), HalfSpace | Polygon):
-        raise InvalidParameter(
-            "region", "must not be a shape here", given=asked["region"], fix="ask for the count of a shape"
-        )
-    check_ends(closed, asked)
-    return asked
 
 
 def _check_apart(columns: tuple[str, ...], asked: Where) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import partial
@@ -14,7 +14,18 @@ from partita.guarantee import Guarantee
 from partita.releases.box_view import BoxView
 from partita.releases.choosing import columns_of
 from partita.releases.figures import figure, shortened
+from partita.releases.file_views import form_of
 from partita.releases.provenance import Provenance
+from partita.releases.published import Published
+from partita.releases.query_view import QueryView
+from partita.releases.report_numbers import (
+    numbers_accuracy,
+    numbers_contents,
+    numbers_rules,
+    queries_about,
+    sums_about,
+)
+from partita.releases.sum_view import SumView
 from partita.releases.totals import AnyView, total
 from partita.releases.view import View
 
@@ -32,32 +43,42 @@ _UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def report(
-    views: Sequence[AnyView],
+    published: Sequence[Published],
     guarantee: Guarantee | None,
     provenance: Provenance,
     *,
     beta: float,
-    error: float,
+    error: float | None,
 ) -> str:
     """The report, a line for each matter; `error` bounds all counts except with probability `beta`."""
+    views = [view for view in published if isinstance(view, AnyView)]
     lines = [
-        _origin(views, provenance),
+        _origin(published, provenance),
         _promise(guarantee),
         _cost(guarantee, provenance),
-        *map(_released, views),
-        _accuracy(views, beta, error),
-        *_rules(views, guarantee, provenance),
+        *map(_released, published),
+        *([] if error is None else [_accuracy(views, beta, error)]),
+        *numbers_accuracy(published, beta),
+        *_rules(published, guarantee, provenance),
+        *numbers_rules(published),
     ]
     return "\n".join(lines)
 
 
-def _origin(views: Sequence[AnyView], provenance: Provenance) -> str:
-    columns = ", ".join(columns_of(views))
+def _origin(published: Sequence[Published], provenance: Provenance) -> str:
     dataset = f" of the dataset {provenance.dataset!r}" if provenance.dataset else ""
     return (
-        f"A release{dataset} with noisy counts along {columns}, "
+        f"A release{dataset} with {' and '.join(_contents(published))}, "
         f"made on {provenance.day} with Partita {provenance.version}.{_part(provenance)}"
     )
+
+
+def _contents(published: Sequence[Published]) -> Iterator[str]:
+    """What a release holds, in a few words each."""
+    views = [view for view in published if isinstance(view, AnyView)]
+    if views:
+        yield f"noisy counts along {', '.join(columns_of(views))}"
+    yield from numbers_contents(published)
 
 
 def _part(provenance: Provenance) -> str:
@@ -90,22 +111,39 @@ def _factor(epsilon: Fraction) -> str:
 
 
 def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
-    cost = "nothing" if guarantee is None else f"epsilon {guarantee.epsilon}"
+    cost = "nothing" if guarantee is None else f"epsilon {guarantee.epsilon}{_failing(guarantee)}"
     where = "recorded in a ledger" if provenance.recorded else "not recorded in any ledger"
     return f"Cost: {cost}, {where}. Questions to the release cost nothing."
 
 
-def _released(view: AnyView) -> str:
-    share = f", with epsilon {view.guarantee.epsilon}" if view.guarantee else ""
-    story = view.axis.story if isinstance(view, View) else view.boxes.story
+def _released(view: Published) -> str:
+    share = f", with epsilon {view.guarantee.epsilon}{_failing(view.guarantee)}" if view.guarantee else ""
+    released = form_of(view).released(view)
     sentences = [
-        _declared(view),
+        _about(view),
         f"Released by the mechanism {view.mechanism!r}{share}.",
         view.why,
-        story,
-        *([_beside(view)] if isinstance(view, View) else map(partial(_special_cells, view), view.columns)),
+        released.story,
+        *_specials(view),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _about(view: Published) -> str:
+    if isinstance(view, SumView):
+        return sums_about(view)
+    return queries_about(view) if isinstance(view, QueryView) else _declared(view)
+
+
+def _specials(view: Published) -> Iterable[str]:
+    """What is in the special cells of a view of counts."""
+    if isinstance(view, View):
+        return [_beside(view)]
+    return map(partial(_special_cells, view), view.columns) if isinstance(view, BoxView) else ()
+
+
+def _failing(guarantee: Guarantee) -> str:
+    return "" if guarantee.pure else f" and delta {guarantee.delta}"
 
 
 def _declared(view: AnyView) -> str:
@@ -143,7 +181,10 @@ def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
     return f"{bound} {_HINT}" if together and error > _MUCH * total(views).value else bound
 
 
-def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
+def _rules(
+    published: Sequence[Published], guarantee: Guarantee | None, provenance: Provenance
+) -> Iterator[str]:
+    views = [view for view in published if isinstance(view, AnyView)]
     domains = [domain for view in views for domain in view.domains]
     if any(not isinstance(domain, Category) for domain in domains):
         yield (

@@ -1,6 +1,6 @@
 """The file for pan-private state: of two states, the older one cannot be read any more.
 
-    page 0   what this file is
+    page 0   what this file is, and how large its slots are
     page 1   the key slot: which slot is in force, its key, a checksum
     then     slot 0 and slot 1, each a state encrypted under a key of its own
 
@@ -44,10 +44,10 @@ __all__ = ["PanStore", "Saved"]
 
 _MAGIC: Final = b"partita-slots 1\n"
 _PAGE: Final = 4096
-_CAPACITY: Final = 2 * _PAGE - 16
-_SLOT: Final = _CAPACITY + 16
+_TAG: Final = 16
+_SLOT: Final = 2 * _PAGE
+_LARGEST_SLOT: Final = 2**28
 _FIRST_SLOT: Final = 2 * _PAGE
-_SIZE: Final = _FIRST_SLOT + 2 * _SLOT
 _KEY: Final = 32
 _CHECKSUM: Final = 32
 _NUMBER: Final = 8
@@ -72,7 +72,7 @@ class _InForce(NamedTuple):
 
 @final
 class PanStore:
-    """The state of one pan-private counter in one file, open in one process.
+    """The state of one pan-private counter or sketch in one file, open in one process.
 
     What is in the file is what a look at it sees: the state and the sequence number. So the number must be
     public: it numbers periods, or the batch of each period, never events. For the same reason save by
@@ -85,12 +85,12 @@ class PanStore:
     Saved(sequence=1, state=b'state')
     """
 
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: FilePath, *, create: bool = True) -> None:
         self.path = checked_path(path)
         self._owner = os.getpid()
         try:
-            if not os.path.lexists(self.path):
-                _create(self.path)
+            if create and not os.path.lexists(self.path):
+                _create(self.path, _SLOT)
             self._file = os.open(self.path, _OPEN)
         except OSError as error:
             raise self._unusable(error) from None
@@ -102,11 +102,24 @@ class PanStore:
             raise
         self._sequence = None if saved is None else saved.sequence
 
+    @classmethod
+    def new(cls, path: FilePath, *, room: int) -> Self:
+        """A new file for states of up to `room` bytes, a public number; no file may be there."""
+        room = integer(room, "room", low=0, high=_LARGEST_SLOT - _PAGE)
+        place = checked_path(path)
+        try:
+            made = not os.path.lexists(place) and _create(place, _slot_for(room))
+        except OSError as error:
+            raise StreamError(f"{place} could not be written ({error.strerror}); check the disk") from None
+        if not made:
+            raise InvalidParameter("path", "must not exist yet", given=str(path), fix="choose another")
+        return cls(place, create=False)
+
     def load(self) -> Saved | None:
         """What was saved last; None if nothing was. A damaged file is an `InvalidState`."""
         self._require_owner()
         try:
-            if _read(self._file, 0, _PAGE) != _first_page():
+            if _read(self._file, 0, _PAGE) != _first_page(self._slot):
                 raise self._damaged("is not the state of a pan-private counter", fix="check the path")
             in_force = self._in_force()
             return None if in_force is None else self._decrypted(in_force)
@@ -120,7 +133,7 @@ class PanStore:
         """
         self._require_owner()
         sequence = integer(sequence, "sequence", low=self._sequence or 0, high=2**63 - 1)
-        record = _record(sequence, state)
+        record = _record(sequence, state, self._slot - _TAG)
         try:
             self._replace(record)
         except OSError as error:
@@ -145,7 +158,9 @@ class PanStore:
         """First the new state beside the old one, then its key over the old key."""
         old = self._in_force()
         new = _InForce(slot=0 if old is None else 1 - old.slot, key=entropy(_KEY))
-        _write(self._file, _place(new.slot), _cipher(new).encrypt(_ONCE, record, _context(new.slot)))
+        _write(
+            self._file, _place(new.slot, self._slot), _cipher(new).encrypt(_ONCE, record, _context(new.slot))
+        )
         _write(self._file, _PAGE, _key_slot(new))
 
     def _in_force(self) -> _InForce | None:
@@ -160,7 +175,7 @@ class PanStore:
     def _decrypted(self, in_force: _InForce) -> Saved:
         from cryptography.exceptions import InvalidTag
 
-        sealed = _read(self._file, _place(in_force.slot), _SLOT)
+        sealed = _read(self._file, _place(in_force.slot, self._slot), self._slot)
         try:
             record = _cipher(in_force).decrypt(_ONCE, sealed, _context(in_force.slot))
         except InvalidTag:
@@ -171,7 +186,9 @@ class PanStore:
     def _claim(self) -> None:
         """Refuse a file that others may read, that is none, or that another process has open."""
         about = os.fstat(self._file)
-        if not stat.S_ISREG(about.st_mode) or about.st_size != _SIZE:
+        self._slot = (about.st_size - _FIRST_SLOT) // 2
+        usual = _SLOT <= self._slot <= _LARGEST_SLOT and about.st_size == _size(self._slot)
+        if not stat.S_ISREG(about.st_mode) or not usual:
             raise self._damaged("is not the state of a pan-private counter", fix="check the path")
         if about.st_mode & _NOT_OURS:
             raise StreamError(f"{self._name} may be read by others; chmod 600, and ask who read it")
@@ -198,12 +215,12 @@ class PanStore:
         return InvalidState(self._name, rule, fix=fix)
 
 
-def _create(path: Path) -> None:
-    """An empty store, for its owner only; it appears whole, and never in the place of another."""
+def _create(path: Path, slot: int) -> bool:
+    """An empty store, for its owner only; it appears whole, and never in the place of another: then False."""
     handle, name = tempfile.mkstemp(prefix=".slots.", dir=path.parent)
     try:
-        _write(handle, 0, _first_page() + bytes(_SIZE - _PAGE))
-        _link(name, path)
+        _write(handle, 0, _first_page(slot) + bytes(_size(slot) - _PAGE))
+        made = _link(name, path)
     finally:
         os.close(handle)
         os.unlink(name)
@@ -212,18 +229,32 @@ def _create(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+    return made
 
 
-def _link(name: str, path: Path) -> None:
+def _link(name: str, path: Path) -> bool:
     try:
         os.link(name, path)
     except OSError as error:
         if error.errno != errno.EEXIST:
             raise
+        return False
+    return True
 
 
-def _first_page() -> bytes:
-    return _MAGIC.ljust(_PAGE, b"\0")
+def _first_page(slot: int) -> bytes:
+    """What this file is; slots that are larger than those of a counter are named."""
+    larger = b"" if slot == _SLOT else b"slots of %d bytes\n" % slot
+    return (_MAGIC + larger).ljust(_PAGE, b"\0")
+
+
+def _slot_for(room: int) -> int:
+    """Whole pages for a state of so many bytes, its number and length, and a tag."""
+    return max(_SLOT, -(-(room + 2 * _NUMBER + _TAG) // _PAGE) * _PAGE)
+
+
+def _size(slot: int) -> int:
+    return _FIRST_SLOT + 2 * slot
 
 
 def _key_slot(in_force: _InForce) -> bytes:
@@ -231,15 +262,15 @@ def _key_slot(in_force: _InForce) -> bytes:
     return content + hashlib.sha256(_MAGIC + content).digest()
 
 
-def _record(sequence: int, state: object) -> bytes:
-    """A state with its number and length, filled up to the size that all have."""
-    room = _CAPACITY - 2 * _NUMBER
+def _record(sequence: int, state: object, length: int) -> bytes:
+    """A state with its number and length, filled up to the length that all have."""
+    room = length - 2 * _NUMBER
     if not isinstance(state, bytes) or len(state) > room:
         raise InvalidParameter(
             "state", f"must be at most {room} bytes", given=type(state).__name__, fix="pass counter.state()"
         )
     numbers = (number.to_bytes(_NUMBER, "big") for number in (sequence, len(state)))
-    return (b"".join(numbers) + state).ljust(_CAPACITY, b"\0")
+    return (b"".join(numbers) + state).ljust(length, b"\0")
 
 
 def _cipher(in_force: _InForce) -> AESGCM:
@@ -253,8 +284,8 @@ def _context(slot: int) -> bytes:
     return _MAGIC + bytes([slot])
 
 
-def _place(slot: int) -> int:
-    return _FIRST_SLOT + slot * _SLOT
+def _place(slot: int, size: int = _SLOT) -> int:
+    return _FIRST_SLOT + slot * size
 
 
 def _read(file: int, start: int, size: int) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from partita.cli.arguments import Commands, Options, command, probability
 from partita.cli.output import Outcome, Record, can_write
-from partita.cli.records import column_records, view_records
+from partita.cli.records import column_records, query_record, sum_records, view_records
 
 if TYPE_CHECKING:
     from partita.releases.release import Release
@@ -64,7 +64,9 @@ def _record(release: Release, beta: float) -> Record:
     return {
         "guarantee": guarantee_entries(release.guarantee),
         "provenance": provenance_entries(release.provenance),
-        "error": {"beta": beta, "bound": release.error(beta)},
+        "error": {"beta": beta, "bound": release.error(beta) if release.views else None},
         "views": view_records(release),
+        "sums": sum_records(release),
+        "queries": query_record(release, beta),
         "columns": column_records(release),
     }

@@ -23,10 +23,10 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
-    from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+    from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
     from partita.releases.figures import table
 
-    kinds = {"one": axis_mechanisms(), "several": box_mechanisms()}
+    kinds = {"one": axis_mechanisms(), "several": box_mechanisms(), "queries": query_mechanisms()}
     records = [
         {"mechanism": name, "columns": columns, "says": _first_line(kind)}
         for columns, known in kinds.items()

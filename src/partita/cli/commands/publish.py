@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome, Record, with_error
-from partita.cli.records import column_records, specials, view_records
+from partita.cli.records import column_records, named, specials, view_records
 from partita.cli.request import add_request, reading, requested, spec_of
 from partita.errors import InvalidParameter
 
@@ -85,14 +85,13 @@ def _part(text: str) -> tuple[str, str]:
 def _receipt(options: Options, release: Release, dataset: str | None, *, stored: bool) -> Outcome:
     from partita.releases.figures import table
     from partita.releases.file_entries import guarantee_entries
-    from partita.releases.spec import view_name
 
     debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
         ("guarantee", _promise(release)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
-        *(("view", f"{view_name(view.columns)}, by {view.mechanism}") for view in release.views),
+        *(("view", f"{named(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]

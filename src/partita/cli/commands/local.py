@@ -1,0 +1,198 @@
+"""`partita local`: questions that people answer on their own devices, their reports, and what these say."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
+from partita.cli.commands.local_said import estimate_said, question_said
+from partita.cli.output import Outcome
+
+if TYPE_CHECKING:
+    from partita.local.aggregator import Aggregator
+    from partita.local.question import Question
+
+__all__ = ["declare"]
+
+_KINDS: Final = (
+    "auto",
+    "response",
+    "projective",
+    "hadamard",
+    "unary",
+    "hashing",
+    "one-bit",
+    "piecewise",
+)
+
+
+def declare(commands: Commands) -> None:
+    """A server writes a question, a device reports, a server collects and estimates."""
+    group = commands.add_parser("local", help="collect private reports from devices", allow_abbrev=False)
+    acts = group.add_subparsers(title="acts", metavar="ACT", required=True)
+    _declare_spec(acts)
+    _declare_report(acts)
+    _declare_collect(acts)
+    _declare_estimate(acts)
+
+
+def _declare_spec(acts: Commands) -> None:
+    declared = command(
+        acts,
+        "spec",
+        _spec,
+        says="write a question for devices to verify and answer",
+        example="partita local spec --size 1024 --epsilon 1 -o pages.json",
+    )
+    asked = declared.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--size", type=whole("size", low=2), metavar="N", help="which of N cells, 0 to N-1?")
+    asked.add_argument("--labels", nargs="+", metavar="LABEL", help="which of these labels, or another?")
+    asked.add_argument("--mean", nargs=2, metavar=("LOW", "HIGH"), help="which number between these?")
+    declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of one report")
+    declared.add_argument(
+        "--kind", choices=_KINDS, default="auto", help="the randomizer; default: %(default)s"
+    )
+    declared.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the question")
+
+
+def _declare_report(acts: Commands) -> None:
+    declared = _act(acts, "report", _report, says="randomize one value, as a device does", needs=" 17")
+    declared.add_argument("value", metavar="VALUE", help="it is not written anywhere; - reads it from stdin")
+    declared.add_argument(
+        "--device", metavar="FILE", help="remember what was said, and keep a budget; made where there is none"
+    )
+    declared.add_argument(
+        "--budget", type=epsilon, metavar="E", help="of the device, for life; needed with --device"
+    )
+    declared.add_argument("--round", default="", metavar="NAME", help="tells rounds of one question apart")
+
+
+def _declare_collect(acts: Commands) -> None:
+    needs = " reports.jsonl -o pages.state"
+    declared = _act(
+        acts, "collect", _collect, says="count reports, one JSON object in each line", needs=needs
+    )
+    declared.add_argument("reports", nargs="*", metavar="REPORTS", help="files of reports")
+    declared.add_argument(
+        "--merge", nargs="+", default=[], metavar="STATE", help="states of others, or of before, to add"
+    )
+    declared.add_argument("-o", "--output", required=True, metavar="STATE", help="where to write the counts")
+
+
+def _declare_estimate(acts: Commands) -> None:
+    says = "say what the reports say, with errors and intervals"
+    declared = _act(acts, "estimate", _estimate, says=says, needs=" pages.state")
+    declared.add_argument("state", metavar="STATE")
+    declared.add_argument("--top", type=whole("top"), metavar="K", help="only the K most frequent cells")
+    declared.add_argument(
+        "--confidence",
+        type=probability("confidence"),
+        default=0.95,
+        metavar="C",
+        help="of each interval; default: %(default)s",
+    )
+
+
+def _act(acts: Commands, name: str, run: Any, *, says: str, needs: str) -> argparse.ArgumentParser:
+    declared = command(acts, name, run, says=says, example=f"partita local {name} pages.json{needs}")
+    declared.add_argument("question", metavar="QUESTION", help="the file that `partita local spec` wrote")
+    return declared
+
+
+def _spec(options: Options) -> Outcome:
+    question = _asked(options)
+    _write(options.output, json.dumps(question.to_json(), indent=2).encode() + b"\n")
+    return question_said(question, options.output)
+
+
+def _asked(options: Options) -> Question:
+    from partita.domain import Category
+    from partita.local import Frequency, Mean
+
+    if options.mean is not None:
+        return Mean(*options.mean, epsilon=options.epsilon, kind=options.kind)
+    domain = options.size if options.labels is None else Category(options.labels)
+    return Frequency(domain, epsilon=options.epsilon, kind=options.kind)
+
+
+def _report(options: Options) -> Outcome:
+    """One line of JSON; the value is read as a number where it is one."""
+    from partita.local.device import Device, Report
+    from partita.noise.kernel import token
+
+    question = _question(options)
+    if options.device is None:
+        report = Report(question.digest, question.randomize(_value(options.value)), token())
+    elif options.budget is None:
+        raise argparse.ArgumentTypeError("--device needs --budget: what its owner allows for life")
+    else:
+        device = Device(options.device, budget=options.budget)
+        report = device.answer(question, _value(options.value), name=options.round)
+    return Outcome(json.dumps(report.to_json()), [report.to_json()])
+
+
+def _collect(options: Options) -> Outcome:
+    """Everything is counted, or nothing is written."""
+    question = _question(options)
+    collected: Aggregator[Any] = question.aggregator()
+    for path in options.merge:
+        collected = collected.merge(_state(question, path))
+    collected.add_reports(_reports(options.reports))
+    _write(options.output, collected.to_bytes())
+    text = f"counted {collected.n:,} reports into {options.output}\n{collected.guarantee}"
+    return Outcome.of(text, path=options.output, reports=collected.n, guarantee=str(collected.guarantee))
+
+
+def _estimate(options: Options) -> Outcome:
+    question = _question(options)
+    return estimate_said(_state(question, options.state), options.top, options.confidence)
+
+
+def _question(options: Options) -> Question:
+    from partita.local.registry import question_read
+
+    return question_read(Path(options.question).read_bytes())
+
+
+def _state(question: Question, path: str) -> Any:
+    return type(question.aggregator()).from_bytes(question, Path(path).read_bytes())
+
+
+def _write(path: str, data: bytes) -> None:
+    """A file that appears whole, in the place of one that was there."""
+    from partita.releases.file_disk import Temporary, checked_path
+
+    with Temporary(checked_path(path), overwrite=True) as file:
+        file.write(data)
+        file.commit()
+
+
+def _reports(paths: list[str]) -> Iterator[Any]:
+    """The reports of all files, line by line; empty lines are passed over."""
+    from partita.errors import InvalidData
+    from partita.local.device import Report
+
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            for line in filter(str.strip, lines):
+                try:
+                    given = json.loads(line)
+                except (ValueError, RecursionError):
+                    raise InvalidData("report", "must be one JSON object in a line", fix="drop it") from None
+                yield Report.from_json(given)
+
+
+def _value(given: str) -> object:
+    """A whole number, another number, or text; from stdin it is in no list of processes."""
+    text = sys.stdin.readline().strip() if given == "-" else given
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

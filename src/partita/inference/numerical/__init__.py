@@ -1,0 +1,1 @@
+"""Numerical queries after the release: thresholds, graded operators, decompositions of values."""

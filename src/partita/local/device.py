@@ -1,0 +1,223 @@
+"""A person's side of the local model: it trusts nobody, and remembers what it has said.
+
+Needs the standard library only. The server cannot make a device lose more than its owner allowed: a
+question's threshold is verified from its kind, epsilon and domain, what was answered is answered the
+same way again, and the budget of a lifetime is kept here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Self, final
+
+from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
+from partita.exact import rational
+from partita.local.question import Question
+from partita.local.registry import question_from, question_read
+from partita.noise.kernel import token
+
+__all__ = ["Device", "Report"]
+
+_VERSION: Final = 1
+_ID_BYTES: Final = 16
+_DIGEST_BYTES: Final = 32
+_PRIVATE: Final = 0o600
+_LARGEST_FILE: Final = 1 << 26
+
+
+@final
+@dataclass(frozen=True)
+class Report:
+    """What leaves a device: the digest of the question, a number, and a fresh random id."""
+
+    question: str
+    value: int
+    id: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As a small JSON object."""
+        return {"question": self.question, "report": f"{self.value:x}", "id": self.id}
+
+    def to_bytes(self) -> bytes:
+        """The digest, the id, and the number, lowest byte first."""
+        length = max(1, (self.value.bit_length() + 7) // 8)
+        return bytes.fromhex(self.question) + bytes.fromhex(self.id) + self.value.to_bytes(length, "little")
+
+    @classmethod
+    def from_json(cls, given: object) -> Self:
+        """The report that `to_json` wrote; whether it fits its question is for the aggregator to say."""
+        if not isinstance(given, dict) or set(given) != {"question", "report", "id"}:
+            raise _malformed()
+        question, value, id = (given[key] for key in ("question", "report", "id"))
+        if not (_hex(question, 2 * _DIGEST_BYTES) and _hex(id, 2 * _ID_BYTES) and _hex(value, None)):
+            raise _malformed()
+        return cls(question, int(value, 16), id)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The report that `to_bytes` wrote."""
+        head = _DIGEST_BYTES + _ID_BYTES
+        if len(data) <= head:
+            raise _malformed()
+        digest, id = data[:_DIGEST_BYTES].hex(), data[_DIGEST_BYTES:head].hex()
+        return cls(digest, int.from_bytes(data[head:], "little"), id)
+
+
+@final
+class Device:
+    """Answers questions out of a budget that its owner set, and writes down what it said before it says it.
+
+    The file holds the budget, what was spent, and the reports: nothing that was not sent. The same question
+    under the same name gets the same report for ever, whatever the person's value has become; it costs
+    epsilon once. A question that would cost more than is left is refused.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, budget: object) -> None:
+        self._path = os.fspath(path)
+        self.budget = rational(budget, "budget")
+        if self.budget <= 0:
+            raise InvalidParameter("budget", "must be positive", given=budget, fix="pass for example 4")
+        with self._locked():
+            self._load()
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum of the epsilons of all answers."""
+        return _spent(self._load())
+
+    @property
+    def left(self) -> Fraction:
+        """What is left of the budget."""
+        return self.budget - self.spent
+
+    @staticmethod
+    def verify(description: object) -> Question:
+        """The question, read from what a server sent; its `epsilon` is verified by integer arithmetic.
+
+        Refused with a typed error if the threshold would lose more than the epsilon it claims, or if anything
+        else is not as it should be.
+        """
+        return (
+            question_read(description) if isinstance(description, str | bytes) else question_from(description)
+        )
+
+    def answer(self, question: Question, value: object, *, name: str = "") -> Report:
+        """The report on this person's value; `name` tells rounds of one question apart.
+
+        The epsilon is charged and the report is on the disk before it is returned.
+        """
+        key = hashlib.sha256(f"{question.digest} {name}".encode()).hexdigest()
+        with self._locked():
+            memo = self._load()
+            if key not in memo:
+                self._afford(question, memo)
+                report = Report(question.digest, question.randomize(value), token(_ID_BYTES))
+                memo[key] = {"epsilon": str(question.epsilon), **report.to_json()}
+                self._store(memo)
+            return _said(memo[key])
+
+    def _afford(self, question: Question, memo: dict[str, Any]) -> None:
+        left = self.budget - _spent(memo)
+        if question.epsilon > left:
+            raise BudgetExceeded(
+                f"the question costs epsilon {question.epsilon}, and this device has {left} left; "
+                "do not answer it"
+            )
+
+    def _load(self) -> dict[str, Any]:
+        """All that was said, by question; nothing if there is no file yet."""
+        try:
+            with open(self._path, "rb") as file:
+                text = file.read(_LARGEST_FILE + 1)
+        except FileNotFoundError:
+            return {}
+        state = _parsed(text)
+        if state["budget"] != str(self.budget):
+            raise InvalidParameter(
+                "budget",
+                f"must be {state['budget'][:60]}, as in the file",
+                given=self.budget,
+                fix="pass that",
+            )
+        memo: dict[str, Any] = state["memo"]
+        return memo
+
+    def _store(self, memo: dict[str, Any]) -> None:
+        """Write a new file beside the old one, to the disk, and put it in its place."""
+        beside = f"{self._path}.{token(8)}"
+        text = json.dumps({"version": _VERSION, "budget": str(self.budget), "memo": memo})
+        try:
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self._path)
+            _sync_folder(self._path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(beside)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One process at a time, where the system has locks for files."""
+        lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, _PRIVATE)
+        try:
+            with suppress(ImportError):
+                import fcntl
+
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def _sync_folder(path: str) -> None:
+    """Put a new name on the disk, where folders can be: no power cut may undo what was said."""
+    with suppress(PermissionError, IsADirectoryError):
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _spent(memo: dict[str, Any]) -> Fraction:
+    return sum((Fraction(said["epsilon"]) for said in memo.values()), Fraction(0))
+
+
+def _said(entry: dict[str, Any]) -> Report:
+    return Report.from_json({key: entry[key] for key in ("question", "report", "id")})
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    """The content of a file, checked: to go on from a damaged one could spend the budget twice."""
+    try:
+        state: Any = json.loads(text) if len(text) <= _LARGEST_FILE else None
+        sound = set(state) == {"version", "budget", "memo"} and state["version"] == _VERSION
+        sound = sound and isinstance(state["budget"], str)
+        said = [(_said(entry), entry["epsilon"]) for entry in state["memo"].values()]
+        sound = sound and all(rational(price, "epsilon") > 0 for _, price in said)
+        sound = sound and rational(state["budget"], "budget") > 0
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        sound = False
+    if not sound:
+        raise InvalidState("device", "file is damaged", fix="do not answer any more with this device")
+    checked: dict[str, Any] = state
+    return checked
+
+
+def _hex(text: object, length: int | None) -> bool:
+    """Whether it is lower-case hexadecimal, of a given length if there is one."""
+    if not isinstance(text, str) or not text or set(text) - set("0123456789abcdef"):
+        return False
+    return length is None or len(text) == length
+
+
+def _malformed() -> InvalidData:
+    return InvalidData("report", "must hold a question, a report and an id, in hexadecimal", fix="drop it")

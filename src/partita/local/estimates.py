@@ -1,0 +1,154 @@
+"""What reports say about frequencies: estimates, errors, intervals and heavy hitters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import failure, integer
+from partita.local.columns import Ints
+from partita.local.frequency import Frequency
+
+__all__ = ["Frequencies", "HeavyHitter", "mean_bounds"]
+
+Floats = NDArray[np.float64]
+
+_HALVINGS: Final = 60
+_BEYOND_ROUNDING: Final = 1 + 2.0**-30
+
+
+@final
+@dataclass(frozen=True)
+class HeavyHitter:
+    """A cell that many people hold: its label, its frequency, and a bound that its frequency exceeds."""
+
+    cell: int
+    label: str
+    frequency: float
+    at_least: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """The estimated share of people who hold each cell, unbiased; it may be a little below 0 or above 1.
+
+    `supports` holds how many of the n reports support each cell. The error of a share f is that of
+    n f chances `hit` and n (1 - f) chances `miss`, with the estimate in the place of f.
+    """
+
+    question: Frequency
+    n: int
+    supports: Ints = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.n:
+            raise InvalidData("reports", "must be at least one", fix="collect reports first")
+
+    def __len__(self) -> int:
+        return len(self.supports)
+
+    @cached_property
+    def values(self) -> Floats:
+        """The estimated frequencies."""
+        return self._frequencies(self.supports / self.n)
+
+    @cached_property
+    def error(self) -> Floats:
+        """The standard error of each frequency."""
+        hit, miss = float(self.question.randomizer.hit), float(self.question.randomizer.miss)
+        share = self.values.clip(0, 1)
+        variance = share * hit * (1 - hit) + (1 - share) * miss * (1 - miss)
+        return np.sqrt(variance / self.n) / self._gain
+
+    @property
+    def counts(self) -> Floats:
+        """How many of the n people hold each cell, estimated."""
+        return self.values * self.n
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """For each cell, bounds that hold with about this confidence, by the normal law."""
+        half = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * self.error
+        return (self.values - half).clip(0, 1), (self.values + half).clip(0, 1)
+
+    def worst(self, beta: float = 0.05) -> tuple[Floats, Floats]:
+        """For each cell, bounds that fail with probability at most beta, whatever people hold."""
+        low, high = mean_bounds(self.supports / self.n, self.n, math.log(2 / float(failure(beta))))
+        return self._frequencies(low).clip(0, 1), self._frequencies(high).clip(0, 1)
+
+    def __getitem__(self, cell: int) -> Answer:
+        """The frequency of one cell."""
+        place = integer(cell, "cell", low=0, high=len(self) - 1)
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = self.worst(beta)
+            return float(low[place]), float(high[place])
+
+        return Answer(float(self.values[place]), lambda: float(self.error[place]), bounds)
+
+    def heavy_hitters(
+        self, *, threshold: float = 0.0, top: int | None = None, beta: float = 0.05
+    ) -> list[HeavyHitter]:
+        """The cells whose frequency surely exceeds the threshold, most frequent first; `top` of them at most.
+
+        With probability at least 1 - beta no cell is listed wrongly, and every `at_least` holds: each of
+        the cells has its share of beta, on one side.
+        """
+        if not 0 <= threshold < 1:
+            raise InvalidParameter(
+                "threshold", "must lie in [0, 1)", given=threshold, fix="pass for example 0.01"
+            )
+        log_cells = math.log(len(self) / float(failure(beta)))
+        low, _ = mean_bounds(self.supports / self.n, self.n, log_cells)
+        at_least = self._frequencies(low)
+        order = np.argsort(-self.values, kind="stable")
+        found = order[at_least[order] > threshold][: integer(top, "top", low=1) if top is not None else None]
+        return [self._hitter(int(cell), float(at_least[cell])) for cell in found]
+
+    def _hitter(self, cell: int, at_least: float) -> HeavyHitter:
+        return HeavyHitter(cell, self.question.label(cell), float(self.values[cell]), at_least)
+
+    @cached_property
+    def _gain(self) -> float:
+        return float(self.question.randomizer.hit - self.question.randomizer.miss)
+
+    def _frequencies(self, shares: Floats) -> Floats:
+        """From shares of supporting reports to frequencies of people; exact probabilities, rounded once."""
+        return (shares - float(self.question.randomizer.miss)) / self._gain
+
+
+def mean_bounds(shares: Floats, n: int, log_failures: float) -> tuple[Floats, Floats]:
+    """Bounds on the mean chance of n independent trials of which `shares` succeeded.
+
+    Each side fails with probability at most exp(-log_failures): the means m with
+    n KL(share, m) <= log_failures [Hoeffding 1963, Theorem 1; the chances need not be equal].
+    """
+    allowed = log_failures / n * _BEYOND_ROUNDING
+    zero, one = np.zeros_like(shares), np.ones_like(shares)
+    return _side(shares, zero, allowed), _side(shares, one, allowed)
+
+
+def _side(shares: Floats, far: Floats, allowed: float) -> Floats:
+    """By halving: a mean between share and `far` beyond which the divergence exceeds what is allowed."""
+    near = shares.astype(np.float64)
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        inside = _divergence(shares, middle) <= allowed
+        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    return far
+
+
+def _divergence(share: Floats, mean: Floats) -> Floats:
+    """The Kullback-Leibler divergence of two coins."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ones = np.where(share > 0, share * np.log(share / mean), 0.0)
+        zeros = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - mean)), 0.0)
+    return ones + zeros

@@ -1,0 +1,153 @@
+"""What mixed reports say: the reports of each view counted, and what their supports tell of its nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any, Final, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidData
+from partita.local.aggregator import Aggregator
+from partita.local.columns import Ints
+from partita.local.consistency import Details, Floats, Look
+from partita.local.decoders import checked_column, supports
+from partita.local.estimates import mean_bounds
+from partita.local.hierarchy import Levels, Line
+from partita.local.mixture import Mixture
+from partita.local.view_question import ViewQuestion
+
+__all__ = ["Evidence", "ViewAggregator"]
+
+Asked = TypeVar("Asked", bound=ViewQuestion)
+Ends = tuple[int, int]
+
+_UNKNOWN: Final = 1e6
+"""The variance of the shares of a view that nobody reported."""
+
+
+class ViewAggregator(Aggregator[Asked]):
+    """Counts mixed reports: one integer for every report of every view."""
+
+    @property
+    def people(self) -> tuple[int, ...]:
+        """How many people reported each view."""
+        starts = self.question.randomizer.starts
+        return tuple(int(self._counts[a:b].sum()) for a, b in pairwise(starts))
+
+    def evidence(self) -> Evidence:
+        """What the reports say; there must be one."""
+        if not self.n:
+            raise InvalidData("reports", "must be at least one", fix="collect reports first")
+        return Evidence(self.question.randomizer, self.n, self._counts)
+
+    def _zeros(self) -> Ints:
+        return np.zeros(self.question.randomizer.reports, dtype=np.int64)
+
+    def _tallied(self, reports: Any) -> tuple[Ints, int]:
+        column = checked_column(self.question.randomizer, reports)
+        return np.bincount(column, minlength=self.question.randomizer.reports), len(column)
+
+    def _check_counts(self, counts: NDArray[Any], n: int) -> bool:
+        return int(counts.sum()) == n
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The counts of n reports, and for each view the shares of its nodes, unbiased, with their variance.
+
+    The people who report a view are a sample of all, so a node with share f is supported with the chance
+    miss + f (hit - miss) by each of them.
+    """
+
+    mixture: Mixture
+    n: int
+    counts: Ints = field(repr=False)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The columns, as trees."""
+        return self.mixture.views[0].lines
+
+    @cached_property
+    def details(self) -> Details:
+        """All looks together."""
+        return Details(self.lines, tuple(self._look(view) for view in range(len(self.mixture.views))))
+
+    @cached_property
+    def _supports(self) -> tuple[tuple[int, Ints], ...]:
+        """For each view the number of its reports, and how many support each of its nodes."""
+        starts = self.mixture.starts
+        spans = [self.counts[a:b] for a, b in pairwise(starts)]
+        parts = zip(self.mixture.parts, spans, strict=True)
+        return tuple((int(span.sum()), supports(part, span)) for part, span in parts)
+
+    @cached_property
+    def _numbers(self) -> dict[Levels, int]:
+        return {view.levels: number for number, view in enumerate(self.mixture.views)}
+
+    def _look(self, number: int) -> Look:
+        view, (n, supported) = self.mixture.views[number], self._supports[number]
+        shape = [line.branching**level for line, level in zip(self.lines, view.levels, strict=True)]
+        table = np.zeros(shape)
+        if not n:
+            return Look(view.levels, table, _UNKNOWN)
+        shares = self._shares(number, supported / n)
+        table[tuple(slice(width) for width in view.widths)] = shares.reshape(view.widths)
+        return Look(view.levels, table, self._variance(number, n, float(shares.max())))
+
+    def _shares(self, number: int, supported: Floats) -> Floats:
+        part = self.mixture.parts[number]
+        return (supported - float(part.miss)) / float(part.hit - part.miss)
+
+    def _variance(self, number: int, n: int, heaviest: float) -> float:
+        """That of the share of a node that is at most as heavy as the heaviest one, at worst."""
+        part = self.mixture.parts[number]
+        miss, gain = float(part.miss), float(part.hit - part.miss)
+        chance = min(0.5, miss + gain * min(1.0, max(0.0, heaviest))) if miss < 0.5 else miss
+        return chance * (1 - chance) / n / gain**2
+
+    def bounds(self, ends: tuple[Ends, ...], beta: float) -> tuple[float, float]:
+        """Bounds on the share of a box that fail with probability at most beta, whatever people hold.
+
+        The box is cut into nodes that views see. Where there is no view of some node, the columns are
+        bounded one by one: the share of a box is at most that of each of its sides, and at least what is
+        left if all that lies outside of some side lies outside of no other [Fréchet 1935].
+        """
+        covers = [line.cover(*each) for line, each in zip(self.lines, ends, strict=True)]
+        nodes = [tuple(zip(*each, strict=True)) for each in product(*covers)]
+        if all(levels in self._numbers or not any(levels) for levels, _ in nodes):
+            return self._nodes_bounds(nodes, beta)
+        sides = [self.bounds(self._side(axis, ends), beta / len(ends)) for axis in range(len(ends))]
+        return max(0.0, 1 - sum(1 - low for low, _ in sides)), min(high for _, high in sides)
+
+    def _side(self, axis: int, ends: tuple[Ends, ...]) -> tuple[Ends, ...]:
+        whole = tuple((0, line.size - 1) for line in self.lines)
+        return (*whole[:axis], ends[axis], *whole[axis + 1 :])
+
+    def _nodes_bounds(self, nodes: list[tuple[Any, ...]], beta: float) -> tuple[float, float]:
+        """The sums of the bounds of all nodes, each with its share of beta."""
+        seen: dict[Levels, list[Any]] = {}
+        for levels, at in nodes:
+            seen.setdefault(levels, []).append(at)
+        if not any(any(levels) for levels in seen):
+            return 1.0, 1.0
+        found = [self._view_bounds(levels, places, beta / len(nodes)) for levels, places in seen.items()]
+        low, high = (sum(side) for side in zip(*found, strict=True))
+        return min(1.0, low), min(1.0, high)
+
+    def _view_bounds(self, levels: Levels, places: list[Any], beta: float) -> tuple[float, float]:
+        """The same for nodes of one view."""
+        number = self._numbers[levels]
+        (n, supported), widths = self._supports[number], self.mixture.views[number].widths
+        if not n:
+            return 0.0, float(len(places))
+        at = np.ravel_multi_index(tuple(zip(*places, strict=True)), widths)
+        low, high = mean_bounds(supported[at] / n, n, math.log(2 / beta))
+        shares = [float(self._shares(number, side).clip(0, 1).sum()) for side in (low, high)]
+        return shares[0], shares[1]

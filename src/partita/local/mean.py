@@ -1,0 +1,110 @@
+"""The mean of everybody's number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze, one_of, rational
+from partita.local.means import MeanRandomizer, OneBit, Piecewise
+from partita.local.question import Question
+from partita.local.randomizer import Json, Randomizer
+from partita.local.thresholds import checked_epsilon
+
+if TYPE_CHECKING:
+    from partita.local.columns import Ints
+    from partita.local.mean_aggregator import MeanAggregator
+
+__all__ = ["Mean", "MeanKind"]
+
+MeanKind: TypeAlias = Literal["auto", "one-bit", "piecewise"]
+
+_KINDS: Final[dict[str, type[MeanRandomizer]]] = {kind.kind: kind for kind in (OneBit, Piecewise)}
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Mean(Question):
+    """What is a person's number, between two public bounds?
+
+    Numbers are clamped to the bounds and rounded to a step of 2^-20 of their distance; what is no number
+    counts as the middle. "auto" takes the randomizer with the lower variance at its worst: one bit for small
+    epsilon, piecewise for larger.
+
+    >>> Mean(0, 24, epsilon=1).randomizer.kind, Mean(0, 24, epsilon=3).randomizer.kind
+    ('one-bit', 'piecewise')
+    """
+
+    asks: ClassVar[str] = "mean"
+    low: Fraction
+    high: Fraction
+    randomizer: MeanRandomizer
+
+    def __init__(self, low: object, high: object, *, epsilon: object, kind: MeanKind = "auto") -> None:
+        one_of(kind, "kind", get_args(MeanKind))
+        exact = checked_epsilon(epsilon)
+        made = [_KINDS[name](epsilon=exact) for name in (_KINDS if kind == "auto" else (kind,))]
+        self._fill(low, high, min(made, key=lambda randomizer: randomizer.largest_variance))
+
+    @classmethod
+    def of(cls, low: object, high: object, randomizer: Randomizer) -> Self:
+        """The question about bounds with a given randomizer."""
+        if not isinstance(randomizer, MeanRandomizer):
+            raise InvalidParameter(
+                "randomizer", "must be one of numbers", given=randomizer, fix="leave it out"
+            )
+        made = object.__new__(cls)
+        made._fill(low, high, randomizer)
+        return made
+
+    def _fill(self, low: object, high: object, randomizer: MeanRandomizer) -> None:
+        bounds = rational(low, "low"), rational(high, "high")
+        if bounds[0] >= bounds[1]:
+            raise InvalidParameter("high", "must be above low", given=high, fix="swap the bounds")
+        freeze(self, low=bounds[0], high=bounds[1], randomizer=randomizer)
+
+    def cell(self, value: object) -> int:
+        """The nearest step; the middle for what is no number."""
+        share = (self._clamped(value) - self.low) / (self.high - self.low)
+        return int(share * (self.randomizer.size - 1) + Fraction(1, 2))
+
+    def _clamped(self, value: object) -> Fraction:
+        """A number between the bounds, whatever the value is."""
+        if sign := _infinite(value):
+            return self.high if sign > 0 else self.low
+        try:
+            return max(self.low, min(self.high, rational(value, "value")))
+        except InvalidParameter:
+            return (self.low + self.high) / 2
+
+    def cells(self, values: object) -> Ints:
+        """The nearest step of every number of a column."""
+        import numpy as np
+
+        given = np.asarray(values)
+        if given.dtype.kind not in "iuf":
+            return np.array([self.cell(value) for value in given.ravel().tolist()], dtype=np.int64)
+        steps, width = self.randomizer.size - 1, float(self.high - self.low)
+        shares = np.nan_to_num((given.ravel().astype(np.float64) - float(self.low)) / width, nan=0.5)
+        rounded: Ints = np.rint(shares.clip(0, 1) * steps).astype(np.int64)
+        return rounded
+
+    def aggregator(self) -> MeanAggregator:
+        """A new aggregator of reports."""
+        from partita.local.mean_aggregator import MeanAggregator
+
+        return MeanAggregator(self)
+
+    def _asked(self) -> Json:
+        return {"low": str(self.low), "high": str(self.high)}
+
+
+def _infinite(value: object) -> int:
+    """The sign of an infinite number, and 0 for all else."""
+    if isinstance(value, Decimal):
+        return (-1 if value.is_signed() else 1) * value.is_infinite()
+    return int(math.copysign(1, value)) * math.isinf(value) if isinstance(value, float) else 0

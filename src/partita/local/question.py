@@ -1,0 +1,79 @@
+"""A question that people answer on their own devices: what is asked, and with which randomizer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from partita.local.law import Json, LocalLaw, digest_of
+
+if TYPE_CHECKING:
+    from partita.guarantee import Guarantee
+    from partita.local.aggregator import Aggregator
+    from partita.local.columns import Ints
+    from partita.local.draws import Draws
+    from partita.noise.words import WordSource
+
+__all__ = ["VERSION", "Question"]
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, init=False)
+class Question(ABC):
+    """Every value has a cell, and the randomizer makes a report of it. No value raises."""
+
+    asks: ClassVar[str]
+    randomizer: LocalLaw
+
+    @abstractmethod
+    def cell(self, value: object) -> int:
+        """The cell of one value."""
+
+    @abstractmethod
+    def cells(self, values: object) -> Ints:
+        """The cell of every value of a column."""
+
+    @abstractmethod
+    def aggregator(self) -> Aggregator[Any]:
+        """A new aggregator of reports."""
+
+    @abstractmethod
+    def _asked(self) -> Json:
+        """What is asked, beside the randomizer."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one report costs the person who sends it; verified when the question was made or read."""
+        return self.randomizer.epsilon
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Each person's report is private by itself: whoever looks at the aggregator, as often as they like.
+
+        Neighbours differ in what one person answers; that a person answers at all is not hidden.
+        """
+        from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
+
+        return Guarantee(epsilon=self.epsilon, neighbors=CHANGE_ONE, unit="user", intrusions=UNLIMITED)
+
+    def randomize(self, value: object, *, draws: Draws | None = None) -> int:
+        """One person's report, with entropy from the kernel."""
+        return self.randomizer.randomize(self.cell(value), draws=draws)
+
+    def randomize_many(self, values: object, *, words: WordSource | None = None) -> Any:
+        """One report for every value of a column."""
+        return self.randomizer.randomize_many(self.cells(values), words=words)
+
+    def to_json(self) -> Json:
+        """The question as devices and aggregators read it."""
+        described = {"version": VERSION, "asks": self.asks, **self._asked()}
+        return {**described, "randomizer": self.randomizer.to_json()}
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for exactly this question: SHA-256 of its description, in hex."""
+        return digest_of(self.to_json())

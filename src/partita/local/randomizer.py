@@ -1,0 +1,112 @@
+"""What every local randomizer is [Dwork-Roth, Definition 12.1]: a branch by a threshold, then uniform."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze, integer
+from partita.local.law import LARGEST_SIZE, Json, LocalLaw, Pmf, digest_of
+from partita.local.thresholds import WHOLE, checked_epsilon, threshold
+
+__all__ = ["LARGEST_SIZE", "FrequencyRandomizer", "Json", "Pmf", "Randomizer", "digest_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Randomizer(LocalLaw):
+    """A public law from cells 0, ..., size-1 to reports 0, ..., reports-1.
+
+    A cell favours some reports. With probability exactly threshold / 2^64 the report is uniform among
+    those, else uniform among the others. The threshold is the largest private one unless another is
+    given, which is refused if it would lose more than epsilon: whoever reads a description of a
+    randomizer has verified its epsilon. Zero stands for a threshold that is not given.
+    """
+
+    threshold: int = 0
+
+    def __post_init__(self) -> None:
+        freeze(
+            self,
+            size=integer(self.size, "size", low=2, high=LARGEST_SIZE),
+            epsilon=checked_epsilon(self.epsilon),
+        )
+        self._settle()
+        freeze(self, threshold=self._verified(self.threshold or self.private_threshold))
+
+    @property
+    @abstractmethod
+    def odds(self) -> tuple[int, int]:
+        """How many outcomes of the branch a cell favours, and how many not."""
+
+    @property
+    def private_threshold(self) -> int:
+        """The largest threshold that keeps epsilon, by integer arithmetic."""
+        return threshold(self.epsilon, *self.odds)
+
+    @property
+    def chance(self) -> Fraction:
+        """The probability of the favoured branch, exactly."""
+        return Fraction(self.threshold, WHOLE)
+
+    def to_json(self) -> Json:
+        """All that a device needs to know, and to verify."""
+        return {
+            "kind": self.kind,
+            "size": self.size,
+            "epsilon": str(self.epsilon),
+            "threshold": str(self.threshold),
+            **self._geometry(),
+        }
+
+    def _settle(self) -> None:
+        """Choose or check what the kind has beside size and epsilon; most have nothing."""
+        return
+
+    def _geometry(self) -> Json:
+        return {}
+
+    def _verified(self, given: int) -> int:
+        """A threshold with which favoured outcomes are likelier, but at most e^epsilon times so."""
+        favoured, others = self.odds
+        least, most = WHOLE * favoured // (favoured + others) + 1, self.private_threshold
+        if not least <= integer(given, "threshold") <= most:
+            raise InvalidParameter(
+                "threshold",
+                f"must lie between {least} and {most} for epsilon {self.epsilon}",
+                given=given,
+                fix="leave it out",
+            )
+        return int(given)
+
+    def _branches(self) -> tuple[Fraction, Fraction]:
+        """The probability of each favoured outcome, and of each other one."""
+        favoured, others = self.odds
+        return self.chance / favoured, (1 - self.chance) / others
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyRandomizer(Randomizer):
+    """A randomizer whose reports support cells, with two probabilities that are known exactly.
+
+    A report supports the cell it was made of with probability `hit`, and any other cell with
+    probability `miss`. So the number of supporters of a cell, less n miss, over hit - miss, is an
+    unbiased estimate of how many people hold it.
+    """
+
+    @property
+    @abstractmethod
+    def hit(self) -> Fraction:
+        """The probability that a report supports its own cell."""
+
+    @property
+    @abstractmethod
+    def miss(self) -> Fraction:
+        """The probability that a report supports a given other cell."""
+
+    def variance(self, frequency: float = 0.0) -> float:
+        """n times the variance of an estimated frequency, where the true one is as given."""
+        hit, miss = float(self.hit), float(self.miss)
+        spread = frequency * hit * (1 - hit) + (1 - frequency) * miss * (1 - miss)
+        return spread / float(self.hit - self.miss) ** 2

@@ -1,0 +1,145 @@
+"""Randomizers and questions, read strictly from what their owner wrote down.
+
+To read a description is to verify it, because no randomizer can be made whose threshold loses more than
+its epsilon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from partita.errors import InvalidParameter
+from partita.local.kinds import randomizer_kind
+from partita.local.question import VERSION, Question
+from partita.local.randomizer import Randomizer
+
+__all__ = ["question_from", "question_read", "randomizer_from"]
+
+_ASKED: Final = {
+    "frequency": ("domain",),
+    "mean": ("low", "high"),
+    "range": ("domain", "branching"),
+    "rectangles": ("columns", "branching", "grid"),
+}
+_MOST_PARTS: Final = 512
+_MOST_DIGITS: Final = 20
+
+
+def randomizer_from(description: object) -> Randomizer:
+    """The randomizer that `to_json` described; its threshold is verified, its epsilon is exact.
+
+    >>> described = {"kind": "response", "size": 2, "epsilon": "1", "threshold": "13485650000000000000"}
+    >>> float(randomizer_from(described).chance)
+    0.7310585...
+    """
+    given = _mapping(description, "randomizer")
+    kind = randomizer_kind(given.get("kind"))
+    names = [field.name for field in fields(kind)]
+    _exactly(given, "randomizer", ("kind", *names))
+    return kind(**{name: _number(given, name) for name in names})
+
+
+def question_from(description: object) -> Question:
+    """The question that `to_json` described, with its randomizer verified."""
+    given = _mapping(description, "question")
+    if given.get("version") != VERSION or given.get("asks") not in _ASKED:
+        raise InvalidParameter(
+            "question",
+            f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}",
+            given=given.get("asks"),
+            fix="use a newer Partita",
+        )
+    asked = _ASKED[given["asks"]]
+    _exactly(given, "question", ("version", "asks", "randomizer", *asked))
+    return _READERS[given["asks"]](given)
+
+
+def _mean(given: Mapping[str, Any]) -> Question:
+    from partita.local.mean import Mean
+
+    return Mean.of(given["low"], given["high"], randomizer_from(given["randomizer"]))
+
+
+def _frequency(given: Mapping[str, Any]) -> Question:
+    from partita.local.frequency import Frequency
+
+    return Frequency.of(_domain(given["domain"]), randomizer_from(given["randomizer"]))
+
+
+def _range(given: Mapping[str, Any]) -> Question:
+    from partita.local.ranges import Range
+
+    return Range.of(_domain(given["domain"]), given["branching"], _parts(given["randomizer"]))
+
+
+def _rectangles(given: Mapping[str, Any]) -> Question:
+    from partita.local.rectangles import Rectangles
+
+    columns = {name: _domain(domain) for name, domain in _mapping(given["columns"], "columns").items()}
+    return Rectangles.of(columns, given["branching"], given["grid"], _parts(given["randomizer"]))
+
+
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Question]]] = {
+    "frequency": _frequency,
+    "mean": _mean,
+    "range": _range,
+    "rectangles": _rectangles,
+}
+
+
+def _parts(description: object) -> list[Randomizer]:
+    """The randomizers of a mixture, each of them verified."""
+    given = _mapping(description, "randomizer")
+    _exactly(given, "randomizer", ("kind", "parts"))
+    listed = given["parts"]
+    if given["kind"] != "mixture" or not isinstance(listed, list) or not 0 < len(listed) <= _MOST_PARTS:
+        raise InvalidParameter(
+            "randomizer", "must be a mixture of randomizers", given=None, fix="pass what to_json returned"
+        )
+    return [randomizer_from(part) for part in listed]
+
+
+def question_read(text: str | bytes) -> Question:
+    """The question written as JSON text."""
+    try:
+        description = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidParameter("question", "must be JSON", given=None, fix="write it with to_json") from None
+    return question_from(description)
+
+
+def _domain(given: object) -> Any:
+    if isinstance(given, int):
+        return given
+    from partita.domain import domain_from_spec
+
+    return domain_from_spec(_mapping(given, "domain"))
+
+
+def _mapping(given: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidParameter(name, "must be a JSON object", given=given, fix="pass what to_json returned")
+    return given
+
+
+def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
+    if set(given) != set(entries):
+        raise InvalidParameter(
+            name, f"must have the entries {', '.join(entries)}", given=None, fix="pass what to_json returned"
+        )
+
+
+def _number(given: Mapping[str, Any], name: str) -> Any:
+    """A number of a randomizer: epsilon is text, a threshold the digits of a positive integer."""
+    value = given[name]
+    if name == "epsilon":
+        return value
+    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
+    if not (digits if name == "threshold" else isinstance(value, int)) or int(value) < 1:
+        raise InvalidParameter(
+            name, "must be a positive integer", given=value, fix="pass what to_json returned"
+        )
+    return int(value)

@@ -1,0 +1,67 @@
+"""Composition of truncations: every query is cut at a threshold of its own, and all share the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, final
+
+from partita.accounting import Composition, best_composition
+from partita.guarantee import Neighbors, Unit
+from partita.mechanisms.single_truncation import TruncatingMechanism
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
+
+__all__ = ["ComposedTruncation"]
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class ComposedTruncation(TruncatingMechanism):
+    """Publish once; the sum of every query, each cut at about its largest weight among the rows.
+
+    Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLY21; DR14, Thm 3.20]
+    Error:     O(max_t w(t) |Q| / epsilon) pure, O(max_t w(t) sqrt(|Q| log 1/delta) / epsilon) with delta.
+    Proof:     docs/proofs/composition.md (truncations side by side, the best of three theorems)
+
+    Weights are only looked at where rows are, so that the universe may be of any size.
+    """
+
+    name: ClassVar[str] = "composition"
+
+    def __init__(
+        self,
+        *,
+        queries: Queries,
+        universe: Universe,
+        epsilon: object,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_workload(
+            queries=queries,
+            universe=universe,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            contributions=contributions,
+            unit=unit,
+        )
+        self._check_size()
+
+    @cached_property
+    def composition(self) -> Composition:
+        """The theorem that lets the octaves and the sums of all queries share the budget best."""
+        return best_composition(self.epsilon, self.delta, 2 * len(self.operator))
+
+    @property
+    def rate(self) -> Fraction:
+        """Epsilon for the octaves of one query, and again for its sum."""
+        return self.composition.rate
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """How epsilon is shared out, and by which theorem."""
+        return (*super().plan_lines(rows), f"composition: {self.composition.rule}")

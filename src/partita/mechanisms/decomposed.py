@@ -1,0 +1,29 @@
+"""Decomposable queries, declared: f_w over classes of rows, and one value g that all share."""
+
+from __future__ import annotations
+
+from partita.errors import InvalidParameter
+from partita.queries.queries import Queries
+from partita.queries.values import Value
+
+__all__ = ["decomposed"]
+
+
+def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
+    """The queries f_w(class) g(row) for every f_w of `classes`; g is a column of numbers, or one query.
+
+    Mechanisms for numerical queries take them apart again: `decomposition` says how, "hat" or "binary".
+
+    >>> from partita.queries.language import ranges
+    >>> decomposed(ranges("age"), g="income")
+    ranges(age) * value(income)
+    """
+    shared = Value(g) if isinstance(g, str) else g
+    for name, given in (("classes", classes), ("g", shared)):
+        if not isinstance(given, Queries):
+            raise InvalidParameter(name, "must be queries", given=given, fix='pass for example ranges("age")')
+    if set(classes.columns) & set(shared.columns):
+        raise InvalidParameter(
+            "g", "must be over other columns than the classes", given=str(shared), fix="use other columns"
+        )
+    return classes * shared

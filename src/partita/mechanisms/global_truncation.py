@@ -1,0 +1,92 @@
+"""Global truncation: all queries are cut at one private threshold, and weights answer what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.inference.curve import Ints
+from partita.inference.numerical.graded import Graded
+from partita.inference.numerical.octaves import octave_of, shared_top
+from partita.mechanisms.checks import check_scale
+from partita.mechanisms.numerical_mechanism import WeighingMechanism
+from partita.mechanisms.numerical_rows import weight_blocks
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.releases.numerical_global import GlobalTruncationRelease
+
+__all__ = ["GlobalTruncation"]
+
+_FINDING: Final = Fraction(1, 20)
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class GlobalTruncation(WeighingMechanism):
+    """Publish once; the sum of every query, cut at about the largest weight of any query at any row.
+
+    Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
+    Error:     ~O(sqrt(n) Delta(D)), where Delta(D) is the largest weight of any query at any row.
+    Proof:     docs/proofs/global_truncation.md (the threshold from noisy octaves)
+    """
+
+    name: ClassVar[str] = "global-truncation"
+
+    @property
+    def widest(self) -> Graded:
+        """Each query cut at the last threshold."""
+        return self.space.cut(self.space.tops[-1])
+
+    @property
+    def weighing(self) -> Fraction:
+        """What is left for the weights: nineteen parts of twenty."""
+        return self.epsilon * (1 - _FINDING)
+
+    @property
+    def octave_scale(self) -> Fraction:
+        """The noise on the count of each octave."""
+        return self.rows_changed / (self.epsilon * _FINDING)
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GlobalTruncationRelease:
+        """Count rows by the octave of their largest weight, and weigh queries cut where these end."""
+        data, session = self.fitting(points), noise.session()
+        octaves = session.add(self._octaves(data), self.octave_scale)
+        top = shared_top(octaves, self.octave_scale, self.space.tops)
+        return GlobalTruncationRelease(
+            queries=self.queries,
+            universe=self.universe,
+            decomposition=self.decomposition,
+            weighed=self.weighed(self.space.cut(top), data, session),
+            octaves=octaves,
+            octave_scale=self.octave_scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """The share of the threshold, and what the weights do with the rest."""
+        share = float(self.epsilon * _FINDING)
+        return (f"epsilon {share:.6g} for one threshold of all queries", *super().plan_lines(rows))
+
+    def _octaves(self, points: Points) -> Ints:
+        """How many rows have their largest weight in each octave."""
+        counts = np.zeros(len(self.space.tops), np.int64)
+        np.add.at(counts, octave_of(self._peaks(points), self.space.tops), points.counts)
+        return counts
+
+    def _peaks(self, points: Points) -> NDArray[Any]:
+        """The largest weight of each point; if values are decomposed, its value if its class is asked for."""
+        if self.decomposed is None:
+            found = [weights.max(axis=0) for weights, _ in weight_blocks(self.operator, points)]
+            return np.concatenate([np.zeros(0, np.int64), *found])
+        asked = self.decomposed.asked(points.places)
+        return np.where(asked, self.decomposed.values(points.places), 0)
+
+    def _check_cells(self) -> None:
+        """The noise on octaves must be one that can be drawn, too."""
+        super()._check_cells()
+        check_scale(self.octave_scale, self.epsilon)

@@ -1,0 +1,201 @@
+"""Level trees: sums of a column over ranges of keys, with error that follows the data and not the bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final, final
+
+from partita.domain import Domain
+from partita.errors import InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.axis import MOST_AXES, Axis
+from partita.inference.sums.buckets import Tops
+from partita.inference.sums.controls import Controls
+from partita.inference.sums.cut import (
+    MOST_PARTS,
+    Cut,
+    KeyCounts,
+    cells_of,
+    cut_by_counts,
+    cut_into_cells,
+)
+from partita.inference.sums.part_tree import PartTree, best_tree
+from partita.inference.tails import laplace_variance
+from partita.mechanisms.base import Private
+from partita.mechanisms.checks import check_scale
+from partita.mechanisms.value_cap import ValueCap, fitting_points
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.releases.level_trees import LevelTreesRelease
+
+__all__ = ["LevelTrees"]
+
+_CAP_SHARE: Final = Fraction(1, 20)
+_FEW_CELLS: Final = 512
+_ROWS_FOR_A_PART: Final = 16
+_TOP_KNOTS: Final = 16 / 15
+_WIDEST: Final = Tops(7 << 60, 7 << 60)
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class LevelTrees(Private):
+    """Publish once; answer sums, means and counts of a column over every range or box of the keys.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     O(largest covered value times log^1.5 parts / epsilon), whatever the declared bound.
+    Proof:     docs/proofs/level_trees.md (one unit of mass for each row, integer noise)
+
+    A twentieth of epsilon finds the caps of the values, the rest is for the trees: one over the parts of the
+    keys for each knot below the caps. With `moments` there are twice as many, and variances.
+
+    >>> from partita.domain import Integer
+    >>> age, income = Axis.of(Integer(0, 120)), Integer(0, 2**32)
+    >>> LevelTrees(keys=[age], value=income, epsilon=1).cap.epsilon
+    Fraction(1, 20)
+    """
+
+    name: ClassVar[str] = "level-trees"
+
+    keys: tuple[Axis, ...]
+    value: Domain
+    moments: bool
+
+    def __init__(
+        self,
+        *,
+        keys: Sequence[Axis],
+        value: Domain,
+        epsilon: object,
+        moments: bool = False,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        freeze(self, keys=_keys(keys), value=value, moments=_yes_or_no(moments))
+        check_scale(self._scale(best_tree(MOST_PARTS), self._controls(_WIDEST)), self.epsilon)
+
+    @cached_property
+    def cap(self) -> ValueCap:
+        """What finds the caps."""
+        return ValueCap(value=self.value, epsilon=self.epsilon * _CAP_SHARE, **self.protected)
+
+    @property
+    def degree(self) -> int:
+        """Of the hats: 1 for sums, 2 for squares, too."""
+        return 2 if self.moments else 1
+
+    @property
+    def why(self) -> str:
+        """What is chosen, from public facts."""
+        if not self.keys:
+            return "Sums have no keys: there is one part."
+        if cells_of(self.keys) <= _FEW_CELLS:
+            return f"Each of the {cells_of(self.keys):,} cells of the keys is a part of its own."
+        return "The keys are cut into parts by the released counts."
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range of keys, over the largest value covered.
+
+        That is in rows that have the largest value, so it compares with the errors of counts.
+        """
+        tree, controls = best_tree(self._parts(rows)), self._controls(_WIDEST)
+        noise = laplace_variance(self._scale(tree, controls)) * tree.typical * _TOP_KNOTS
+        return math.sqrt(noise) / controls.unit
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds, at most."""
+        return self.cap.buckets.size + self._controls(_WIDEST).size * best_tree(self._parts(rows)).nodes
+
+    def release(
+        self, points: Points, density: KeyCounts | None = None, *, noise: Noise = SYSTEM
+    ) -> LevelTreesRelease:
+        """Find the caps, lay every row on the knots around its value, and add noise to all nodes.
+
+        The points have a column for each key and one for the value, the last. `density` was released before;
+        it decides how keys are cut where they have many cells.
+        """
+        rows = fitting_points(points, (*self.keys, self.cap.value.axis), self.contributions)
+        cut = self._cut(density)
+        parts, places, tree = cut.of(rows.places[:, :-1]), rows.places[:, -1], best_tree(cut.parts)
+        session = noise.session()
+        buckets = self.cap.measure(places, rows.counts, session=session)
+        controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))
+        masses = controls.summed(parts, places, rows.counts, cut.parts)
+        scale = self._scale(tree, controls)
+        return LevelTreesRelease(
+            keys=self.keys,
+            value=self.cap.value,
+            cut=cut,
+            degree=self.degree,
+            branching=tree.branching,
+            buckets=buckets,
+            bucket_scale=self.cap.scale,
+            noisy=session.add(tree.sums(masses).ravel(), scale),
+            scale=scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _cut(self, density: KeyCounts | None) -> Cut:
+        """The parts of the keys, a function of public facts and of what was released about the keys."""
+        cells = cells_of(self.keys)
+        if cells <= _FEW_CELLS or (density is None and cells <= MOST_PARTS):
+            return cut_into_cells(self.keys)
+        if density is None:
+            raise InvalidParameter(
+                "density",
+                f"must be given where keys have more than {MOST_PARTS} cells",
+                given=density,
+                fix="release counts of the keys first",
+            )
+        return cut_by_counts(self.keys, density, enough=float(self._rows_for_a_part))
+
+    def _parts(self, rows: int) -> int:
+        """About how many parts there will be."""
+        cells = cells_of(self.keys)
+        if cells <= _FEW_CELLS:
+            return cells
+        return max(2, min(cells, MOST_PARTS, int(2 * rows / self._rows_for_a_part)))
+
+    @property
+    def _rows_for_a_part(self) -> Fraction:
+        """A part with more rows is worth halving: its rows stand out from the noise of a part."""
+        return _ROWS_FOR_A_PART / self._rate
+
+    @property
+    def _rate(self) -> Fraction:
+        """Epsilon for the trees, for each row by which neighbours may differ."""
+        return self.rate * (1 - _CAP_SHARE)
+
+    def _scale(self, tree: PartTree, controls: Controls) -> Fraction:
+        """Every row has one unit of mass on each level of all trees together."""
+        return tree.levels * controls.unit / self._rate
+
+    def _controls(self, tops: Tops) -> Controls:
+        return Controls(self.cap.value, tops, self.degree)
+
+
+def _keys(keys: object) -> tuple[Axis, ...]:
+    given = tuple(keys) if isinstance(keys, list | tuple) else None
+    if given is None or not all(isinstance(axis, Axis) for axis in given):
+        raise InvalidParameter(
+            "keys", "must be a list of axes", given=keys, fix="pass Axis.of(domain) for each"
+        )
+    if len(given) > MOST_AXES:
+        raise InvalidParameter(
+            "keys", f"must be at most {MOST_AXES}", given=len(given), fix="sum over fewer keys together"
+        )
+    return given
+
+
+def _yes_or_no(moments: object) -> bool:
+    if not isinstance(moments, bool):
+        raise InvalidParameter("moments", "must be True or False", given=moments, fix="leave it out")
+    return moments

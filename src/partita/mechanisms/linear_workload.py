@@ -1,0 +1,115 @@
+"""The Laplace mechanism on any workload of linear queries [DMNS06; SU, section 1.1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final, final
+
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors, Unit
+from partita.inference.query_error import independent_error
+from partita.inference.tails import laplace_variance
+from partita.mechanisms.checks import check_scale
+from partita.mechanisms.workload_mechanism import WorkloadMechanism
+from partita.noise.protocol import Noise
+from partita.noise.system import LARGEST_SCALE, SYSTEM
+from partita.points import Points
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
+from partita.releases.linear_workload import LinearWorkloadRelease, needed_composition, needed_scale
+
+__all__ = ["LinearWorkload"]
+
+_LARGEST_WEIGHT: Final = 2**64
+"""Times fewer than 2^62 rows, that is a released number."""
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class LinearWorkload(WorkloadMechanism):
+    """Publish once; answer a list of linear queries, each with noise of its own.
+
+    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP if delta is given; ADD_REMOVE or CHANGE_ONE.  [DMNS06]
+    Error:     O(norm log k / epsilon) for k queries at once; the norm is the largest sum of absolute
+               weights of one cell. With delta, O(sqrt(weight norm log 1/delta) log k / epsilon).
+    Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
+
+    >>> from partita.domain import Integer
+    >>> from partita.queries import prefixes
+    >>> ages = Universe(["age"], [Integer(0, 120)])
+    >>> LinearWorkload(queries=prefixes("age"), universe=ages, epsilon=1).scale
+    Fraction(121, 1)
+    """
+
+    name: ClassVar[str] = "linear"
+
+    def __init__(
+        self,
+        *,
+        queries: Queries,
+        universe: Universe,
+        epsilon: object,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_workload(
+            queries=queries,
+            universe=universe,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            contributions=contributions,
+            unit=unit,
+        )
+        self._check()
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """The noise scale of every answer, in units of one over the operator's granularity."""
+        return needed_scale(self.operator, self.guarantee)
+
+    @property
+    def largest_error(self) -> float:
+        """The expected largest error over all queries is at most this [SU, section 1.1]."""
+        return independent_error(self.scale, len(self.operator)) / self.operator.granularity
+
+    def predicted_error(self, rows: int) -> float:
+        """The root-mean-square error of every answer, whatever the rows."""
+        return float(laplace_variance(self.scale) ** 0.5) / self.operator.granularity
+
+    def predicted_numbers(self, rows: int) -> int:
+        """One for each query."""
+        return len(self.operator)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """How the budget is shared among the queries."""
+        rule = needed_composition(self.operator, self.guarantee).rule
+        scale = float(self.scale / self.operator.granularity)
+        return (f"{len(self.operator)} answers by {rule} composition, each with noise of scale {scale:.6g}",)
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:
+        """Answer every query in whole units and add noise."""
+        truth = self.truth(self.fitting(points))
+        session = noise.session()
+        return LinearWorkloadRelease(
+            noisy=session.add(truth, self.scale),
+            scale=self.scale,
+            queries=self.queries,
+            universe=self.universe,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _check(self) -> None:
+        """Refuse weights whose answers are no released numbers, and noise that cannot be drawn."""
+        if self.operator.largest > _LARGEST_WEIGHT or self.scale > LARGEST_SCALE:
+            raise InvalidParameter(
+                "queries",
+                "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units",
+                given=float(self.operator.largest),
+                fix="clip values, round weights, or raise epsilon",
+            )
+        check_scale(self.scale, self.epsilon)

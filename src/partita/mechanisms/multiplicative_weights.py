@@ -1,0 +1,146 @@
+"""Private multiplicative weights, offline: many linear queries from one synthetic distribution [HLM12]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final, final
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Neighbors, Unit
+from partita.inference.weights.budget import MOST_ROUNDS, WeightsBudget
+from partita.inference.weights.change import Change
+from partita.mechanisms.checks import check_scale
+from partita.mechanisms.weights_rounds import planned, scales_of, warm_axes, weigh
+from partita.mechanisms.workload_mechanism import WorkloadMechanism
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
+from partita.releases.multiplicative_weights import WeightsRelease
+
+__all__ = ["MultiplicativeWeights"]
+
+_MOST_CELLS: Final = 2**27
+_CALIBRATION: Final = 0.5
+"""Measured errors over what the budget expects: on random ranges about this, within a factor of three."""
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class MultiplicativeWeights(WorkloadMechanism):
+    """Publish once; answer many linear queries of any kind from one synthetic distribution over all cells.
+
+    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP by zero-concentrated accounting if delta > 0. [HLM12]
+    Error:     measured in every release: with probability 1 - beta no answer misses by more than error(beta);
+               O(n^(2/3) (log k)^(1/2) (log |X|)^(1/6) / epsilon^(1/3)) for the paper's version.
+    Proof:     docs/proofs/multiplicative_weights.md (integer scores, warm start, measured bounds)
+
+    It measures the total, sums along each axis in bins, and then in every round the query that its guess
+    answers worst, chosen with noise. `rounds` and the `warm` share of the sums along axes are chosen from
+    public facts and the noisy total unless they are given. `arrays` is an array of the library to compute
+    with, on its device; noise and true answers stay with NumPy.
+    """
+
+    name: ClassVar[str] = "weights"
+
+    budget: WeightsBudget
+    arrays: Any = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        *,
+        queries: Queries,
+        universe: Universe,
+        epsilon: object,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+        rounds: int | None = None,
+        warm: object = Fraction(3, 10),
+        arrays: Any = None,
+    ) -> None:
+        self._settle_workload(
+            queries=queries,
+            universe=universe,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            contributions=contributions,
+            unit=unit,
+        )
+        budget = WeightsBudget(epsilon=self.epsilon, delta=self.delta, rounds=rounds, warm=warm)
+        freeze(self, budget=budget, arrays=arrays)
+        self._check()
+
+    def _check(self) -> None:
+        if self.universe.size > _MOST_CELLS:
+            raise InvalidParameter(
+                "universe",
+                f"must have at most {_MOST_CELLS} cells",
+                given=self.universe.size,
+                fix="choose coarser domains or fewer columns",
+            )
+        for rounds in (1, self.budget.rounds or MOST_ROUNDS):
+            scales = scales_of(self.budget.rates(rounds, self._axes), self.change, self.operator)
+            for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
+                check_scale(scale, self.epsilon)
+
+    @cached_property
+    def change(self) -> Change:
+        """What neighbours differ by."""
+        return Change.of(self.neighbors, contributions=self.contributions)
+
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> WeightsRelease:
+        """Measure the total, the axes and the rounds; the rest is post-processing."""
+        counts = self.counts(self.fitting(points))
+        session = noise.session()
+        weighed = weigh(
+            counts,
+            operator=self.operator,
+            unit=1,
+            change=self.change,
+            budget=self.budget,
+            session=session,
+            arrays=self.arrays,
+        )
+        return WeightsRelease(
+            queries=self.queries,
+            universe=self.universe,
+            weighed=weighed,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of an answer; on random ranges, within a factor of three."""
+        weight = max(abs(self.operator.lowest), self.operator.highest) / self.operator.granularity
+        cost = self.budget.cost(rows, self._rounds(rows), self._axes, self.change.of_cells)
+        return _CALIBRATION * cost * weight
+
+    def predicted_numbers(self, rows: int) -> int:
+        """The total, a number for each bin, and two for each round."""
+        plan = planned(rows, self.operator, 1, self.change, self.budget)
+        return 1 + sum(margin.bins for margin in plan.margins) + 2 * plan.rounds
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """The rounds, what each of them costs, and what the first guess is made of."""
+        rounds = self._rounds(rows)
+        rates = self.budget.rates(rounds, self._axes)
+        return (
+            f"T = {rounds} rounds for about {rows:,} rows ({rates.rule} composition); each chooses a "
+            f"query at eps0 = {float(rates.selection):.4g} and measures it at "
+            f"eps0 = {float(rates.answer):.4g}.",
+            f"The first guess: the total at {float(rates.total):.4g}, and sums along {self._axes} axes at "
+            f"{float(rates.marginal):.4g} each.",
+        )
+
+    def _rounds(self, rows: int) -> int:
+        return self.budget.rounds_for(rows, len(self.operator), self._axes, self.change.of_cells)
+
+    @property
+    def _axes(self) -> int:
+        return len(warm_axes(self.operator.shape, self.budget))

@@ -1,0 +1,188 @@
+"""What every mechanism for numerical queries is made with, and how those that weigh rows do it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Neighbors, Unit
+from partita.inference.numerical.decomposed import Decomposed, Method, checked_method, space_of
+from partita.inference.numerical.decomposition import spread_masses
+from partita.inference.numerical.graded import Graded
+from partita.inference.numerical.space import DecomposedSpace, Space, grade_factors
+from partita.inference.weights.budget import MOST_ROUNDS, WeightsBudget
+from partita.inference.weights.change import Change
+from partita.inference.weights.measured import Weighed
+from partita.mechanisms.checks import check_scale
+from partita.mechanisms.weights_rounds import scales_of, warm_axes, weigh
+from partita.mechanisms.workload_mechanism import WorkloadMechanism
+from partita.noise.protocol import Noise
+from partita.points import Points
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
+from partita.releases.numerical_reading import MOST_CELLS, MOST_GRADED
+
+__all__ = ["NumericalMechanism", "WeighingMechanism"]
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class NumericalMechanism(WorkloadMechanism, ABC):
+    """A mechanism for queries that add up weights of rows, none of them negative."""
+
+    def _check_weights(self) -> None:
+        """Refuse queries that ask nothing, and negative weights."""
+        super()._check_weights()
+        if self.operator.lowest < 0:
+            raise InvalidParameter(
+                "queries",
+                "must have no negative weights",
+                given=self.queries,
+                fix="ask for positive and negative parts by themselves",
+            )
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class WeighingMechanism(NumericalMechanism, ABC):
+    """A mechanism that answers graded queries by private multiplicative weights.
+
+    `decomposition` says over which cells: "none" is the universe itself; "hat" and "binary" are classes by
+    knots, for queries that are a product of classes and one value; "auto" is "hat" for these and "none" for
+    others. `rounds` fixes the number of rounds, which else follows from the noisy number of rows.
+    """
+
+    decomposition: Method
+    rounds: int | None
+
+    def __init__(
+        self,
+        *,
+        queries: Queries,
+        universe: Universe,
+        epsilon: object,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+        decomposition: Method = "auto",
+        rounds: int | None = None,
+    ) -> None:
+        self._settle_workload(
+            queries=queries,
+            universe=universe,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            contributions=contributions,
+            unit=unit,
+        )
+        freeze(self, decomposition=checked_method(decomposition), rounds=rounds)
+        self._check_cells()
+
+    @property
+    @abstractmethod
+    def widest(self) -> Graded:
+        """The graded queries, if every row had the largest weight of the universe."""
+
+    @property
+    def weighing(self) -> Fraction:
+        """The epsilon of the weights."""
+        return self.epsilon
+
+    @property
+    def budget(self) -> WeightsBudget:
+        """How it is shared among the total, the first guess and the rounds."""
+        return WeightsBudget(epsilon=self.weighing, delta=self.delta, rounds=self.rounds)
+
+    @cached_property
+    def space(self) -> Space:
+        """The cells that are weighed."""
+        return space_of(self.operator, self.decomposition)
+
+    @property
+    def change(self) -> Change:
+        """By how much neighbours differ, in mass."""
+        return Change.of(self.neighbors, contributions=self.contributions, row=self.space.most)
+
+    @cached_property
+    def decomposed(self) -> Decomposed | None:
+        """The queries taken apart into classes and a value, where the cells are of these."""
+        return Decomposed.of(self.operator) if isinstance(self.space, DecomposedSpace) else None
+
+    def masses(self, points: Points) -> NDArray[Any]:
+        """The mass in each cell: counts of rows, or values laid on knots."""
+        if self.decomposed is None or not isinstance(self.space, DecomposedSpace):
+            return self.counts(points)
+        cells, values = self.decomposed.cells(points.places), self.decomposed.values(points.places)
+        size = math.prod(self.space.classes.shape)
+        table = spread_masses(self.space.decomposition, cells, values, points.counts, size)
+        return table.reshape(self.space.shape)
+
+    def weighed(self, graded: Graded, points: Points, session: Noise) -> Weighed:
+        """The graded queries answered by multiplicative weights, for `weighing` between neighbours."""
+        return weigh(
+            self.masses(points),
+            operator=graded,
+            unit=self.space.unit,
+            change=self.change,
+            budget=self.budget,
+            session=session,
+        )
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error if rows reach the largest weight of the universe; measured."""
+        budget, axes = self.budget, len(warm_axes(self.space.shape, self.budget))
+        cost = budget.cost(rows, self._rounds(rows), axes, self.change.of_cells / self.space.unit)
+        return cost * float(np.sqrt(np.mean(grade_factors(self.space.whole) ** 2)))
+
+    def predicted_numbers(self, rows: int) -> int:
+        """The total, the sums along axes, and two numbers for each round."""
+        return 1 + sum(self.space.shape) + 2 * self._rounds(rows)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """The number of rounds T and the epsilon of each look."""
+        rounds = self._rounds(rows)
+        rates = self.budget.rates(rounds, len(warm_axes(self.space.shape, self.budget)))
+        cells = " x ".join(map(str, self.space.shape))
+        return (
+            f"multiplicative weights over {cells} cells and {len(self.widest)} graded queries",
+            f"T = {rounds} rounds, epsilon0 = {float(rates.selection):.6g} to select, "
+            f"{float(rates.answer):.6g} to answer ({rates.rule})",
+        )
+
+    def _rounds(self, rows: int) -> int:
+        axes = len(warm_axes(self.space.shape, self.budget))
+        return self.budget.rounds_for(rows, len(self.widest), axes, self.change.of_cells / self.space.unit)
+
+    def _check_cells(self) -> None:
+        """Refuse what cannot be held, and an epsilon whose noise cannot be drawn."""
+        self._at_most("universe", math.prod(self.space.shape), MOST_CELLS, "cells are weighed")
+        self._at_most(
+            "queries", self.space.graded, MOST_GRADED, "queries are weighed, all thresholds counted"
+        )
+        for rounds in (self.budget.rounds or 1, self.budget.rounds or MOST_ROUNDS):
+            self._check_scales(rounds)
+
+    def _check_scales(self, rounds: int) -> None:
+        rates = self.budget.rates(rounds, len(warm_axes(self.space.shape, self.budget)))
+        scales = scales_of(rates, self.change, self.space.whole)
+        for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
+            check_scale(scale, self.epsilon)
+
+    @staticmethod
+    def _at_most(name: str, given: int, most: int, rule: str) -> None:
+        if given > most:
+            raise InvalidParameter(
+                name,
+                f"must be such that at most {most} {rule}",
+                given=given,
+                fix='use decomposition="hat" and coarser classes, or "composition"',
+            )

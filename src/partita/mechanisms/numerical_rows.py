@@ -1,0 +1,115 @@
+"""What truncation asks of the rows: how many lie in each octave of a query, and sums cut at thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.inference.curve import Ints
+from partita.inference.numerical.decomposed import Decomposed
+from partita.inference.numerical.octaves import octave_of
+from partita.points import Points
+from partita.queries.limbs import exact_product, exact_sums
+from partita.queries.structured import Structured
+
+__all__ = ["ClassRows", "PointRows", "Rows", "rows_of", "weight_blocks"]
+
+_MOST_AT_ONCE: Final = 1 << 22
+_LARGEST_INT: Final = np.iinfo(np.int64).max
+
+
+class Rows(Protocol):
+    """Exact answers about rows, for every query of a list."""
+
+    def octaves(self, tops: tuple[int, ...]) -> Ints:
+        """How many rows are in each octave: a row for each query, a column for each top."""
+
+    def sums(self, cuts: NDArray[Any]) -> NDArray[Any]:
+        """The sum of min(w, cut) of each query, in units, as Python ints."""
+
+
+def rows_of(operator: Structured, points: Points) -> Rows:
+    """By classes where queries are products of zeros and ones and one value, else point by point."""
+    decomposed = Decomposed.of(operator)
+    if decomposed is not None and decomposed.classes.binary and decomposed.classes.cells <= _MOST_AT_ONCE:
+        return ClassRows(decomposed, points)
+    return PointRows(operator, points)
+
+
+@final
+@dataclass(frozen=True)
+class PointRows:
+    """The weights of all queries, evaluated at every point."""
+
+    operator: Structured
+    points: Points
+
+    def octaves(self, tops: tuple[int, ...]) -> Ints:
+        """Points one by one, all queries of each."""
+        found = np.zeros((len(self.operator), len(tops)), np.int64)
+        queries = np.arange(len(self.operator))[:, np.newaxis]
+        for weights, counts in weight_blocks(self.operator, self.points):
+            _count(found, queries, octave_of(weights, tops), counts)
+        return found
+
+    def sums(self, cuts: NDArray[Any]) -> NDArray[Any]:
+        """Products of cut weights and counts."""
+        total = np.zeros(len(self.operator), object)
+        for weights, counts in weight_blocks(self.operator, self.points):
+            total += exact_product(_cut(weights, cuts[:, np.newaxis]), counts, self.operator.largest)
+        return total
+
+
+@final
+@dataclass(frozen=True)
+class ClassRows:
+    """Values summed up by classes first: a query adds up the classes that it asks for."""
+
+    decomposed: Decomposed
+    points: Points
+
+    def octaves(self, tops: tuple[int, ...]) -> Ints:
+        """Rows of classes that a query does not ask for have weight zero."""
+        table = np.zeros((self.decomposed.classes.cells, len(tops)), np.int64)
+        values = self.decomposed.values(self.points.places)
+        _count(table, self.decomposed.cells(self.points.places), octave_of(values, tops), self.points.counts)
+        found = np.asarray(self.decomposed.classes.forward(table))
+        found[:, 0] += self.points.total - found.sum(axis=1)
+        return found
+
+    def sums(self, cuts: NDArray[Any]) -> NDArray[Any]:
+        """All queries for each cut, and of these the queries that have it."""
+        total = np.zeros(len(self.decomposed.classes), object)
+        for cut in sorted(set(cuts.tolist())):
+            mine = cuts == cut
+            total[mine] = np.asarray(self.decomposed.classes.answers(self._by_class(cut)))[mine]
+        return total
+
+    def _by_class(self, cut: int) -> NDArray[Any]:
+        values = _cut(self.decomposed.values(self.points.places), np.array(cut, object))
+        cells, largest = self.decomposed.cells(self.points.places), self.decomposed.value.largest
+        sums = exact_sums(values, self.points.counts, cells, largest, self.decomposed.classes.cells)
+        return sums.astype(object)
+
+
+def weight_blocks(operator: Structured, points: Points) -> Iterator[tuple[NDArray[Any], Ints]]:
+    """The weights of all queries at some points at a time, and how many rows are at each of these."""
+    step = max(1, _MOST_AT_ONCE // len(operator))
+    for first in range(0, len(points.places), step):
+        some = slice(first, first + step)
+        yield operator.weights_at(points.places[some]), np.asarray(points.counts[some])
+
+
+def _count(table: Ints, rows: Ints, octave: Ints, counts: Ints) -> None:
+    """Add the rows of each octave."""
+    np.add.at(table, (np.broadcast_to(rows, octave.shape), octave), np.broadcast_to(counts, octave.shape))
+
+
+def _cut(weights: NDArray[Any], cuts: NDArray[Any]) -> NDArray[Any]:
+    """min(w, cut); a cut of 2^63 leaves integers of 64 bits as they are."""
+    most = cuts if weights.dtype == object else np.minimum(cuts, _LARGEST_INT)
+    return np.asarray(np.minimum(weights, np.asarray(most).astype(weights.dtype)))

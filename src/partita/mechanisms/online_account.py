@@ -1,0 +1,82 @@
+"""What a ledger knows of an online session: one debit, who writes it, and how many acts it has begun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, final
+
+from partita.errors import InvalidParameter, LedgerRefusal, StreamForked
+from partita.guarantee import Guarantee
+from partita.ledger import Ledger
+from partita.ledger.file import LedgerFile
+from partita.mechanisms.online_store import OnlineStore
+from partita.streams.durable.account import Writer
+
+__all__ = ["OnlineAccount"]
+
+_PATIENCE: Final = 30
+
+
+@final
+class OnlineAccount:
+    """Counts the acts of a session before they happen: in its file, and in the ledger where there is one.
+
+    The ledger's number only ever rises, so a session file that is an old copy is refused, and so is a
+    session that was opened again elsewhere.
+    """
+
+    def __init__(self, store: OnlineStore, writer: Writer | None = None) -> None:
+        self._store, self._writer = store, writer
+
+    @staticmethod
+    def opened(
+        store: OnlineStore, guarantee: Guarantee, ledger: Ledger | None, dataset: str | None
+    ) -> OnlineAccount:
+        """Pay for a new session, all of it at once, and become its one writer."""
+        if ledger is None and dataset is None:
+            return OnlineAccount(store)
+        if not isinstance(ledger, Ledger) or dataset is None:
+            raise InvalidParameter(
+                "ledger",
+                "and dataset go together",
+                given=dataset,
+                fix="pass a Ledger and one of its datasets",
+            )
+        _pay(store, guarantee, ledger, dataset)
+        writer = Writer(LedgerFile(ledger.path, _PATIENCE), store.name, store.acts)
+        with _said(store):
+            writer.claim(lambda _: b"")
+        return OnlineAccount(store, writer)
+
+    def act(self) -> int:
+        """Count one more act wherever it is counted; only then may it draw and answer. Its number."""
+        number = self._store.act()
+        if self._writer is not None:
+            with _said(self._store):
+                self._writer.reach(number, b"")
+        return number
+
+
+def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str) -> None:
+    """Debit the session once, however often it is opened."""
+    key = f"weights {store.name}"
+    entry = next((entry for entry in ledger.entries(dataset) if entry.key == key), None)
+    if entry is None and store.acts:
+        raise LedgerRefusal(
+            f"ledger {str(ledger.path)!r} has not paid for this session; pass the one that did"
+        )
+    if entry is None:
+        entry = ledger.debit(dataset, guarantee, what="online weights", key=key)
+    ledger.mark_done(entry)
+
+
+@contextmanager
+def _said(store: OnlineStore) -> Iterator[None]:
+    try:
+        yield
+    except StreamForked:
+        raise StreamForked(
+            f"weights session {str(store.path)!r} is an old copy, or was opened again elsewhere: to go on "
+            "would answer twice from one budget; close it and use the latest"
+        ) from None

@@ -1,0 +1,99 @@
+"""The cap of a summed column: noisy counts of orders of magnitude, and the highest that is clear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.domain import Domain
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.axis import Axis
+from partita.inference.curve import Ints, UInts
+from partita.inference.sums.buckets import Buckets
+from partita.inference.sums.value_line import ValueLine
+from partita.mechanisms.base import Private
+from partita.mechanisms.checks import check_scale
+from partita.noise.protocol import Noise
+from partita.points import Points
+
+__all__ = ["ValueCap", "fitting_points"]
+
+_MOST_ROWS: Final = 2**44
+
+
+@final
+@dataclass(frozen=True, init=False, kw_only=True)
+class ValueCap(Private):
+    """Count values by powers of two, with noise; the cap is a function of these counts.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DMNS06]
+    Error:     a cap above all values with probability at most 1/2000; a power of two is seen, with
+               probability 1 - beta, if it holds more than ln(2000 buckets / beta) / epsilon rows.
+    Proof:     docs/proofs/value_cap.md (integer noise, integer thresholds)
+
+    >>> from partita.domain import Integer
+    >>> ValueCap(value=Integer(0, 1000), epsilon="1/20").scale
+    Fraction(20, 1)
+    """
+
+    value: ValueLine
+
+    def __init__(
+        self,
+        *,
+        value: Domain,
+        epsilon: object,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        freeze(self, value=ValueLine.of(value))
+        check_scale(self.scale, self.epsilon)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale: by how many rows neighbours differ, over epsilon."""
+        return 1 / self.rate
+
+    @cached_property
+    def buckets(self) -> Buckets:
+        """What is counted."""
+        return Buckets(self.value)
+
+    def measure(self, places: UInts, counts: Ints, *, session: Noise) -> NDArray[Any]:
+        """The noisy count of every bucket: each row is in one."""
+        exact = np.zeros(self.buckets.size, np.int64)
+        np.add.at(exact, self.buckets.of(places), counts)
+        noisy: NDArray[Any] = session.add(exact, self.scale)
+        return noisy
+
+
+def fitting_points(points: Points, axes: tuple[Axis, ...], contributions: int) -> Points:
+    """The points, if they lie on the axes of keys and value and bound contributions at least as tightly.
+
+    Masses of fewer than 2^44 rows add up exactly in 64 bits, 18 bits at a time.
+    """
+    if not isinstance(points, Points):
+        raise InvalidData("points", "must be Points", fix="use Points.from_rows")
+    if points.axes != axes:
+        raise InvalidData(
+            "points", "must lie on the axes of the keys and the value", fix="use one domain for both"
+        )
+    if points.contributions > contributions:
+        raise InvalidParameter(
+            "contributions",
+            f"must be at least that of the points, {points.contributions}",
+            given=contributions,
+            fix="raise it in the mechanism",
+        )
+    if points.total >= _MOST_ROWS:
+        raise InvalidData("points", "must be fewer than 2^44 rows", fix="sum parts of the data apart")
+    return points

@@ -1,0 +1,151 @@
+"""What every mechanism for a list of linear queries is made with, and what it asks of its data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.exact import freeze
+from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.mechanisms.base import Private
+from partita.noise.protocol import Noise
+from partita.noise.system import SYSTEM
+from partita.points import Points
+from partita.queries.queries import Queries
+from partita.queries.structured import Structured
+from partita.queries.universe import Universe
+from partita.releases.workload import WorkloadRelease
+
+__all__ = ["LARGEST_DENSE", "WorkloadMechanism"]
+
+LARGEST_DENSE: Final = 2**30
+"""No universe of more cells is made an array."""
+
+_MOST_CELLS: Final = 2**24
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class WorkloadMechanism(Private, ABC):
+    """An (epsilon, delta)-DP release of answers to linear queries about points.
+
+    A mechanism with parameters of its own spells all of them out, hands those that all have to
+    `_settle_workload`, and checks itself when all are set.
+    """
+
+    name: ClassVar[str]
+    """The name that users know."""
+
+    queries: Queries
+    universe: Universe
+    delta: Fraction
+
+    def _settle_workload(
+        self,
+        *,
+        queries: Queries,
+        universe: Universe,
+        epsilon: object,
+        delta: object,
+        neighbors: Neighbors,
+        contributions: int,
+        unit: Unit | None,
+    ) -> None:
+        """Check the parameters that all mechanisms for queries have, and set them."""
+        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+        promise = Guarantee(epsilon=self.epsilon, delta=delta, **self.protected)
+        freeze(self, queries=_checked(queries), universe=_over(universe), delta=promise.delta)
+        self._check_weights()
+
+    @cached_property
+    def operator(self) -> Structured:
+        """The queries as an operator over the universe."""
+        return self.queries.over(self.universe)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        return replace(super().guarantee, delta=self.delta)
+
+    @property
+    def why(self) -> str:
+        """A sentence about what the mechanism chooses, a function of public facts; empty if nothing."""
+        return ""
+
+    @abstractmethod
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of an answer if there are that many rows."""
+
+    @abstractmethod
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds."""
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """What a plan shows of the parameters that follow from public facts, a sentence each."""
+        return ()
+
+    @abstractmethod
+    def release(self, points: Points, *, noise: Noise = SYSTEM) -> WorkloadRelease:
+        """Draw noise and release."""
+
+    def fitting(self, points: Points) -> Points:
+        """The points, if they lie in the universe and bound contributions at least as tightly."""
+        if not isinstance(points, Points):
+            raise InvalidData("points", "must be Points", fix="use Points.from_rows")
+        if points.axes != self.universe.axes:
+            raise InvalidData("points", "must lie in the universe", fix="use one list of domains for both")
+        if points.contributions > self.contributions:
+            raise InvalidParameter(
+                "contributions",
+                f"must be at least that of the points, {points.contributions}",
+                given=self.contributions,
+                fix="raise it in the mechanism",
+            )
+        return points
+
+    def counts(self, points: Points) -> NDArray[np.int64]:
+        """How many rows are in each cell of the universe, as an array of its shape."""
+        if self.universe.size > LARGEST_DENSE:
+            raise InvalidParameter(
+                "universe",
+                f"must have at most {LARGEST_DENSE} cells to be an array",
+                given=self.universe.size,
+                fix="choose coarser domains or fewer columns",
+            )
+        counts = np.zeros(self.universe.shape, np.int64)
+        counts[tuple(points.places.T.astype(np.int64))] = points.counts
+        return counts
+
+    def truth(self, points: Points) -> NDArray[Any]:
+        """The exact answers in units: from an array if the universe is small, else point by point."""
+        if self.universe.size <= _MOST_CELLS:
+            return np.asarray(self.operator.answers(self.counts(points)))
+        return self.operator.answers_at(points.places, points.counts)
+
+    def _check_weights(self) -> None:
+        if self.operator.column_norm == 0:
+            raise InvalidParameter(
+                "queries", "must have a weight that is not zero", given=self.queries, fix="ask for something"
+            )
+
+
+def _checked(queries: object) -> Queries:
+    if not isinstance(queries, Queries):
+        raise InvalidParameter(
+            "queries", "must be queries", given=queries, fix='pass for example ranges("age") or parse("...")'
+        )
+    return queries
+
+
+def _over(universe: object) -> Universe:
+    if not isinstance(universe, Universe):
+        raise InvalidParameter(
+            "universe", "must be a Universe", given=universe, fix='pass Universe(["age"], [Integer(0, 120)])'
+        )
+    return universe

@@ -1,0 +1,41 @@
+"""Many biased bits and many uniform integers at once, each with its exact law."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.noise.protocol import Noise
+from partita.noise.system import KERNEL
+from partita.noise.uniforms import flags, integers_below
+from partita.noise.words import KernelWords
+
+__all__ = ["WORD", "Bools", "Ints", "chances", "uniform"]
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+WORD: Final = 2**64
+"""Probabilities are multiples of 1 / 2^64."""
+
+
+def chances(noise: Noise, threshold: int, size: int) -> Bools:
+    """Independent bits, each True with probability exactly threshold / 2^64.
+
+    From the kernel all at once, at the time of the call, and nothing is kept; from other noise one by one.
+    """
+    if noise is KERNEL:
+        return flags(KernelWords(), threshold, size)
+    probability = Fraction(threshold, WORD)
+    return np.array([noise.bernoulli(probability) for _ in range(size)], dtype=np.bool_)
+
+
+def uniform(noise: Noise, count: int, size: int) -> Ints:
+    """Independent integers, uniform among 0, ..., count-1."""
+    if noise is KERNEL:
+        return integers_below(KernelWords(), count, size)
+    weights = [1] * count
+    return np.array([noise.categorical(weights) for _ in range(size)], dtype=np.int64)

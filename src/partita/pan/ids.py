@@ -1,0 +1,124 @@
+"""Who came: ids as bytes, and the register that belongs to an id of a public universe.
+
+What is no id, or none of the universe, is left out without a word: an error would be seen, and it would
+say that somebody came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias, TypeGuard, final
+
+import numpy as np
+
+from partita.errors import InvalidParameter
+from partita.exact import integer
+from partita.pan.draws import Ints
+
+__all__ = ["LARGEST_UNIVERSE", "Ids", "Universe", "digest_of", "written"]
+
+Ids: TypeAlias = "int | Sequence[str | int | bytes]"
+"""A universe as people give it: its size, for the ids 0, ..., size-1, or all of its ids."""
+
+LARGEST_UNIVERSE: Final = 2**27
+
+_DIGEST: Final = 32
+
+
+def written(name: object) -> bytes | None:
+    """An id as bytes, different for different ids; None if it is neither text, nor bytes, nor an integer.
+
+    >>> written("7"), written(7), written(7.0)
+    (b's7', b'i7', None)
+    """
+    if isinstance(name, str):
+        return b"s" + name.encode("utf-8", "surrogatepass")
+    if isinstance(name, bytes):
+        return b"b" + name
+    return b"i%d" % int(name) if _is_whole(name) else None
+
+
+def digest_of(name: bytes, salt: bytes = b"") -> int:
+    """A public function of an id that spreads ids evenly over 64 bits."""
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8, salt=salt).digest(), "big")
+
+
+@final
+@dataclass(frozen=True)
+class Universe:
+    """The ids that may come, in a public order; `fingerprint` tells one list of names from another."""
+
+    size: int
+    fingerprint: bytes = b""
+    places: Mapping[bytes, int] | None = None
+
+    @classmethod
+    def of(cls, universe: Ids) -> Self:
+        """A universe as people give it."""
+        if isinstance(universe, (str, bytes)) or not isinstance(universe, Sequence | np.ndarray):
+            return cls(size=integer(universe, "universe", low=1, high=LARGEST_UNIVERSE))
+        names = [written(name) for name in universe]
+        places = {name: place for place, name in enumerate(names) if name is not None}
+        if not 0 < len(places) == len(names) <= LARGEST_UNIVERSE:
+            raise InvalidParameter(
+                "universe", "must hold different texts or integers", given=universe, fix="list each id once"
+            )
+        return cls(size=len(names), fingerprint=_fingerprint(places), places=places)
+
+    @classmethod
+    def unpacked(cls, row: Sequence[int]) -> Self:
+        """The universe from a row of a state; its names, where it has some, must be given again."""
+        size, *fingerprint = row
+        if len(fingerprint) not in (0, _DIGEST):
+            raise ValueError("no universe")
+        return cls(
+            size=integer(size, "universe", low=1, high=LARGEST_UNIVERSE), fingerprint=bytes(fingerprint)
+        )
+
+    def packed(self) -> list[int]:
+        """As a row of a state, in which no name can be read."""
+        return [self.size, *self.fingerprint]
+
+    def named(self, universe: Ids) -> Universe:
+        """The same universe with its names, if they are the same."""
+        given = Universe.of(universe)
+        if (given.size, given.fingerprint) != (self.size, self.fingerprint):
+            raise InvalidParameter(
+                "universe",
+                "must be the one that the sketch was made with, in the same order",
+                given=universe,
+                fix="pass that one",
+            )
+        return given
+
+    def find(self, ids: Iterable[object]) -> Ints:
+        """The places of those ids that are in the universe, in the order in which they come."""
+        if self.fingerprint:
+            return self._find_names(ids)
+        if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and ids.ndim == 1:
+            return ids[(ids >= 0) & (ids < self.size)].astype(np.int64)
+        return np.array(
+            [int(place) for place in ids if _is_whole(place) and 0 <= place < self.size], np.int64
+        )
+
+    def _find_names(self, ids: Iterable[object]) -> Ints:
+        if self.places is None:
+            raise InvalidParameter(
+                "universe", "must be given again with its names", given=None, fix="pass the same list"
+            )
+        names = (written(name) for name in ids)
+        found = [self.places[name] for name in names if name is not None and name in self.places]
+        return np.array(found, dtype=np.int64)
+
+
+def _is_whole(name: object) -> TypeGuard[int]:
+    return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+
+
+def _fingerprint(names: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(len(name).to_bytes(8, "big") + name)
+    return digest.digest()

@@ -1,0 +1,119 @@
+"""A sketch that lives in a file: everything that was done to it is on disk when the call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Final, Self, final
+
+from partita.answer import Answer
+from partita.errors import InvalidParameter, InvalidState
+from partita.pan.density import Density
+from partita.pan.distinct import Distinct
+from partita.pan.ids import Ids
+from partita.pan.listed import Listed
+from partita.pan.ramp_registers import RampRegisters
+from partita.pan.registers import Registers
+from partita.pan.sketch import Sketch
+from partita.releases.file_disk import FilePath
+from partita.streams.slots_file import PanStore
+
+__all__ = ["KINDS", "SketchFile"]
+
+KINDS: Final[dict[str, type[Sketch]]] = {
+    kind.name: kind for kind in (Density, Distinct, Registers, RampRegisters)
+}
+
+_SEQUENCE: Final = 0
+"""A number that counts saves would be seen by a look, and say how often somebody came."""
+
+
+@final
+class SketchFile:
+    """The state of one sketch in one file, of which one state can be read at any time, open in one process.
+
+    Every act ends with a save, and the state before it cannot be read any more. An output is paid for on
+    disk before it is returned. Update by the clock, with all that came since: the times at which a file
+    was written may be seen. There is no log of events: what was not counted in a crash is lost.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     SketchFile.create(f"{folder}/clinic.pan", Density(universe=1000, epsilon=1)).close()
+    ...     with SketchFile(f"{folder}/clinic.pan") as file:
+    ...         file.update_many([1, 2, 3])
+    ...         answer = file.release("density")
+    """
+
+    def __init__(self, path: FilePath, *, universe: Ids | None = None) -> None:
+        self._store = PanStore(path, create=False)
+        try:
+            saved = self._store.load()
+            if saved is None:
+                raise InvalidState("sketch", "was never saved", fix="make it anew")
+            self._sketch = _sketch_of(saved.state, universe)
+        except BaseException:
+            self._store.close()
+            raise
+
+    @classmethod
+    def create(cls, path: FilePath, sketch: Sketch) -> Self:
+        """A new file for a sketch, which lives there from now on; it never takes the place of another."""
+        state = _state_of(sketch)
+        made = object.__new__(cls)
+        made._store, made._sketch = PanStore.new(path, room=len(state)), sketch
+        made._save()
+        return made
+
+    @property
+    def sketch(self) -> Sketch:
+        """What is in the file, to be asked what is public about it. Do not update or release it: that is
+        not saved.
+        """
+        return self._sketch
+
+    def update_many(self, ids: Iterable[object], **keywords: Any) -> None:
+        """Let users come, and save."""
+        self._sketch.update_many(ids, **keywords)
+        self._save()
+
+    def release(self, name: str) -> Answer:
+        """Publish a statistic; it is returned when the file says that it is paid for."""
+        answer = self._sketch.release(name)
+        self._save()
+        return answer
+
+    def announce_intrusion(self) -> None:
+        """End the epoch, and save: from now on a look at the file sees fresh noise only."""
+        self._sketch.announce_intrusion()
+        self._save()
+
+    def close(self) -> None:
+        """Let others open the file."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _save(self) -> None:
+        self._store.save(_state_of(self._sketch), sequence=_SEQUENCE)
+
+
+def _state_of(sketch: Sketch) -> bytes:
+    return sketch.name.encode() + b"\n" + sketch.state()
+
+
+def _sketch_of(data: bytes, universe: Ids | None) -> Sketch:
+    name, _, state = data.partition(b"\n")
+    kind = KINDS.get(name.decode("ascii", "replace"))
+    if kind is None:
+        raise InvalidState("sketch", "must be of a kind that there is", fix="use a newer version")
+    if issubclass(kind, Listed):
+        return kind.from_state(state, universe=universe)
+    if universe is not None:
+        raise InvalidParameter("universe", "must be left out for this sketch", given=universe, fix="drop it")
+    return kind.from_state(state)

@@ -1,0 +1,129 @@
+"""Queries given cell by cell: explicit weights for a few values, zero for all others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias, final
+
+from partita.domain import Domain, Special
+from partita.domain.axis import Axis
+from partita.errors import InvalidParameter
+from partita.exact import rational
+from partita.queries.product import Factor
+from partita.queries.queries import Queries
+from partita.queries.sparse import Sparse
+from partita.queries.universe import Universe
+from partita.queries.writing import Key, key, written, written_call, written_key, written_number
+
+__all__ = ["Entry", "Matrix", "check_entries", "entries"]
+
+Entry: TypeAlias = tuple[tuple[Key, ...], Fraction]
+"""What stands for a cell, one key for each column, and its weight."""
+
+_MOST_ENTRIES: Final = 2**20
+_LARGEST: Final = 2**62
+_FINEST: Final = 2**62
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Matrix(Queries):
+    """Rows of explicit weights over the cells of some columns."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Entry, ...], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.names
+
+    def number(self, universe: Universe) -> int:
+        """One for each row."""
+        return len(self.rows)
+
+    def factors(self, universe: Universe) -> list[Factor]:
+        """One sparse matrix."""
+        axes = tuple(universe.number(column) for column in self.columns)
+        widths = tuple(universe.shape[axis] for axis in axes)
+        if math.prod(widths) > _LARGEST:
+            raise _wrong("must be over columns of at most 2^62 cells together", "name fewer columns")
+        fine = math.lcm(1, *(weight.denominator for row in self.rows for _, weight in row))
+        if fine > _FINEST:
+            raise _wrong("must have a common denominator of at most 2^62", "round the weights")
+        listed = [(number, *entry) for number, row in enumerate(self.rows) for entry in row]
+        spots = [self._spot(keys, universe, widths) for _, keys, _ in listed]
+        weights = [int(weight * fine) for _, _, weight in listed]
+        return [(axes, Sparse(widths, len(self.rows), [row for row, _, _ in listed], spots, weights, fine))]
+
+    def pick(self, universe: Universe, index: int) -> Queries:
+        """One row."""
+        return Matrix(self.columns, (self.rows[index],))
+
+    def _spot(self, keys: tuple[Key, ...], universe: Universe, widths: tuple[int, ...]) -> int:
+        """The cell that keys stand for, last column fastest."""
+        spot = 0
+        for column, each, width in zip(self.columns, keys, widths, strict=True):
+            spot = spot * width + _position(each, universe.domain(column), column)
+        return spot
+
+    def __str__(self) -> str:
+        names, rows = map(written, self.columns), map(_written_row, self.rows)
+        return written_call("weights" if len(self.rows) == 1 else "matrix", *names, *rows)
+
+
+def entries(columns: tuple[str, ...], row: object) -> tuple[Entry, ...]:
+    """The entries of a mapping from values, or tuples of values, to weights."""
+    if not isinstance(row, Mapping):
+        raise _wrong("must map values to weights", "pass for example {30: 1, 31: 2}")
+    found = tuple((_keys(columns, each), rational(weight, "weights")) for each, weight in row.items())
+    if len({keys for keys, _ in found}) < len(found):
+        raise _wrong("must name each cell once", "leave out the second")
+    return found
+
+
+def check_entries(rows: Sequence[tuple[Entry, ...]]) -> None:
+    """Refuse more explicit weights than there may be."""
+    if not rows or sum(map(len, rows)) > _MOST_ENTRIES:
+        raise _wrong(f"must have 1 to {_MOST_ENTRIES} entries", "use ranges or prefixes for many cells")
+
+
+def _keys(columns: tuple[str, ...], given: object) -> tuple[Key, ...]:
+    keys = given if isinstance(given, tuple) else (given,)
+    if len(keys) != len(columns):
+        raise _wrong("must name a value for each column", "pass tuples of values")
+    return tuple(map(key, keys))
+
+
+def _position(each: Key, domain: Domain, column: str) -> int:
+    if isinstance(each, Special):
+        places = Axis.specials(domain)
+        if str(each) not in places:
+            raise InvalidParameter(
+                column,
+                f"must have a special cell of that name to weigh it: {domain!r}",
+                given=str(each),
+                fix="leave it out",
+            )
+        return places[str(each)]
+    found = domain.locate(each, name=column)
+    if found.special is not Special.ORDINARY:
+        raise InvalidParameter(
+            column, "must lie within its bounds to be weighed", given=each, fix="use pt.BELOW or pt.ABOVE"
+        )
+    return Axis.of(domain).position(found.cell)
+
+
+def _written_row(row: tuple[Entry, ...]) -> str:
+    return "{" + ", ".join(f"{_written_keys(keys)}: {written_number(weight)}" for keys, weight in row) + "}"
+
+
+def _written_keys(keys: tuple[Key, ...]) -> str:
+    return written_key(keys[0]) if len(keys) == 1 else f"({', '.join(map(written_key, keys))})"
+
+
+def _wrong(rule: str, fix: str) -> InvalidParameter:
+    return InvalidParameter("weights", rule, given=None, fix=fix)

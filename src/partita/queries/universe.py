@@ -1,0 +1,104 @@
+"""The cells that queries weigh: columns with their public domains, special cells included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+from partita.domain import Domain, is_domain
+from partita.domain.axis import LARGEST_AXIS, Axis
+from partita.errors import InvalidParameter
+from partita.exact import freeze
+
+__all__ = ["Universe"]
+
+
+@final
+@dataclass(frozen=True)
+class Universe:
+    """Columns and their domains, in order: a cell for each combination of positions along their axes.
+
+    >>> from partita.domain import Category, Integer
+    >>> Universe(["age", "sex"], [Integer(0, 120), Category(["f", "m"])]).shape
+    (125, 4)
+    """
+
+    columns: tuple[str, ...]
+    domains: tuple[Domain, ...]
+
+    def __init__(self, columns: Sequence[str], domains: Sequence[Domain]) -> None:
+        freeze(self, columns=_names(columns), domains=_domains(domains))
+        if len(self.columns) != len(self.domains):
+            raise InvalidParameter(
+                "domains", "must be as many as columns", given=len(self.domains), fix="pass one for each"
+            )
+
+    @staticmethod
+    def of(schema: Mapping[str, Domain], columns: Sequence[str]) -> Universe:
+        """Some columns of a schema, in the order of the columns."""
+        missing = [column for column in columns if column not in schema]
+        if missing:
+            raise InvalidParameter(
+                "queries", "must name columns of the schema", given=missing[0], fix="check the spelling"
+            )
+        return Universe(tuple(columns), tuple(schema[column] for column in columns))
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axis of each column."""
+        return tuple(map(Axis.of, self.domains))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many positions each axis has."""
+        return tuple(axis.width for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return math.prod(self.shape)
+
+    def number(self, column: str) -> int:
+        """Which axis a column is, counted from 0."""
+        if column not in self.columns:
+            raise InvalidParameter(
+                "queries",
+                f"must name columns among {', '.join(self.columns)}",
+                given=column,
+                fix="check the spelling, or add the column",
+            )
+        return self.columns.index(column)
+
+    def domain(self, column: str) -> Domain:
+        """The domain of a column."""
+        return self.domains[self.number(column)]
+
+    def axis(self, column: str) -> Axis:
+        """The axis of a column."""
+        return self.axes[self.number(column)]
+
+
+def _names(columns: object) -> tuple[str, ...]:
+    given = tuple(columns) if isinstance(columns, list | tuple) else ()
+    if not given or not all(isinstance(column, str) and column for column in given):
+        raise InvalidParameter(
+            "columns", "must be a list of names", given=columns, fix='pass for example ["age"]'
+        )
+    if len(set(given)) < len(given):
+        raise InvalidParameter("columns", "must be different", given=len(given), fix="name each once")
+    return given
+
+
+def _domains(domains: object) -> tuple[Domain, ...]:
+    given = tuple(domains) if isinstance(domains, list | tuple) else ()
+    if not given or not all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given):
+        raise InvalidParameter(
+            "domains",
+            "must be a list of domains of at most 2^63 cells",
+            given=domains,
+            fix="pass for example [Integer(0, 120)]",
+        )
+    return given

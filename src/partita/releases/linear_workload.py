@@ -1,0 +1,107 @@
+"""Released answers to a workload of linear queries, each with noise of its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.accounting import Composition, best_composition, composed_epsilon
+from partita.answer import Answer
+from partita.guarantee import Guarantee, rows_changed
+from partita.inference.curve import Floats
+from partita.inference.released import noisy_integers
+from partita.queries.queries import Queries
+from partita.queries.structured import Structured
+from partita.queries.universe import Universe
+from partita.releases.linear_queries import NoisyUnits
+from partita.releases.ranges import Parts
+from partita.releases.reading import PartsReader
+from partita.releases.workload import WorkloadRelease
+
+__all__ = ["LinearWorkloadRelease", "needed_composition", "needed_scale"]
+
+
+def needed_composition(operator: Structured, promise: Guarantee) -> Composition:
+    """How much of one answer each query may show about a unit, by the best theorem for the promise.
+
+    One row changes an answer by at most the largest weight, and all together by at most the column norm.
+    """
+    return best_composition(promise.epsilon, promise.delta, len(operator), losses=_losses(operator))
+
+
+def needed_scale(operator: Structured, promise: Guarantee) -> Fraction:
+    """The noise that every answer needs, in units: column norm times rows over epsilon if that is pure."""
+    rows = rows_changed(promise.neighbors, promise.contributions)
+    return operator.largest * rows / needed_composition(operator, promise).rate
+
+
+def _losses(operator: Structured) -> Fraction:
+    """By how much a row changes all answers together, over the most that it changes one."""
+    return Fraction(operator.column_norm, operator.largest)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearWorkloadRelease(WorkloadRelease):
+    """A noisy integer for each query, in units of one over the granularity, all with noise of one scale."""
+
+    kind: ClassVar[str] = "linear"
+
+    noisy: NDArray[Any]
+    scale: Fraction
+
+    @property
+    def values(self) -> Floats:
+        """All answers."""
+        return self._units.values
+
+    @property
+    def spreads(self) -> Floats:
+        """One standard error for all."""
+        return np.full(self.noisy.size, self._units.spread)
+
+    def answer(self, index: int) -> Answer:
+        """The answer to one query. Where no weight is negative, neither is the truth."""
+        place = self.operator.checked(index)
+        positive = self.operator.single(place).lowest >= 0
+        return self._units.answer(place, least=0.0 if positive else -math.inf)
+
+    def error(self, beta: float) -> float:
+        """The largest of all noises, by the exact tail of each."""
+        return self._units.error(beta)
+
+    @property
+    def spent(self) -> Fraction:
+        """What answers with this noise cost together: the largest change of one, and the norm of all."""
+        promise = self.guarantee
+        if promise is None:
+            return Fraction(0)
+        rows = rows_changed(promise.neighbors, promise.contributions)
+        return composed_epsilon(
+            self.operator.largest * rows / self.scale, promise.delta, _losses(self.operator)
+        )
+
+    def parts(self) -> Parts:
+        """The noisy integers and their scale."""
+        return Parts({"scale": str(self.scale)}, {"noisy": noisy_integers(self.noisy, "noisy")})
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
+    ) -> Self:
+        """The release that `parts` took apart."""
+        reader = PartsReader(parts)
+        reader.expect(facts=("scale",), series=("noisy",))
+        noisy = reader.noisy("noisy", count=cls.number_of(queries, universe))
+        scale = reader.scale("scale")
+        return cls(noisy=noisy, scale=scale, queries=queries, universe=universe, guarantee=guarantee)
+
+    @cached_property
+    def _units(self) -> NoisyUnits:
+        return NoisyUnits(self.noisy, self.operator.granularity, self.scale)

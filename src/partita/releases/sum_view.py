@@ -1,0 +1,139 @@
+"""Sums of one column of a release, by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, final
+
+from partita.answer import Answer
+from partita.domain import Domain
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.guarantee import Guarantee, rows_changed
+from partita.inference.boxes.axis import Axis
+from partita.inference.sums.answers import Ratio, SumAnswer
+from partita.releases.box_where import box_terms
+from partita.releases.key_counts import KeyCounts
+from partita.releases.level_trees import LevelTreesRelease
+from partita.releases.log_tree import LogTreeRelease
+from partita.releases.spans import Ends
+from partita.releases.where import Where
+
+__all__ = ["SumView", "Sums", "sum_name"]
+
+Sums: TypeAlias = LevelTreesRelease | LogTreeRelease
+Found = TypeVar("Found")
+
+
+def sum_name(column: str, keys: Sequence[str]) -> str:
+    """A view of sums in words, with which its series in a file begin.
+
+    >>> sum_name("salary", ["age", "region"]), sum_name("salary", [])
+    ('sum of salary by age x region', 'sum of salary')
+    """
+    return f"sum of {column} by {' x '.join(keys)}" if keys else f"sum of {column}"
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SumView:
+    """A summed column, its keys, and what was released about them.
+
+    A question names some of the keys; without any it is about all rows. Where the only key is the
+    summed column itself, sums are asked for between two of its values. `beside` is what the counts of the
+    same release say about the keys.
+    """
+
+    keys: tuple[str, ...]
+    column: str
+    declared: Mapping[str, Domain]
+    sums: Sums
+    beside: KeyCounts | None
+    mechanism: str
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if set(self.declared) != {*self.keys, self.column} or len(set(self.keys)) < len(self.keys):
+            raise InvalidRelease("sums", "must have a domain for each column", fix="get the file again")
+        if isinstance(self.sums, LogTreeRelease) != (self.keys == (self.column,)):
+            raise InvalidRelease("sums", "must be of a kind that suits their keys", fix="get the file again")
+        if self.sums.keys != tuple(map(Axis.of, self.domains)):
+            raise InvalidRelease("sums", "must have the cells of their domains", fix="get the file again")
+
+    def __repr__(self) -> str:
+        return f"SumView({self.name}; {self.mechanism})"
+
+    @property
+    def name(self) -> str:
+        """The summed column and its keys in words."""
+        return sum_name(self.column, self.keys)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys, which are what a question may name."""
+        return self.keys
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the summed column."""
+        return self.declared[self.column]
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains of the keys."""
+        return tuple(self.declared[key] for key in self.keys)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What was promised; None for injected noise."""
+        return self.sums.guarantee
+
+    @property
+    def keeps_its_promise(self) -> bool:
+        """Whether the sums have the noise that the guarantee asks for."""
+        promise = self.guarantee
+        return promise is None or promise.epsilon >= self.sums.spent * rows_changed(
+            promise.neighbors, promise.contributions
+        )
+
+    @property
+    def moments(self) -> bool:
+        """Whether variances can be asked for."""
+        return self.sums.moments
+
+    @property
+    def total(self) -> Answer:
+        """How many rows there are: with a number, and without."""
+        return Answer.together([self._ask(each, {}, "both") for each in (self.sums.count, self.sums.nulls)])
+
+    def sum(self, asked: Where, *, closed: Ends) -> SumAnswer:
+        """The sum of the column over the rows that have the keys asked for."""
+        return self._ask(self.sums.sum, asked, closed)
+
+    def mean(self, asked: Where, *, closed: Ends) -> Ratio:
+        """The mean of the column over the rows that have the keys asked for."""
+        return self._ask(self.sums.mean, asked, closed)
+
+    def variance(self, asked: Where, *, closed: Ends) -> Ratio:
+        """The variance of the column over the rows that have the keys asked for."""
+        self._check_moments()
+        return self._ask(self.sums.variance, asked, closed)
+
+    def std(self, asked: Where, *, closed: Ends) -> Ratio:
+        """The standard deviation of the column over the rows that have the keys asked for."""
+        self._check_moments()
+        return self._ask(self.sums.std, asked, closed)
+
+    def _ask(self, what: Callable[..., Found], asked: Where, closed: Ends) -> Found:
+        """Put a question about boxes of the keys, with the counts beside them where there are some."""
+        terms = box_terms({key: self.declared[key] for key in self.keys}, asked, closed=closed)
+        return what(terms) if self.beside is None else what(terms, self.beside)
+
+    def _check_moments(self) -> None:
+        if not self.moments:
+            raise InvalidParameter(
+                "column",
+                "must have moments for a variance, and sums are all that was released of it",
+                given=self.column,
+                fix=f"publish with moments=[{self.column!r}]",
+            )

@@ -1,0 +1,215 @@
+"""Questions: every value has a cell, and what is written down is read back, verified."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.errors import InvalidParameter
+from partita.guarantee import UNLIMITED
+from partita.local.decoders import checked_column
+from partita.local.frequency import Frequency
+from partita.local.kinds import FREQUENCY_KINDS, KINDS, randomizer_kind
+from partita.local.mean import Mean
+from partita.local.registry import question_from, question_read, randomizer_from
+from partita.local.response import RandomizedResponse
+from partita.testing import EndlessTape
+
+QUESTIONS = [
+    *(Frequency(100, epsilon="0.5", kind=kind) for kind in FREQUENCY_KINDS),  # type: ignore[arg-type]
+    Frequency(pt.Category(["chrome", "firefox"]), epsilon=1),
+    Mean(-1, "2.5", epsilon=1),
+    Mean(0, 24, epsilon=4),
+]
+VALUES = [
+    *(3, -7, 10**400, True, 2.5, math.nan, math.inf, -math.inf, Fraction(10**400, 3), np.float32("inf")),
+    *("text", None, b"", [1], {}, object(), Decimal("1.5"), Decimal("sNaN"), Decimal("-Infinity"), 1j),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_a_question_is_read_back(question: Any) -> None:
+    """As an object and as text: the same question, under the same digest."""
+    read = question_read(json.dumps(question.to_json()))
+
+    assert (read, read.digest) == (question, question.digest)
+    assert question_from(question.to_json()) == question
+
+
+def test_different_questions_have_different_digests() -> None:
+    """Nothing can be aggregated under the name of something else."""
+    more = [Frequency(101, epsilon="0.5"), Frequency(100, epsilon="0.51"), Mean(-1, "2.6", epsilon=1)]
+
+    assert len({question.digest for question in [*QUESTIONS, *more]}) == len(QUESTIONS) + len(more)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_no_value_raises(question: Any) -> None:
+    """Whatever it is, it has a cell and a report; a column of them too."""
+    cells = [question.cell(value) for value in VALUES if not isinstance(value, list | dict)]
+
+    assert all(0 <= cell < question.randomizer.size for cell in cells)
+    for value in VALUES:
+        question.randomizer.check_report(question.randomizer.randomize(value))
+
+
+def test_whole_numbers_go_to_the_nearest_cell() -> None:
+    """All else goes to the first; one by one and in a column."""
+    question = Frequency(10, epsilon=1)
+    values = [3, -7, 10**30, np.int8(4), 5.0, 2.5, "text", None]
+
+    expected = [3, 0, 9, 4, 5, 0, 0, 0]
+
+    assert [question.cell(value) for value in values] == expected
+    assert question.cells(values).tolist() == expected
+    assert question.cells(np.array([-1, 5, 99])).tolist() == [0, 5, 9]
+    assert question.cells(np.array([4.0, 4.5, np.nan])).tolist() == [4, 0, 0]
+
+
+def test_numbers_go_to_the_nearest_step() -> None:
+    """Clamped to the bounds; what is no number counts as the middle."""
+    question = Mean(0, 10, epsilon=1)
+    steps = question.randomizer.size - 1
+
+    found = [question.cell(value) for value in (-5, 0, 2.5, 10, 11, math.inf, -math.inf, math.nan, None)]
+
+    assert found == [0, 0, steps // 4, steps, steps, steps, 0, steps // 2, steps // 2]
+    assert question.cells(np.array([-5, 2.5, np.inf, np.nan])).tolist() == [0, steps // 4, steps, steps // 2]
+    assert question.cells([None, 10]).tolist() == [steps // 2, steps]
+
+
+def test_special_cells_come_last() -> None:
+    """A domain's labels, then what is null and what is other."""
+    question = Frequency(pt.Category(["chrome", "firefox"]), epsilon=1)
+
+    assert question.cells(["firefox", "lynx", None, "chrome"]).tolist() == [1, 3, 2, 0]
+    assert [question.label(cell) for cell in range(question.size)] == ["chrome", "firefox", "null", "other"]
+
+
+@pytest.mark.parametrize(("size", "kind"), [(2, "response"), (10, "response"), (11, "projective")])
+def test_few_cells_are_asked_for_directly(size: int, kind: str) -> None:
+    """By randomized response below 3 e + 2 = 10.15 cells at epsilon 1."""
+    assert Frequency(size, epsilon=1).randomizer.kind == kind
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", 1, 2])
+def test_projective_response_is_nearly_optimal(epsilon: object) -> None:
+    """Its variance is at most 1.03 times 4 e^epsilon / (e^epsilon - 1)^2 for 1,024 cells."""
+    question = Frequency(1024, epsilon=epsilon)
+    odds = math.exp(question.epsilon)
+
+    assert question.randomizer.variance() <= 1.03 * 4 * odds / (odds - 1) ** 2
+
+
+def test_the_guarantee_covers_any_number_of_looks() -> None:
+    """Local reports are pan-private: the state of an aggregator may be seen as often as one likes."""
+    guarantee = Frequency(1024, epsilon=1).aggregator().guarantee
+
+    assert (guarantee.epsilon, guarantee.pure, guarantee.intrusions) == (Fraction(1), True, UNLIMITED)
+    assert "any number of looks at the state" in str(guarantee)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_randomizer_is_described_completely(kind: str) -> None:
+    """Read back it is equal, and a column drawn from the same words is the same."""
+    randomizer = randomizer_kind(kind)(size=33, epsilon=Fraction(1))
+    again = randomizer_from(json.loads(json.dumps(randomizer.to_json())))
+    cells = np.arange(500)
+
+    drawn = [r.randomize_many(cells, words=EndlessTape(1)) for r in (randomizer, again)]
+
+    assert again == randomizer
+    assert np.array_equal(*drawn)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [0, 1, 20_000])
+def test_a_column_of_any_length_has_as_many_reports(kind: str, n: int) -> None:
+    """None, one, and more than a block; all of them reports."""
+    randomizer = randomizer_kind(kind)(size=33, epsilon=Fraction(1))
+    reports = randomizer.randomize_many(np.arange(n), words=EndlessTape(2))
+
+    assert len(reports) == n
+    assert len(checked_column(randomizer, reports)) == n
+
+
+def _hostile() -> list[tuple[str, Any]]:
+    good = Frequency(1024, epsilon=1).to_json()
+    law = good["randomizer"]
+    changes: list[dict[str, Any]] = [
+        {"kind": "nothing"},
+        {"threshold": str(int(law["threshold"]) + 1)},
+        {"threshold": "0"},
+        {"threshold": int(law["threshold"])},
+        {"threshold": "9" * 5000},
+        {"threshold": None},
+        {"epsilon": "0"},
+        {"epsilon": "1e999999"},
+        {"epsilon": [1]},
+        {"size": 10**9},
+        {"size": True},
+        {"size": "1024"},
+        {"field": 4, "dimension": 6},
+        {"field": 0, "dimension": 0},
+        {"field": 2, "dimension": 3},
+        {"field": 3, "dimension": 10**9},
+        {"field": 4093, "dimension": 27},
+        {"more": 1},
+    ]
+    laws = [(str(change), {**good, "randomizer": {**law, **change}}) for change in changes]
+    others = [
+        {**good, "domain": 1023},
+        {**good, "version": 2},
+        {**good, "asks": "all"},
+        {**good, "x": 1},
+        [],
+        "text",
+    ]
+    return [
+        *laws,
+        *((str(other)[:40], other) for other in others),
+        ("missing", {"version": 1, "asks": "mean"}),
+    ]
+
+
+@pytest.mark.parametrize(("_", "description"), _hostile(), ids=lambda value: str(value)[:40])
+def test_a_hostile_question_is_refused(_: str, description: Any) -> None:
+    """Always by the same typed error, in no time, before anything is drawn."""
+    with pytest.raises(InvalidParameter):
+        question_from(description)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\xff", '{"version": 1}'])
+def test_text_that_is_no_question_is_refused(text: str) -> None:
+    """Typed, also where the text nests deeply."""
+    with pytest.raises(InvalidParameter):
+        question_read(text)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Frequency(1, epsilon=1),
+        lambda: Frequency(1 << 23, epsilon=1),
+        lambda: Frequency("ten", epsilon=1),  # type: ignore[arg-type]
+        lambda: Frequency(10, epsilon=0),
+        lambda: Frequency(10, epsilon=1, kind="best"),  # type: ignore[arg-type]
+        lambda: Mean(1, 1, epsilon=1),
+        lambda: Mean(0, "high", epsilon=1),
+        lambda: Mean(0, 1, epsilon=1, kind="response"),  # type: ignore[arg-type]
+        lambda: Frequency.of(10, RandomizedResponse(size=9, epsilon=Fraction(1))),
+        lambda: Mean.of(0, 1, RandomizedResponse(size=9, epsilon=Fraction(1))),
+        lambda: RandomizedResponse(size=1 << 21, epsilon=Fraction(1)).pmf(0),
+    ],
+)
+def test_wrong_parameters_are_named(make: Any) -> None:
+    """What cannot be asked is refused when it is made."""
+    with pytest.raises(InvalidParameter):
+        make()

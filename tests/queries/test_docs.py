@@ -1,0 +1,32 @@
+"""docs/queries.md tells the truth about the query language."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from partita.queries import language
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "queries.md").read_text()
+
+
+def test_the_page_shows_every_word() -> None:
+    """Each word of the language is used in a snippet."""
+    assert [word for word in language.__all__ if f"pt.{word}(" not in PAGE] == []
+
+
+@pytest.mark.faults
+def test_the_snippets_of_the_page_run_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Typed in one block after the other they run, and what stands behind # as a result is one."""
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        exec(block, names)
+    shown = capsys.readouterr().out
+
+    results = re.findall(r"^(release\.labels.*?)\s+# (.*)$", PAGE, flags=re.MULTILINE)
+
+    assert [repr(eval(code, names)) for code, _ in results] == [result for _, result in results] != []
+    assert "ranges(age, step=20) * (total() + value(income))" in shown
+    assert eval('pt.parse("ranges(age, step=20) * (total() + value(income))") == asked', names)

@@ -1,0 +1,306 @@
+"""Level trees: exact without noise, paid for by the row, and refused where they make no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partita.domain import Category, Domain, Integer, Real
+from partita.errors import InvalidData, InvalidParameter
+from partita.inference.boxes.axis import Axis
+from partita.inference.sums.buckets import Buckets, Tops
+from partita.inference.sums.controls import Controls
+from partita.inference.sums.cut import cut_into_cells
+from partita.mechanisms.level_trees import LevelTrees
+from partita.points import Points
+from partita.releases.boxes import BoxTerm
+from partita.releases.level_trees import LevelTreesRelease
+from partita.testing import CouplingBroken, EndlessTape, ForbiddenNoise, ZeroNoise, coupled, tape_noise
+
+KEY = Axis(size=2, after=1)
+VALUE = Integer(-1, 4)
+
+
+def _points(rows: Sequence[tuple[int, ...]], keys: tuple[Axis, ...], value: Domain, **options: Any) -> Points:
+    return Points.from_rows(
+        np.array(rows).reshape(-1, len(keys) + 1), axes=[*keys, Axis.of(value)], **options
+    )
+
+
+def _plain_sum(release: LevelTreesRelease, term: BoxTerm) -> float:
+    """The sum by plain least squares, everything covered."""
+    estimate = release.trees.asked(release.cut.laid([term]))
+    controls, line = release.controls, release.value
+    return float(((controls.values + line.origin * controls.ones) * float(line.step)) @ estimate.found)
+
+
+@pytest.mark.parametrize("moments", [False, True])
+@pytest.mark.parametrize(
+    "value",
+    [Integer(0, 2**31), Integer(-5000, 90_000), Integer(100, 300), Real(-2, 50, step="0.25")],
+    ids=str,
+)
+def test_without_noise_sums_are_those_of_the_rows(value: Any, moments: bool) -> None:
+    """Noise off, counts, sums and squares of every range are those of the rows, clamped to the caps."""
+    random = np.random.default_rng(3)
+    cells = np.minimum(random.exponential(value.size / 8, 4000).astype(np.int64), value.size - 1)
+    keys = random.integers(0, 7, 4000)
+    axis = Axis(size=7)
+    release = LevelTrees(keys=[axis], value=value, epsilon=1, moments=moments).release(
+        _points(list(zip(keys, cells + 1, strict=True)), (axis,), value), noise=ZeroNoise()
+    )
+    up, down = release.controls.tops
+    offsets = np.clip(cells - release.value.down, -(down or 0), up or 0)
+
+    for low, high in ((0, 6), (2, 4), (5, 5)):
+        found = release.trees.asked(release.cut.laid([((low,), (high,), 1)])).found
+        chosen = offsets[(keys >= low) & (keys <= high)]
+        assert found @ release.controls.ones == pytest.approx(chosen.size, rel=1e-12)
+        assert found @ release.controls.values == pytest.approx(float(chosen.sum()), rel=1e-12)
+        if moments:
+            assert found @ release.controls.squares == pytest.approx(
+                float((chosen.astype(np.float64) ** 2).sum()), rel=1e-9
+            )
+
+
+def test_leaves_hold_whole_masses() -> None:
+    """The released integers of the leaves, over the unit, are the sums of the rows without any rounding."""
+    rows = [(0, 2), (0, 6), (1, 5), (1, 3), (2, 4), (0, 0), (1, 7), (0, 8), (2, 9)]
+    release = LevelTrees(keys=[KEY], value=VALUE, epsilon=1).release(
+        _points(rows, (KEY,), VALUE), noise=ZeroNoise()
+    )
+    masses = release.noisy.reshape(release.controls.size, -1)[:, :3]
+    line, tops = release.value, release.controls.tops
+    for part in range(3):
+        held = [
+            line.offsets(np.array([place], np.uint64))[0] for key, place in rows if key == part and place < 8
+        ]
+        expected = sum(min(max(int(offset), -(tops.down or 0)), tops.up or 0) for offset in held)
+        exact = sum(
+            Fraction(value) * int(mass)
+            for value, mass in zip(release.controls.values, masses[:, part], strict=True)
+        )
+        assert exact == expected * release.controls.unit
+
+
+def _everything(release: LevelTreesRelease) -> tuple[Any, ...]:
+    return release.buckets.tolist(), release.noisy.tolist(), release.scale, release.branching
+
+
+def _run(mechanism: LevelTrees) -> Any:
+    def run(rows: Any, noise: Any) -> Any:
+        points = _points(rows, (KEY,), VALUE, contributions=mechanism.contributions)
+        return _everything(mechanism.release(points, noise=noise))
+
+    return run
+
+
+PLACES = list(product(range(3), range(10)))
+
+
+@pytest.mark.parametrize("moments", [False, True])
+def test_one_row_costs_exactly_epsilon(moments: bool) -> None:
+    """A row more, at any key and any value, null and out of bounds included, loses epsilon and no more."""
+    mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon=1, moments=moments)
+    data = [(0, 3), (1, 5), (1, 6)] * 300
+    losses = {
+        coupled(_run(mechanism), data, [*data, row], tape_noise(EndlessTape(seed)))
+        for seed, row in enumerate(PLACES)
+    }
+    assert losses == {Fraction(1)}
+
+
+def test_a_changed_row_costs_at_most_epsilon() -> None:
+    """Under change-one neighbours a row that moves anywhere loses at most epsilon, and epsilon at worst."""
+    mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon=1, neighbors="change-one")
+    data = [(0, 3), (1, 6)] * 300
+    losses = [
+        coupled(_run(mechanism), [*data, (0, 3)], [*data, row], tape_noise(EndlessTape(seed)))
+        for seed, row in enumerate(PLACES)
+    ]
+    assert max(losses) == 1
+
+
+def test_a_person_with_several_rows_costs_at_most_epsilon() -> None:
+    """With three rows a person, noise is three times as large, and three rows together lose epsilon."""
+    mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon=1, contributions=3)
+    data = [(0, 3)] * 300
+    rows = [(1, 6), (1, 6), (1, 6)]
+    assert coupled(_run(mechanism), data, data + rows, tape_noise(EndlessTape(1))) == 1
+
+
+def _planted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Controls.summed
+    if name == "no levels in the scale":
+        monkeypatch.setattr(
+            LevelTrees, "_scale", lambda self, tree, controls: Fraction(controls.unit) / self._rate
+        )
+    elif name == "the unit forgotten":
+        monkeypatch.setattr(LevelTrees, "_scale", lambda self, tree, controls: tree.levels / self._rate)
+    elif name == "all of epsilon for the trees":
+        monkeypatch.setattr(LevelTrees, "_rate", property(lambda self: self.rate))
+    elif name == "double mass":
+        monkeypatch.setattr(Controls, "summed", lambda self, *given: 2 * honest(self, *given))
+    elif name == "the neighbours ignored":
+        monkeypatch.setattr(LevelTrees, "_rate", property(lambda self: 2 * self.rate))
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "no levels in the scale",
+        "the unit forgotten",
+        "all of epsilon for the trees",
+        "double mass",
+        "the neighbours ignored",
+    ],
+)
+def test_planted_bugs_cost_more_than_epsilon(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales without levels or unit, masses counted twice, and shares spent twice are all seen."""
+    _planted(bug, monkeypatch)
+    axis = Axis(size=200)
+    mechanism = LevelTrees(keys=[axis], value=VALUE, epsilon=1)
+
+    def run(rows: Any, noise: Any) -> Any:
+        return _everything(mechanism.release(_points(rows, (axis,), VALUE), noise=noise))
+
+    data = [(0, 3), (1, 5)] * 300
+    assert coupled(run, data, [*data, (7, 5)], tape_noise(EndlessTape(1))) > 1
+
+
+def test_a_true_maximum_as_cap_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If caps came from the data and not from noisy counts, neighbours would ask for other noise."""
+    value = Integer(0, 10**6)
+    mechanism = LevelTrees(keys=[], value=value, epsilon=1)
+    largest: list[int] = []
+    honest = Buckets.of
+
+    def spied(self: Buckets, places: Any) -> Any:
+        largest.append(int(places.max()))
+        return honest(self, places)
+
+    monkeypatch.setattr(Buckets, "of", spied)
+    monkeypatch.setattr(Buckets, "tops", lambda *_: Tops(1 << largest[-1].bit_length(), None))
+
+    def run(rows: Any, noise: Any) -> Any:
+        return _everything(mechanism.release(_points(rows, (), value), noise=noise))
+
+    with pytest.raises(CouplingBroken):
+        coupled(run, [(5,)], [(5,), (70_000,)], tape_noise(EndlessTape(1)))
+
+
+def test_four_times_the_values_have_four_times_the_sums() -> None:
+    """On one tape, values times four give every sum, error and bound times four, exactly."""
+    axis, value, random = Axis(size=30), Integer(0, 2**50), np.random.default_rng(5)
+    mechanism = LevelTrees(keys=[axis], value=value, epsilon=1)
+    keys, values = random.integers(0, 30, 20_000), 4 ** random.integers(8, 14, 20_000)
+
+    def release(factor: int) -> LevelTreesRelease:
+        rows = np.stack([keys, factor * values + 1], axis=1)
+        points = Points.from_rows(rows, axes=[axis, Axis.of(value)])
+        return mechanism.release(points, noise=tape_noise(EndlessTape(11)))
+
+    once, more = release(1), release(4)
+    assert more.controls.tops.up == 4 * (once.controls.tops.up or 0)
+    for term in (BoxTerm((0,), (29,)), BoxTerm((3,), (7,)), BoxTerm((11,), (11,))):
+        small, large = once.sum([term]), more.sum([term])
+        assert (large.value, large.error, large.covers.high) == (
+            4 * small.value,
+            4 * small.error,
+            4 * small.covers.high,
+        )
+        assert large.worst() == tuple(4 * end for end in small.worst())
+
+
+def test_the_release_says_what_it_spent() -> None:
+    """What a row costs, by the released scales, times the rows by which neighbours differ, is epsilon."""
+    for options in ({}, {"contributions": 3}, {"neighbors": "change-one"}):
+        mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon="1/3", **options)
+        points = _points([(0, 3)], (KEY,), VALUE)
+        release = mechanism.release(points)
+        assert release.spent * mechanism.rows_changed == Fraction(1, 3)
+        assert release.guarantee == mechanism.guarantee
+        assert mechanism.release(points, noise=ZeroNoise()).guarantee is None
+
+
+def test_null_and_invalid_count_as_nothing() -> None:
+    """Rows without a number add nothing to sums and means, and are counted apart."""
+    rows = [(0, 6)] * 400 + [(0, 8)] * 30 + [(0, 9)] * 20 + [(0, 7)] * 10
+    release = LevelTrees(keys=[KEY], value=VALUE, epsilon=1).release(
+        _points(rows, (KEY,), VALUE), noise=ZeroNoise()
+    )
+    everything = [release.everything]
+    assert release.count(everything).value == pytest.approx(410)
+    assert release.nulls(everything).value == pytest.approx(50)
+    assert release.mean(everything).value == pytest.approx(4.0)
+    assert release.outside == (0, 10)
+
+
+def test_a_mean_of_next_to_nothing_is_not_determinable() -> None:
+    """Where the count may be zero, a mean is not a number and its interval is all that is possible."""
+    release = LevelTrees(keys=[KEY], value=VALUE, epsilon="1/100").release(
+        _points([(0, 6)], (KEY,), VALUE), noise=tape_noise(EndlessTape(4))
+    )
+    mean = release.mean([BoxTerm((1,), (1,))])
+    assert not mean.determinable
+    assert np.isnan(mean.value)
+    assert mean.interval() == (mean.interval(0.5)[0], mean.interval()[1])
+    assert str(mean).startswith("not determinable")
+
+
+def test_a_variance_needs_moments() -> None:
+    """Without moments a variance is refused, and the error says what to ask for."""
+    release = LevelTrees(keys=[], value=VALUE, epsilon=1).release(
+        _points([(3,)], (), VALUE), noise=ZeroNoise()
+    )
+    with pytest.raises(InvalidParameter, match="moments="):
+        release.variance([release.everything])
+
+
+def test_bad_parameters_are_named() -> None:
+    """Every parameter that breaks its rule is named."""
+    good: dict[str, Any] = {"keys": [KEY], "value": VALUE, "epsilon": 1}
+    bad: list[tuple[str, Any]] = [
+        ("keys", KEY),
+        ("keys", [3]),
+        ("keys", [KEY] * 7),
+        ("value", Category(["a"])),
+        ("epsilon", 0),
+        ("epsilon", Fraction(1, 10**12)),
+        ("moments", 1),
+        ("contributions", 0),
+    ]
+    for name, given in bad:
+        with pytest.raises(InvalidParameter) as caught:
+            LevelTrees(**{**good, name: given})
+        assert caught.value.parameter == name
+
+
+def test_bad_data_is_refused_before_any_draw() -> None:
+    """Points on other axes, of people with more rows, or none at all draw no noise."""
+    mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon=1)
+    others = [
+        {"secret": 987},
+        _points([(0,)], (), VALUE),
+        _points([(0, 1)], (KEY,), Integer(0, 9)),
+        _points([(0, 1)], (KEY,), VALUE, contributions=2),
+    ]
+    for points in others:
+        with pytest.raises((InvalidData, InvalidParameter)):
+            mechanism.release(points, noise=ForbiddenNoise())  # type: ignore[arg-type]
+
+
+def test_many_keys_need_their_counts() -> None:
+    """Where keys have many cells, what was released about them must be given; few cells need nothing."""
+    axis = Axis(size=10**9)
+    mechanism = LevelTrees(keys=[axis], value=VALUE, epsilon=1)
+    points = _points([(5, 3)], (axis,), VALUE)
+    with pytest.raises(InvalidParameter) as caught:
+        mechanism.release(points, noise=ForbiddenNoise())
+    assert caught.value.parameter == "density"
+    assert cut_into_cells((KEY,)).parts == KEY.width

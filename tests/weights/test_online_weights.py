@@ -1,0 +1,437 @@
+"""Online weights: the law of a run, sessions that charge before they answer, and refusals."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partita.domain import Integer
+from partita.errors import (
+    BudgetExceeded,
+    BudgetLost,
+    InvalidData,
+    InvalidParameter,
+    InvalidState,
+    LedgerRefusal,
+    StreamBusy,
+    StreamError,
+    StreamForked,
+)
+from partita.ledger import Ledger
+from partita.mechanisms import online_weights
+from partita.mechanisms.online_store import Begun, Update
+from partita.mechanisms.online_terms import OnlineTerms
+from partita.mechanisms.online_weights import AboveThreshold, WeightsSession, open_weights
+from partita.points import Points
+from partita.queries.language import between, ranges, total, value
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
+from partita.testing import (
+    EndlessTape,
+    RationalNoise,
+    ZeroNoise,
+    add_remove_pairs,
+    data_sets,
+    law,
+    privacy_loss,
+    tape_noise,
+)
+
+from .weights_tools import Clamped, Counts, line, points_of
+
+pytestmark = pytest.mark.usefixtures("quick_settling")
+
+BASE = Fraction(9, 10)
+UNIT = Fraction(1, 160)
+UNIVERSE = Universe(["age", "pay"], [Integer(0, 3), Integer(0, 3)])
+DATA = Points.from_rows([[at, at] for at in range(1, 5)], axes=UNIVERSE.axes, counts=[300] * 4)
+"""Rows on the diagonal of a square, which sums along axes do not show."""
+
+
+def _box(age: int, pay: int) -> Queries:
+    return between("age", age, age) * between("pay", pay, pay)
+
+
+def _terms(**given: Any) -> OnlineTerms:
+    return OnlineTerms.of(**{"universe": line(6), "epsilon": 1, "updates": 1, "threshold": 0, **given})
+
+
+def _run_law(distances: tuple[int, ...], run: Any = AboveThreshold) -> Any:
+    terms = _terms()
+
+    def compared(noise: RationalNoise) -> tuple[bool, ...]:
+        above, seen = run(terms, noise), []
+        for distance in distances:
+            seen.append(above.is_above(distance))
+            if seen[-1] and run is not _Reused:
+                break
+        return tuple(seen)
+
+    return law(compared, RationalNoise(BASE, unit=UNIT))
+
+
+STREAMS = [((0, 0, 0, 1), (1, 1, 1, 0)), ((0,) * 4, (1,) * 4), ((2, 1, 0), (1, 0, 1))]
+"""Pairs of streams of distances that differ by at most one each."""
+
+
+def _worst_run(streams: Any, run: Any = AboveThreshold) -> Any:
+    return max(
+        privacy_loss(_run_law(one, run), _run_law(other, run), base=BASE, unit=UNIT) for one, other in streams
+    )
+
+
+def test_a_run_loses_at_most_its_rate() -> None:
+    """Enumerated up to the first comparison that is above, neighbours differ by the run's epsilon at most."""
+    worst = _worst_run(STREAMS)
+
+    assert worst <= _terms().run_rate
+    assert float(worst) > float(_terms().run_rate) / 2
+
+
+class _Reused(AboveThreshold):  # type: ignore[misc]
+    """Goes on after a comparison that was above, with the same threshold noise."""
+
+    def is_above(self, distance: int) -> bool:
+        self._over = False
+        return super().is_above(distance)
+
+
+class _Unhidden(AboveThreshold):  # type: ignore[misc]
+    """A threshold without noise."""
+
+    def __init__(self, terms: OnlineTerms, noise: Any) -> None:
+        super().__init__(terms, noise)
+        self._level = terms.threshold_units
+
+
+class _Quiet(AboveThreshold):  # type: ignore[misc]
+    """Comparisons with a quarter of their noise."""
+
+    def __init__(self, terms: OnlineTerms, noise: Any) -> None:
+        super().__init__(terms, noise)
+        self._fresh = noise.first_success("laplace", terms.query_scale / 4)
+
+
+@pytest.mark.parametrize(
+    ("bug", "streams"),
+    [
+        (_Reused, ((0, 0, 1, 1, 1), (1, 1, 0, 0, 0))),
+        (_Unhidden, ((0,) * 6, (1,) * 6)),
+        (_Quiet, STREAMS[2]),
+    ],
+)
+def test_wrong_runs_are_caught(bug: Any, streams: Any) -> None:
+    """A threshold that is reused or not hidden, and comparisons with too little noise, cost more."""
+    assert _worst_run([streams], bug) > _terms().run_rate
+
+
+class _Memory:
+    """A session's store without a file."""
+
+    def __init__(self) -> None:
+        self.acts, self._updates = 0, list[Update]()
+        self.begun: Begun | None = None
+
+    def act(self) -> int:
+        self.acts += 1
+        return self.acts
+
+    def begin(self, first: Begun) -> None:
+        self.begun = first
+
+    def record(self, run: int, update: Update) -> None:
+        self._updates.append(update)
+
+    def updates(self) -> list[Update]:
+        return self._updates
+
+
+QUESTIONS = (between("age", 0, 0), between("age", 0, 1))
+
+
+def _session_law(counts: Counts) -> Any:
+    terms, points = _terms(), points_of((0, *counts, 0, 0, 0), line(6))
+
+    def asked(noise: RationalNoise) -> tuple[Any, ...]:
+        store: Any = _Memory()
+        session = WeightsSession(terms, store, store, points, noise)
+        seen: list[float | None] = []
+        for question in QUESTIONS:
+            try:
+                seen.append(session.ask(question).value)
+            except BudgetExceeded:
+                seen.append(None)
+        return store.begun.total, tuple(store.begun.marginals), tuple(seen), tuple(store.updates())
+
+    return law(asked, Clamped(BASE, unit=UNIT, window=range(3)))
+
+
+def test_a_session_loses_at_most_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole session, its first guess and all answers, enumerated over all small neighbours."""
+    monkeypatch.setattr("partita.inference.weights.measured._SETTLING", 1)
+    laws = {counts: _session_law(counts) for counts in data_sets(2, 1)}
+
+    worst = max(
+        privacy_loss(laws[one], laws[other], base=BASE, unit=UNIT) for one, other in add_remove_pairs(2, 1)
+    )
+
+    assert worst <= 1
+    assert float(worst) > 0.5
+
+
+def _open(path: Path, points: Points = DATA, **given: Any) -> WeightsSession:
+    terms: dict[str, Any] = {"universe": UNIVERSE, "epsilon": 4, "updates": 3, "threshold": 30}
+    noise = given.pop("noise", None) or tape_noise(EndlessTape("online"))
+    return open_weights(path, points, **{**terms, **given}, noise=noise)
+
+
+def test_without_noise_a_session_is_exact_or_close(tmp_path: Path) -> None:
+    """Answers that are off by more than the threshold are the truth, and others are within it."""
+    with _open(tmp_path / "s", noise=ZeroNoise(), updates=16) as session:
+        for age, pay in product(range(4), repeat=2):
+            answer, truth = session.ask(_box(age, pay)), 300 * (age == pay)
+
+            assert abs(answer.value - truth) <= 31
+            assert answer.worst(0.05)[0] <= truth <= answer.worst(0.05)[1]
+        assert 0 < len(session.measured) < 16
+
+
+def test_a_session_learns(tmp_path: Path) -> None:
+    """What was measured once is answered from the guess the next time."""
+    with _open(tmp_path / "s", updates=9) as session:
+        question = _box(1, 1)
+        session.ask(question)
+        updates = len(session.measured)
+        again = session.ask(question)
+
+        assert updates == len(session.measured) == 1
+        assert again.value == pytest.approx(300, abs=60)
+
+
+def test_a_session_refuses_when_its_updates_are_spent(tmp_path: Path) -> None:
+    """After the last update nothing more is compared; the guess still answers where that is asked for."""
+    with _open(tmp_path / "s", updates=1) as session:
+        session.ask(_box(2, 2))
+        assert session.remaining == 0
+        before = session.public(_box(3, 3))
+
+        with pytest.raises(BudgetExceeded, match="all 1 updates"):
+            session.ask(_box(3, 3))
+
+        assert session.public(_box(3, 3)).value == before.value
+        assert before.worst(0.05) == (0.0, np.inf)
+
+
+def test_what_was_measured_survives(tmp_path: Path) -> None:
+    """Opened again, a session has the same guess, and pays for a new run when it is asked."""
+    with _open(tmp_path / "s") as session:
+        session.ask(_box(2, 2))
+        known, answer = session.measured, session.public(_box(1, 2)).value
+    with _open(tmp_path / "s", noise=tape_noise(EndlessTape("again"))) as session:
+        assert session.measured == known
+        assert session.public(_box(1, 2)).value == answer
+        assert session.remaining == 2
+        session.ask(_box(2, 2))
+        assert session.remaining == 1
+
+
+def test_a_run_is_charged_before_it_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the noise of a run is drawn, the file has counted it; if drawing fails, it stays counted."""
+    seen = []
+
+    def failing(terms: OnlineTerms, noise: Any) -> Any:
+        with sqlite3.connect(tmp_path / "s") as other:
+            seen.extend(other.execute("SELECT acts FROM session").fetchone())
+        other.close()
+        raise RuntimeError("the power is cut")
+
+    with _open(tmp_path / "s") as session:
+        monkeypatch.setattr(online_weights, "AboveThreshold", failing)
+        with pytest.raises(RuntimeError, match="power"):
+            session.ask(total())
+        assert session.remaining == 2
+    assert seen == [2]
+
+
+def test_a_measurement_is_stored_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it cannot be stored, it is not told, and its run is over."""
+    with _open(tmp_path / "s") as session:
+        monkeypatch.setattr(session._store, "record", _fail)
+        with pytest.raises(StreamError, match="full"):
+            session.ask(_box(2, 2))
+
+        assert session.measured == ()
+        assert session.remaining == 2
+
+
+def _fail(*_: object) -> None:
+    raise StreamError("the disk is full")
+
+
+def test_a_lost_first_guess_is_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charged and not stored, it is gone."""
+    with monkeypatch.context() as patch:
+        patch.setattr("partita.mechanisms.online_store.OnlineStore.begin", _fail)
+        with pytest.raises(StreamError):
+            _open(tmp_path / "s")
+
+    with pytest.raises(BudgetLost):
+        _open(tmp_path / "s")
+
+
+def test_a_session_has_one_writer(tmp_path: Path) -> None:
+    """A second object is told to ask the first one."""
+    with _open(tmp_path / "s"), pytest.raises(StreamBusy, match="weights session"):
+        _open(tmp_path / "s")
+
+
+def test_a_ledger_is_debited_once_and_knows_copies(tmp_path: Path) -> None:
+    """All of epsilon is paid at the first opening; an old copy is refused, and so is another ledger."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open("people", epsilon=5)
+    paid: dict[str, Any] = {"ledger": ledger, "dataset": "people"}
+    with _open(tmp_path / "s", **paid):
+        shutil.copy(tmp_path / "s", tmp_path / "copy")
+    with _open(tmp_path / "s", **paid) as session:
+        session.ask(total())
+
+    assert ledger.balance("people").left.epsilon == 1
+    with pytest.raises(StreamForked, match="old copy"):
+        _open(tmp_path / "copy", **paid)
+    with pytest.raises(BudgetExceeded):
+        _open(tmp_path / "other", **paid)
+    other = Ledger(tmp_path / "second")
+    other.open("people", epsilon=5)
+    with pytest.raises(LedgerRefusal, match="not paid"):
+        _open(tmp_path / "s", ledger=other, dataset="people")
+
+
+def test_whoever_opened_it_last_goes_on(tmp_path: Path) -> None:
+    """With a ledger, a session that was opened again from a copy may begin no further run."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open("people", epsilon=5)
+    paid: dict[str, Any] = {"ledger": ledger, "dataset": "people"}
+    with _open(tmp_path / "s", **paid) as first:
+        shutil.copy(tmp_path / "s", tmp_path / "copy")
+        with _open(tmp_path / "copy", **paid) as second:
+            second.ask(total())
+            with pytest.raises(StreamForked):
+                first.ask(total())
+
+
+def test_other_terms_are_refused(tmp_path: Path) -> None:
+    """A session is opened again with the terms that it has."""
+    _open(tmp_path / "s").close()
+
+    for name, changed in (("epsilon", 5), ("updates", 4), ("threshold", 3), ("granularity", 2)):
+        with pytest.raises(InvalidParameter, match="these terms"):
+            _open(tmp_path / "s", DATA, **{name: changed})
+
+
+def test_unfitting_questions_are_refused_for_nothing(tmp_path: Path) -> None:
+    """Several queries, large weights and fine weights are refused before a run is begun."""
+    with _open(tmp_path / "s") as session:
+        wrong: list[Any] = [
+            ranges("age"),
+            value("age"),
+            total() * Fraction(1, 2),
+            "age",
+            between("age", 1, 2) * 2,
+        ]
+        for question in wrong:
+            with pytest.raises(InvalidParameter):
+                session.ask(question)
+        assert session.remaining == 3
+
+
+def test_fine_weights_need_a_granularity(tmp_path: Path) -> None:
+    """Halves are answered in a session that counts in halves."""
+    with _open(tmp_path / "s", granularity=2, noise=ZeroNoise()) as session:
+        assert session.ask(total() * Fraction(1, 2)).value == pytest.approx(DATA.total / 2, abs=31)
+
+
+def test_data_of_another_universe_are_refused(tmp_path: Path) -> None:
+    """Points must lie in the universe, and bound contributions as tightly."""
+    with pytest.raises(InvalidData):
+        _open(tmp_path / "s", points_of((1,) * 6, line(6)))
+    with pytest.raises(InvalidParameter, match="contributions"):
+        _open(tmp_path / "s", Points.from_rows([[1, 1]], axes=UNIVERSE.axes, contributions=3))
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_foreign_file_is_left_alone(tmp_path: Path) -> None:
+    """What is no session is refused and not changed."""
+    (tmp_path / "s").write_bytes(b"hello" * 1000)
+
+    with pytest.raises(StreamError, match="not a weights session"):
+        _open(tmp_path / "s")
+
+    assert (tmp_path / "s").read_bytes() == b"hello" * 1000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE session SET begun = '{}'",
+        "UPDATE session SET begun = '[1]'",
+        """UPDATE session SET begun = '{"total": "x", "axes": [], "bins": [], "marginals": []}'""",
+        """UPDATE session SET begun = '{"total": 1, "axes": [7], "bins": [2], "marginals": [1, 2]}'""",
+        "INSERT INTO updates VALUES (1, 'between(', '3')",
+        "INSERT INTO updates VALUES (1, 'total()', 'three')",
+    ],
+)
+def test_damaged_sessions_are_refused(tmp_path: Path, statement: str) -> None:
+    """Nothing of a file that is not as it must be is believed."""
+    _open(tmp_path / "s").close()
+    with sqlite3.connect(tmp_path / "s") as connection:
+        connection.execute(statement)
+    connection.close()
+
+    with pytest.raises(InvalidState):
+        _open(tmp_path / "s")
+
+
+def test_the_file_never_forgets(tmp_path: Path) -> None:
+    """Acts do not become fewer, and measurements stay."""
+    with _open(tmp_path / "s") as session:
+        session.ask(_box(2, 2))
+    connection = sqlite3.connect(tmp_path / "s")
+
+    for statement in ("UPDATE session SET acts = 0", "DELETE FROM updates", "UPDATE updates SET noisy = '0'"):
+        with pytest.raises(sqlite3.IntegrityError):
+            connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parent and child would share one run."""
+    with _open(tmp_path / "s") as session:
+        session.ask(total())
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(StreamForked, match="process"):
+            session.ask(total())
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_terms_stay_within_their_budget(neighbors: Any, delta: object) -> None:
+    """By their scales, the first guess, all comparisons and all measurements cost at most epsilon."""
+    terms = _terms(neighbors=neighbors, delta=delta, updates=30, contributions=2, epsilon=2)
+    change, scales = terms.change, terms.scales
+    mass = Fraction(change.of_total)
+    looks = [mass / scales.total, Fraction(change.of_cells) / scales.marginal]
+    runs = [mass / terms.threshold_scale + 2 * mass / terms.query_scale, mass / scales.answer] * 30
+
+    if not delta:
+        assert sum(looks + runs) == 2
+    else:
+        assert sum(loss**2 for loss in looks + runs) / 2 <= Fraction(2) ** 2 / 4 / 13

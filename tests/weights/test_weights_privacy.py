@@ -1,0 +1,247 @@
+"""Private multiplicative weights: output laws by enumeration, losses at the sampler, planted bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors
+from partita.inference.weights import measured
+from partita.inference.weights.budget import Rates, WeightsBudget
+from partita.inference.weights.change import Change
+from partita.inference.weights.measured import Scales
+from partita.mechanisms import weights_rounds
+from partita.mechanisms.weights_rounds import scales_of, weigh
+from partita.queries.operator import Operator
+from partita.queries.product import Product
+from partita.queries.spans import Spans
+from partita.testing import ForbiddenNoise, ZeroNoise, add_remove_pairs, change_one_pairs, law, privacy_loss
+
+from .weights_tools import Clamped, Counts, explicit, losses, output, released
+
+BASE = Fraction(9, 10)
+QUERIES = [[1, 0], [1, 1]]
+FOUR = [[1, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]]
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is public may be computed in any way; a few steps are quick."""
+    monkeypatch.setattr(measured, "_SETTLING", 2)
+    monkeypatch.setattr(weights_rounds, "_STEPS", 2)
+
+
+def _law(
+    counts: Counts, rows: Any, change: Change, budget: WeightsBudget, unit: Fraction, window: range
+) -> Any:
+    noise = Clamped(BASE, unit=unit, window=window)
+    return law(lambda noise: output(released(counts, noise, rows, change, budget)), noise)
+
+
+def _worst(
+    pairs: Any, rows: Any, change: Change, budget: WeightsBudget, unit: Fraction, window: range
+) -> Any:
+    """The largest loss over pairs of neighbours, each law enumerated once."""
+    laws: dict[Counts, Any] = {}
+    found = []
+    for pair in pairs:
+        for counts in pair:
+            if counts not in laws:
+                laws[counts] = _law(counts, rows, change, budget, unit, window)
+        found.append(privacy_loss(laws[pair[0]], laws[pair[1]], base=BASE, unit=unit))
+    return max(found)
+
+
+def test_two_rounds_lose_at_most_epsilon() -> None:
+    """Enumerated over all small neighbours, two rounds cost no more than epsilon, and most of it."""
+    budget = WeightsBudget(epsilon=1, rounds=2, warm=0)
+
+    loss = _worst(add_remove_pairs(2, 1), QUERIES, Change(1), budget, Fraction(1, 160), range(3))
+
+    assert float(loss) > 0.6
+    assert loss <= 1
+
+
+def test_one_round_with_a_first_guess_loses_at_most_epsilon() -> None:
+    """Four queries over two cells: the total, the sum along the axis and a round stay within epsilon."""
+    budget, four = WeightsBudget(epsilon=1, rounds=1), [*QUERIES, [0, 1], [1, 0]]
+
+    loss = _worst(add_remove_pairs(2, 1), four, Change(1), budget, Fraction(1, 160), range(3))
+
+    assert loss <= 1
+
+
+def test_a_changed_row_loses_at_most_epsilon() -> None:
+    """Under change-one a row that moves changes one answer by one, and the sums along an axis by two."""
+    budget, change = WeightsBudget(epsilon=1, rounds=1), Change.of("change-one")
+
+    loss = _worst(change_one_pairs(2, 1), QUERIES, change, budget, Fraction(1, 320), range(3))
+
+    assert loss <= 1
+
+
+def test_half_the_noise_is_caught_by_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law shows it if answers are measured with half of their noise."""
+    monkeypatch.setattr(
+        weights_rounds, "scales_of", lambda *args: _with(scales_of(*args), answer=scales_of(*args).answer / 2)
+    )
+    budget = WeightsBudget(epsilon=1, rounds=1, warm=0)
+
+    loss = _worst(add_remove_pairs(2, 1), QUERIES, Change(1), budget, Fraction(1, 160), range(3))
+
+    assert loss > 1
+
+
+def _with(scales: Scales, **changed: Fraction) -> Scales:
+    return replace(scales, **changed)
+
+
+PLANE = Product((2, 2), [((0,), Spans(2, [0, 0], [1, 2])), ((1,), Spans(2, [0, 1], [2, 2]))])
+
+
+def _pairs(neighbors: Neighbors) -> Iterator[tuple[Counts, Counts]]:
+    return add_remove_pairs(4, 1) if neighbors == "add-remove" else change_one_pairs(4, 1)
+
+
+def _run(neighbors: Neighbors = "add-remove", operator: Operator = PLANE, **given: Any) -> Any:
+    change = Change.of(neighbors)
+    budget = WeightsBudget(**{"epsilon": 1, "rounds": 3, **given})
+
+    def run(counts: Counts, noise: Any) -> Any:
+        data = np.array(counts, np.int64).reshape(operator.shape)
+        return output(
+            weigh(data, operator=operator, unit=1, change=change, budget=budget, session=noise.session())
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+def test_every_look_is_paid_for(neighbors: Neighbors) -> None:
+    """Seen at the sampler, the looks cost at most epsilon for all neighbours, and once all of it."""
+    worst = max(losses(_run(neighbors), _pairs(neighbors), seeds=1))
+
+    assert worst <= 1
+    assert worst == 1 or neighbors == "change-one"
+
+
+def test_negative_weights_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moved row may change an answer by the whole spread of weights, not by the largest of them only."""
+    signed = explicit([[1, -1], [0, 0]])
+    run = _run("change-one", signed, warm=0)
+    assert max(losses(run, change_one_pairs(2, 2), seeds=4)) <= 1
+
+    monkeypatch.setattr(Change, "of_answer", lambda self, operator: self.mass * operator.highest)
+
+    assert max(losses(run, change_one_pairs(2, 2), seeds=4)) > 1
+
+
+def test_zero_concentrated_losses_add_up() -> None:
+    """With delta, the squares of all losses stay within the budget that converts to epsilon and delta."""
+    budget = WeightsBudget(epsilon=1, delta="1e-6", rounds=40)
+    data = np.zeros(PLANE.shape, np.int64)
+
+    weighed = weigh(data, operator=PLANE, unit=1, change=Change(1), budget=budget, session=ZeroNoise())
+    pure, rho = weighed.losses(Change(1))
+
+    assert pure > 1
+    assert Fraction(99, 100) * budget._rho < rho <= budget._rho
+
+
+BUGS: dict[str, Any] = {
+    "the scale over the number of dimensions": lambda scales: _with(scales, answer=scales.answer / 2),
+    "a selection without its factor two": lambda scales: _with(scales, selection=scales.selection / 2),
+    "one share for all axes": lambda scales: _with(scales, marginal=scales.marginal / 2),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_wrong_scales_are_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any scale that is too small costs more than epsilon."""
+
+    def wrong(rates: Rates, change: Change, operator: Operator) -> Scales:
+        scales: Scales = BUGS[bug](scales_of(rates, change, operator))
+        return scales
+
+    monkeypatch.setattr(weights_rounds, "scales_of", wrong)
+
+    assert max(losses(_run(rounds=2), _pairs("add-remove"), seeds=1)) > 1
+
+
+def test_the_true_total_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If mass or rounds come from the number of rows itself, neighbours show different outputs."""
+    real = measured.Weighed
+
+    def leaking(**fields: Any) -> Any:
+        return real(**{**fields, "total": int(secret[0].sum())})
+
+    secret: list[Any] = []
+    run = _run()
+
+    def watched(counts: Counts, noise: Any) -> Any:
+        secret[:] = [np.array(counts)]
+        return run(counts, noise)
+
+    monkeypatch.setattr(weights_rounds, "Weighed", leaking)
+
+    with pytest.raises(AssertionError, match="unpaid"):
+        list(losses(watched, _pairs("add-remove"), seeds=1))
+
+
+def test_scores_in_other_units_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that are not counted in the grains that noise is scaled for cost more."""
+    heavy = explicit([[2**32, 0, 2**31], [0, 2**32, 1]])
+    run = _run("add-remove", heavy, warm=0)
+    assert max(losses(run, add_remove_pairs(3, 1), seeds=1)) <= 1
+
+    monkeypatch.setattr(weights_rounds, "steps_of", lambda change, grain: change // grain // 4)
+
+    assert max(losses(run, add_remove_pairs(3, 1), seeds=1)) > 1
+
+
+def test_without_noise_measurements_are_exact() -> None:
+    """Zero noise releases the true total, true sums along axes and true answers."""
+    data = np.arange(4, dtype=np.int64).reshape(PLANE.shape) * 1000
+
+    weighed = weigh(
+        data,
+        operator=PLANE,
+        unit=1,
+        change=Change(1),
+        budget=WeightsBudget(epsilon=1, rounds=3),
+        session=ZeroNoise(),
+    )
+
+    assert weighed.total == 6000
+    assert weighed.marginals.tolist() == [1000, 5000, 2000, 4000]
+    assert weighed.noisy.tolist() == PLANE.answers(data)[weighed.indices].tolist()
+
+
+def test_masses_of_several_cells_cost_their_norm() -> None:
+    """A row that is spread over cells counts by its mass: if less is allowed for, it costs too much."""
+    budget = WeightsBudget(epsilon=1, rounds=2, warm=0)
+
+    def run(counts: Counts, noise: Any, mass: int) -> Any:
+        data = np.array([[3, 1, 0], [0, 2, 2], [1, 1, 2]]).T @ np.array(counts)
+        operator = explicit(FOUR)
+        return output(
+            weigh(
+                data, operator=operator, unit=4, change=Change(mass), budget=budget, session=noise.session()
+            )
+        )
+
+    assert max(losses(lambda c, n: run(c, n, 4), add_remove_pairs(3, 1), seeds=2)) <= 1
+    assert max(losses(lambda c, n: run(c, n, 2), add_remove_pairs(3, 1), seeds=2)) > 1
+
+
+def test_nothing_is_drawn_before_parameters_are_checked() -> None:
+    """A wrong share or number of rounds is refused without noise."""
+    for name, value in (("rounds", 0), ("warm", 1), ("epsilon", 0)):
+        with pytest.raises(InvalidParameter, match=name):
+            _run("add-remove", PLANE, **{name: value})((0,) * 4, ForbiddenNoise())
