@@ -20,7 +20,7 @@ NAMES = ("density", "mean-5", "heavy-3")
 
 
 def main() -> None:
-    """One register for each person; in the middle of the third quarter somebody comes with a subpoena."""
+    """One register for each person; a planned maintenance in the second quarter, a subpoena in the third."""
     visits = Registers(universe=PEOPLE, epsilon=EPSILON, most=30, releases=len(NAMES), epochs=QUARTERS + 1)
     print(f"Promise: {visits.guarantee}.\n")
     print("            came              visits, up to 5   came 3 times or more")
@@ -28,18 +28,26 @@ def main() -> None:
         ids = made_up_visits(quarter)
         before, after = ids[: len(ids) // 2], ids[len(ids) // 2 :]
         visits.update_many(before)
+        if quarter == 2:
+            prepare_for_maintenance(visits)
         if quarter == 3:
-            prepare_for_subpoena(visits)
+            obey_subpoena(visits)
         visits.update_many(after)
         print(f"quarter {quarter}   {'   '.join(published(visits))}")
-        print("   in truth " + "           ".join(true_answers(after if quarter == 3 else ids)))
+        print("   in truth " + "           ".join(true_answers(after if quarter == 2 else ids)))
     print("\nNobody can tell from the memory of the clinic, now or then, whether a given person ever came.")
 
 
-def prepare_for_subpoena(visits: Registers) -> None:
-    """It is known of, so what is there is forgotten first; then the computer may be searched."""
+def prepare_for_maintenance(visits: Registers) -> None:
+    """Disks will be copied by a technician, perhaps several times: what is there is forgotten first."""
     visits.announce_intrusion()
-    print("   a subpoena: all registers were drawn afresh; the third quarter is counted from here on")
+    print("   maintenance: all registers were drawn afresh; the second quarter is counted from here on")
+
+
+def obey_subpoena(visits: Registers) -> None:
+    """What a court asks for must not be erased, and need not be: one look in each quarter is covered."""
+    handed_over = visits.state()
+    print(f"   a subpoena: the memory is handed over as it is, {len(handed_over):,} bytes; counting goes on")
 
 
 def published(visits: Registers) -> list[str]:

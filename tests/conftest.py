@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fast", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
 settings.load_profile("fast")
+
+
+@pytest.fixture
+def quick_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights settle their guess in few steps: what is public may be computed in any way."""
+    monkeypatch.setattr("partita.inference.weights.measured._SETTLING", 40)

@@ -22,10 +22,14 @@ from benchmarks.accuracy import (
     coverage,
     dpbench,
     huge,
+    numerical,
     opendp,
     paper,
     peer_check,
+    projection,
     raw,
+    sums,
+    weights,
     wide,
 )
 from benchmarks.accuracy.rows import Cell, Plan, Row
@@ -51,6 +55,10 @@ ROWS: dict[str, Row] = {
     "boxescoverage": boxes_coverage.BOXES_COVERAGE,
     "boxesbreaking": boxes_breaking.BOXES_BREAKING,
     "boxespeers": boxes_peer_check.BOXES_PEER_CHECK,
+    "sums": sums.SUMS,
+    "projection": projection.PROJECTION,
+    "weights": weights.WEIGHTS,
+    "numerical": numerical.NUMERICAL,
 }
 
 

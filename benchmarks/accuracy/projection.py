@@ -128,9 +128,7 @@ def even(mechanism: ProjectedLaplace, release: ProjectedLaplaceRelease) -> Float
 
 def on_rows(release: ProjectedLaplaceRelease, rows: int) -> Floats:
     """The projection on the hull of another number of rows."""
-    found = project(
-        release.operator, release.unprojected, rows=max(0, rows), deviation=release.noise.deviation
-    )
+    found = project(release.operator, release.noisy, rows=max(0, rows), deviation=release.noise.deviation)
     return release.unprojected if found is None else found.values
 
 

@@ -18,10 +18,10 @@ LARGEST = 2**32 - 1
 
 
 class Sums(NamedTuple):
-    """How many cells the key has, whether values have the same scale for all keys, and rows."""
+    """How many cells the key has, how the scale of values varies with it, and rows."""
 
     cells: int
-    constant: bool
+    kind: str
     draw: Draw
 
 
@@ -40,7 +40,7 @@ def exponential(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 def incomes(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Incomes that grow with age, one in eight zero, one in a hundred from a Pareto tail."""
+    """Incomes that grow fivefold with age, one in eight zero, one in a hundred from a Pareto tail."""
     ages = np.clip(rng.gamma(9, 4.5, n).astype(np.int64), 0, 127)
     values = np.exp(rng.normal(9.9, 0.8, n)) * (0.5 + ages / 60)
     values[rng.random(n) < 0.12] = 0
@@ -60,12 +60,12 @@ def diamonds(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 SETS = {
-    "lognormal": Sums(128, True, lognormal),
-    "uniform": Sums(128, True, uniform),
-    "incomes": Sums(128, True, incomes),
-    "exponential": Sums(128, False, exponential),
-    "wages": Sums(128, True, wages),
-    "diamonds": Sums(1024, False, diamonds),
+    "lognormal": Sums(128, "constant", lognormal),
+    "uniform": Sums(128, "constant", uniform),
+    "incomes": Sums(128, "mixed", incomes),
+    "exponential": Sums(128, "varying", exponential),
+    "wages": Sums(128, "constant", wages),
+    "diamonds": Sums(1024, "varying", diamonds),
 }
 
 

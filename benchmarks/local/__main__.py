@@ -12,7 +12,7 @@ from functools import partial
 from benchmarks import machine
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.table import table
-from benchmarks.local import accuracy, growth, speed
+from benchmarks.local import accuracy, growth, imports, ranges, ranges_oracles, speed
 from benchmarks.speed.row import Row
 
 SPEED: dict[str, Callable[[bool], Row]] = {
@@ -20,7 +20,14 @@ SPEED: dict[str, Callable[[bool], Row]] = {
     **{f"collect-{kind}": partial(speed.collect, kind=kind) for kind in speed.COLLECT},
     "projective": speed.projective,
 }
-ROWS = (*SPEED, "mse", "growth")
+ERRORS: dict[str, Callable[[bool], Iterator[Json]]] = {
+    "import": imports.imports,
+    "mse": accuracy.mse,
+    "ranges": ranges.ranges,
+    "budgets": ranges_oracles.budgets,
+    "logistic": ranges_oracles.logistic,
+}
+ROWS = (*SPEED, *ERRORS, "growth")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def rows(name: str, options: argparse.Namespace) -> Iterator[Json]:
     """The rows under one name."""
-    if name == "mse":
-        return accuracy.mse(options.quick)
+    if name in ERRORS:
+        return ERRORS[name](options.quick)
     if name == "growth":
         return growth.growth(options.quick, options.figure)
     return iter([{"row": name} | SPEED[name](options.quick).to_json()])

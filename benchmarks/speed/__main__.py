@@ -22,6 +22,7 @@ from benchmarks.speed import (
     opendp_tree,
     partition,
     start,
+    weights,
 )
 from benchmarks.speed.row import Row, table
 from partita.noise.system import Path
@@ -66,6 +67,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "counter-update-many": counters.counter_update_many,
     "counter-update-tree": counters.tree_counter_update,
     "counter-advance": counters.counter_advance,
+    "weights-round": weights.weights_round,
     "import": start.import_partita,
     "import-everything": start.import_everything,
     "first-compiled-draw": start.first_compiled_draw,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers
     from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
+    from partita.domain.axis import Axis
     from partita.errors import (
         BudgetExceeded,
         BudgetLost,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     )
     from partita.guarantee import Guarantee
     from partita.histogram import Histogram
-    from partita.inference.boxes.axis import Axis
     from partita.inference.sums.answers import Covers, Ratio, SumAnswer
     from partita.ledger import Amount, Balance, Debit, Ledger, Terms
     from partita.mechanisms import (
@@ -68,9 +68,10 @@ if TYPE_CHECKING:
         Thresholds,
         Tree,
     )
-    from partita.mechanisms.online_weights import AboveThreshold, WeightsSession, open_weights
+    from partita.mechanisms.decomposed import decomposed
+    from partita.mechanisms.online_weights import WeightsSession
     from partita.points import Points
-    from partita.publishing import Plan, Simulation, plan, publish, simulate
+    from partita.publishing import Plan, Simulation, open_weights, plan, publish, simulate
     from partita.queries import (
         Queries,
         Universe,
@@ -138,6 +139,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "answer": ("Answer", "Answers"),
     "domain": ("Category", "Date", "Domain", "Integer", "Real", "Timestamp"),
+    "domain.axis": ("Axis",),
     "errors": (
         "BudgetExceeded",
         "BudgetLost",
@@ -162,7 +164,6 @@ _HOMES = {
     ),
     "guarantee": ("Guarantee",),
     "histogram": ("Histogram",),
-    "inference.boxes.axis": ("Axis",),
     "inference.sums.answers": ("Covers", "Ratio", "SumAnswer"),
     "ledger": ("Amount", "Balance", "Debit", "Ledger", "Terms"),
     "mechanisms": (
@@ -194,9 +195,10 @@ _HOMES = {
         "Thresholds",
         "Tree",
     ),
-    "mechanisms.online_weights": ("AboveThreshold", "WeightsSession", "open_weights"),
+    "mechanisms.decomposed": ("decomposed",),
+    "mechanisms.online_weights": ("WeightsSession",),
     "points": ("Points",),
-    "publishing": ("Plan", "Simulation", "plan", "publish", "simulate"),
+    "publishing": ("Plan", "Simulation", "open_weights", "plan", "publish", "simulate"),
     "queries": (
         "Queries",
         "Universe",
@@ -268,7 +270,6 @@ __all__ = [
     "INVALID",
     "NULL",
     "OTHER",
-    "AboveThreshold",
     "Amount",
     "Answer",
     "Answers",
@@ -392,6 +393,7 @@ __all__ = [
     "__version__",
     "between",
     "clipped",
+    "decomposed",
     "load",
     "marginal",
     "matrix",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import changes, integer_array
+from partita.domain.axis import Axis, checked_axes
 from partita.errors import InvalidData
 from partita.exact import freeze, integer
-from partita.inference.boxes.axis import Axis, checked_axes
 
 __all__ = ["Points"]
 

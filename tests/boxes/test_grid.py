@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.grid_sums import GridSums, laid_over
 from partita.inference.tails import laplace_sum_reach, laplace_variance
 from partita.mechanisms.grid_counts import GridCounts

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.guarantee import Neighbors
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.grid_counts import GridCounts
 from partita.noise import SYSTEM, Noise
 from partita.points import Points

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms import paper_rectangles as module
 from partita.mechanisms.paper_rectangles import PaperRectangles
 from partita.points import Points

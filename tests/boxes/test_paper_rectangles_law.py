@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.tree_of_trees import SegmentTree, Stage
 from partita.mechanisms import paper_rectangles as module
 from partita.mechanisms.paper_rectangles import PaperRectangles

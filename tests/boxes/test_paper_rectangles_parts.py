@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.paper_rectangles import PaperRectangles
 from partita.points import Points
 from partita.releases.paper_rectangles import PaperRectanglesRelease

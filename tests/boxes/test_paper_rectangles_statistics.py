@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.mechanisms.paper_rectangles import PaperRectangles
 from partita.points import Points
 from partita.releases.boxes import BoxTerm

@@ -10,8 +10,8 @@ import pytest
 
 from partita import Guarantee
 from partita.domain import Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms import GridCounts, PaperRectangles, RankBoxes, Rectangles, SpendingBoxes
 from partita.points import Points
 from partita.releases.box_view import BoxView

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Floats
 from partita.mechanisms.rank_boxes import RankBoxes

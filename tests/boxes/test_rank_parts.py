@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease, PartitaError
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.rank_boxes import RankBoxes
 from partita.points import Points
 from partita.releases.ranges import Parts

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.mechanisms import base
 from partita.mechanisms.rank_boxes import RankBoxes
 from partita.noise import Noise

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.prediction import grid_error, rank_error, tree_error
 from partita.mechanisms.grid_counts import GridCounts
 from partita.mechanisms.rank_boxes import RankBoxes

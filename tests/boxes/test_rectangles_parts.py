@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms import Rectangles
 from partita.points import Points
 from partita.releases.boxes import BoxTerm

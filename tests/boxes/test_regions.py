@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.halfspace import PlaneSide
 from partita.inference.boxes.polygon import PolygonInside, crosses_itself
 from partita.mechanisms.grid_counts import GridCounts

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.boxes.selection import Selection
 from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.points import Points

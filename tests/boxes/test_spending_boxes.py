@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.tree_recipe import Recipe
 from partita.inference.spending_rule import UNITS
 from partita.mechanisms.spending_boxes import SpendingBoxes

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.plan import BoxPlan, native_schedule
 from partita.inference.boxes.shape import BoxShape
 from partita.inference.boxes.slots import RankSlots, Slots, halvings, native_slots

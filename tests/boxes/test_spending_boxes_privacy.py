@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
 from partita.inference import spending_rule, tree_looks
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.plan import BoxPlan
 from partita.inference.boxes.shape import BoxShape
 from partita.inference.boxes.tree_cut import Cut

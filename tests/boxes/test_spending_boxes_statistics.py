@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.points import Points
 from partita.releases.boxes import BoxTerm

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.measure import Even
 from partita.inference.boxes.nodes import BoxNodes

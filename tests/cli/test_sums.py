@@ -64,6 +64,7 @@ def test_sums_are_asked_by_their_keys(run: Run, sums: Path) -> None:
     assert said[1]["value"] == pytest.approx(mean, abs=0.2)
     assert said[0]["covers"]["low"] <= 0 < said[0]["covers"]["high"]
     assert said[0]["covers"]["text"]
+    assert {"none_below", "none_above"} <= set(said[0]["covers"])
     assert said[0]["interval"]["low"] <= said[0]["value"] <= said[0]["interval"]["high"]
     assert said[0]["worst"]["low"] <= said[0]["value"] <= said[0]["worst"]["high"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.domain.axis import Axis
 from partita.errors import PrivacyWarning
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from partita.mechanisms.part_noise import PartNoise
 from partita.noise.protocol import Noise

@@ -15,6 +15,7 @@ import pytest
 from partita.domain import Category, Integer, Real
 from partita.errors import InvalidData, InvalidParameter, InvalidRelease
 from partita.guarantee import Guarantee, Neighbors
+from partita.inference.answer_changes import AnswerChanges
 from partita.mechanisms.linear_workload import LinearWorkload
 from partita.points import Points
 from partita.queries import (
@@ -218,7 +219,9 @@ def test_wrong_norms_are_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_forgotten_contributions_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for one row where a person has two loses twice epsilon."""
-    monkeypatch.setattr("partita.releases.linear_workload.rows_changed", lambda *given: 1)
+    right = AnswerChanges.between
+    forgetful = staticmethod(lambda *given, **facts: right(*given, **facts | {"contributions": 1}))
+    monkeypatch.setattr(AnswerChanges, "between", forgetful)
     mechanism = _mechanism(contributions=2)
     run, cell = _run(mechanism), int(np.argmax(mechanism.operator.column_sums()))
     two = tuple(2 * int(at == cell) for at in range(SMALL.size))
@@ -239,14 +242,25 @@ def test_delta_buys_less_noise_for_many_queries() -> None:
     assert "pure" in pure.plan_lines(10)[0]
 
 
-def test_the_rate_with_delta_is_what_zcdp_allows() -> None:
-    """rho = norm largest / (2 scale^2) per row, and rho + 2 sqrt(rho ln 1/delta) is at most epsilon."""
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+def test_the_rate_with_delta_is_what_zcdp_allows(neighbors: Neighbors) -> None:
+    """A row that comes or moves changes each prefix by one at most, and rho + 2 sqrt(rho ln 1/delta) is 1."""
     ages = Universe(["age"], [Integer(0, 400)])
-    mechanism = _mechanism(prefixes("age"), ages, delta="1e-6", neighbors="change-one")
-    rho = mechanism.operator.column_norm * mechanism.operator.largest * 4 / (2 * float(mechanism.scale) ** 2)
+    mechanism = _mechanism(prefixes("age"), ages, delta="1e-6", neighbors=neighbors)
+    rho = len(mechanism.operator) / (2 * float(mechanism.scale) ** 2)
 
     assert rho + 2 * (rho * log(10**6)) ** 0.5 == pytest.approx(1, abs=1e-6)
     assert rho + 2 * (rho * log(10**6)) ** 0.5 <= 1
+
+
+def test_a_row_that_moves_changes_one_answer_once() -> None:
+    """One query of weights 0 and 1 needs no more noise for rows that move than for rows that come."""
+    [come, move] = [
+        _mechanism(ranges("age", [(0, 0)]), neighbors=neighbors) for neighbors in ("add-remove", "change-one")
+    ]
+
+    assert come.scale == move.scale == 1
+    assert max(_losses(_run(move), _neighbors("change-one"))) == 1
 
 
 def _noisy(**given: Any) -> LinearWorkloadRelease:
@@ -293,6 +307,19 @@ def test_noise_that_is_too_small_costs_more_than_was_promised() -> None:
     assert lying.spent == 2
     assert not view(lying).keeps_its_promise
     assert view(release).keeps_its_promise
+
+
+def test_files_of_queries_that_weigh_nothing_have_a_cost() -> None:
+    """No mechanism makes such files, and to look at one is no error."""
+    release = LinearWorkloadRelease(
+        noisy=np.zeros(1, np.int64),
+        scale=Fraction(2),
+        queries=0 * total(),
+        universe=SMALL,
+        guarantee=Guarantee(epsilon=1),
+    )
+
+    assert release.spent == Fraction(1, 2)
 
 
 HOSTILE: dict[str, Callable[[Parts], Parts]] = {

@@ -15,6 +15,7 @@ from partita.local import columns
 from partita.local.draws import KernelDraws
 from partita.local.frequency import Frequency
 from partita.local.kinds import randomizer_kind
+from partita.local.law import LocalLaw
 from partita.local.randomizer import Randomizer
 from partita.local.thresholds import WHOLE, exp_bounds
 from partita.noise.words import Tape
@@ -64,7 +65,7 @@ def device_law(randomizer: Randomizer, x: int) -> OutputLaw:
     return law(lambda noise: randomizer.randomize(x, draws=BranchingDraws(noise)), noise)
 
 
-def column_law(monkeypatch: pytest.MonkeyPatch, randomizer: Randomizer, cells: list[int]) -> OutputLaw:
+def column_law(monkeypatch: pytest.MonkeyPatch, randomizer: LocalLaw, cells: list[int]) -> OutputLaw:
     """The joint law of a column of reports, `randomize_many` as shipped, its words branch by branch."""
     noise = RationalNoise(Fraction(1, 2))
 

@@ -13,7 +13,9 @@ import pytest
 
 from partita.cli.commands import local
 from partita.cli.output import Outcome
-from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
+from partita.domain import Category
+from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
+from partita.local.frequency import Frequency
 
 
 @pytest.fixture(autouse=True)
@@ -73,15 +75,16 @@ def test_a_mean_from_end_to_end() -> None:
 
 
 def test_a_device_repeats_itself_and_keeps_its_budget() -> None:
-    """The same round gets the same report; a second round is more than the budget allows."""
+    """The same question gets the same report; a second round of it is more than the budget allows."""
     asked("--size", "1000")
     device = ("--device", "me.json", "--budget", "5")
 
     first = run("report", "question.json", "17", *device)
 
     assert run("report", "question.json", "18", *device).records == first.records
+    asked("--size", "1000", "--round", "two")
     with pytest.raises(BudgetExceeded):
-        run("report", "question.json", "17", *device, "--round", "two")
+        run("report", "question.json", "17", *device)
     with pytest.raises(argparse.ArgumentTypeError, match="--budget"):
         run("report", "question.json", "17", "--device", "me.json")
 
@@ -100,12 +103,44 @@ def test_a_report_counted_twice_writes_nothing() -> None:
     asked("--size", "10")
     reported(["1", "2"])
 
-    with pytest.raises(InvalidData, match="counted before"):
+    with pytest.raises(SourceError, match=r"line 1 of reports\.jsonl holds no new report.*counted before"):
         run("collect", "question.json", "reports.jsonl", "reports.jsonl", "-o", "state")
-    Path("reports.jsonl").write_text("{")
-    with pytest.raises(InvalidData, match="one JSON object"):
-        run("collect", "question.json", "reports.jsonl", "-o", "state")
+    Path("bad.jsonl").write_text("\n{")
+    with pytest.raises(SourceError, match=r"line 2 of bad\.jsonl .*one JSON object.*--skip"):
+        run("collect", "question.json", "reports.jsonl", "bad.jsonl", "-o", "state")
     assert not Path("state").exists()
+
+
+def test_lines_that_are_no_reports_can_be_skipped() -> None:
+    """Malformed, of another round, out of range, repeated in a file or merged before: counted as skipped."""
+    asked("--size", "10", "--round", "one")
+    reported(["1"], "other.jsonl")
+    asked("--size", "10")
+    reported(["1", "2", "3"])
+    first, second, third = Path("reports.jsonl").read_text().split("\n")[:3]
+    Path("before.jsonl").write_text(first)
+    run("collect", "question.json", "before.jsonl", "-o", "before")
+    beyond = json.dumps({**json.loads(third), "report": "ffff", "id": "0" * 32})
+    Path("mixed.jsonl").write_text("\n".join([first, second, "[]", "{", second, "", beyond, third]))
+
+    mixed = ("collect", "question.json", "mixed.jsonl", "other.jsonl", "--merge", "before", "-o", "state")
+    [counted] = run(*mixed, "--skip").records
+
+    assert (counted["reports"], counted["skipped"]) == (3, 6)
+    with pytest.raises(SourceError, match=r"line 1 of mixed\.jsonl"):
+        run(*mixed)
+
+
+@pytest.mark.parametrize("label", ["007", "nan", "1e5", "1.0", "-0"])
+def test_a_label_that_looks_like_a_number_is_kept(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the command line and from stdin: at epsilon 32 the report is the cell of the label."""
+    question = Frequency(Category(["7", "0", "1", label]), epsilon=32)
+    Path("question.json").write_text(json.dumps(question.to_json()))
+
+    for given in (label, "-"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{label}\n"))
+        [said] = run("report", "question.json", "--", given).records
+        assert said["report"] == "3"
 
 
 def test_damaged_files_are_named() -> None:
@@ -120,3 +155,28 @@ def test_damaged_files_are_named() -> None:
     Path("question.json").write_text(json.dumps(question))
     with pytest.raises(InvalidParameter, match="threshold"):
         run("report", "question.json", "1")
+
+
+def test_a_range_question_says_quantiles_and_shares() -> None:
+    """Quantiles are cells inside of their intervals, and all cells together hold everybody."""
+    asked("--range", "16")
+    reported(["5"] * 40)
+    run("collect", "question.json", "reports.jsonl", "-o", "state")
+
+    said: Any = estimated().records
+    [share] = estimated("--between", "0", "15").records
+
+    assert [each["quantile"] for each in said] == [0.1, 0.25, 0.5, 0.75, 0.9]
+    assert all(0 <= each["low"] <= each["value"] <= each["high"] < 16 for each in said)
+    assert share["share"] == pytest.approx(1.0)
+    assert share["reports"] == 40
+
+
+def test_a_share_of_a_range_needs_a_range_question() -> None:
+    """--between is refused where people were asked for one of some cells."""
+    asked("--size", "16")
+    reported(["5"])
+    run("collect", "question.json", "reports.jsonl", "-o", "state")
+
+    with pytest.raises(InvalidParameter, match="range question"):
+        estimated("--between", "4", "7")

@@ -47,7 +47,61 @@ def test_a_budget_of_three_thirds_pays_three_times(path: Path) -> None:
         device.answer(QUESTION, 7, name="thursday")
 
     assert path.read_bytes() == before
-    assert device.answer(QUESTION, 7, name="monday").question == QUESTION.digest
+    assert device.answer(QUESTION, 7, name="monday").question == QUESTION.in_round("monday").digest
+
+
+def test_rounds_are_different_questions(path: Path) -> None:
+    """An aggregator of one round refuses reports, aggregators and states of another: all are of one user."""
+    device, weeks = Device(path, budget=1), [QUESTION.in_round(name) for name in ("", "week 1", "week 2")]
+    aggregators = [week.aggregator() for week in weeks]
+    reports = [device.answer(week, 7) for week in weeks]
+    assert weeks[0] == QUESTION
+    assert device.answer(QUESTION, 9, name="week 2") == reports[2]
+    assert len({report.question for report in reports}) == 3
+
+    for mine, aggregator in enumerate(aggregators):
+        for theirs, report in enumerate(reports):
+            if mine == theirs:
+                aggregator.add(report)
+            else:
+                with pytest.raises(InvalidData, match="in its round"):
+                    aggregator.add(report)
+    with pytest.raises(InvalidData, match="in its round"):
+        aggregators[1].merge(aggregators[2])
+    with pytest.raises(InvalidState, match="same question"):
+        type(aggregators[1]).from_bytes(weeks[1], aggregators[2].to_bytes())
+
+
+@pytest.mark.parametrize("name", ["x" * 101, 5, None, "two\nlines", "\ud800"])
+def test_a_round_is_a_short_text(name: Any) -> None:
+    """Printable, so that whoever reads a question sees it."""
+    with pytest.raises(InvalidParameter, match="round"):
+        QUESTION.in_round(name)
+
+
+def test_a_lost_file_gives_no_new_budget(path: Path) -> None:
+    """The lock remembers that there was one: the device says so, now and when it is opened again."""
+    device = Device(path, budget=1)
+    device.answer(QUESTION, 7)
+    kept = path.read_bytes()
+    path.unlink()
+
+    for use in (lambda: device.left, lambda: device.answer(QUESTION, 7), lambda: Device(path, budget=1)):
+        with pytest.raises(InvalidState, match="gone, though its lock says that it was made; put it back"):
+            use()
+    assert not path.exists()
+    path.write_bytes(kept)
+    assert Device(path, budget=1).left == Fraction(2, 3)
+
+
+def test_a_device_is_on_the_disk_from_the_start(path: Path) -> None:
+    """Its budget is written before the first answer; a device that died before that is made again."""
+    Path(f"{path}.lock").touch()
+    Device(path, budget=1)
+
+    assert json.loads(path.read_bytes()) == {"version": 1, "budget": "1", "memo": {}}
+    with pytest.raises(InvalidParameter, match="budget must be 1"):
+        Device(path, budget=2)
 
 
 def test_a_slightly_different_question_costs_anew(path: Path) -> None:
@@ -101,7 +155,9 @@ def test_what_was_said_is_on_the_disk_first(monkeypatch: pytest.MonkeyPatch, pat
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", move)
-    Device(path, budget=1).answer(QUESTION, 7)
+    device = Device(path, budget=1)
+    done.clear()
+    device.answer(QUESTION, 7)
 
     assert done == ["file", "name", "folder"]
 
@@ -198,26 +254,46 @@ class Blocker:
         if name.partition(".")[0] in blocked:
             raise ImportError(name)
 sys.meta_path.insert(0, Blocker())
+from partita.errors import InvalidParameter
 from partita.local.device import Device
 from partita.local import Frequency, Mean
 device = Device(sys.argv[1], budget=10)
 kinds = ("response", "projective", "hadamard", "unary", "hashing")
 asked = [Frequency(1000, epsilon=1, kind=kind) for kind in kinds]
-for question in [*asked, Mean(0, 1, epsilon=1), Mean(0, 1, epsilon=1, kind="piecewise")]:
-    question = Device.verify(question.to_json())
+spec = Frequency(5, epsilon=1).to_json()
+labels = {**spec, "domain": {"kind": "category", "labels": ["a", "b", "c"]}}
+spec = Frequency(9, epsilon=1).to_json()
+ages = {**spec, "domain": {"kind": "integer", "low": "0", "high": "4"}}
+days = {**spec, "domain": {"kind": "date", "first": "2024-01-01", "last": "2024-01-05"}}
+means = [Mean(0, 1, epsilon=1), Mean(0, 1, epsilon=1, kind="piecewise")]
+for description in [*(question.to_json() for question in [*asked, *means]), labels, ages]:
+    question = Device.verify(description)
+    assert question.to_json() == description
     question.randomizer.check_report(device.answer(question, 7).value)
+try:
+    Device.verify(days)
+except InvalidParameter as refusal:
+    print(refusal)
 print(device.spent, sorted(set(sys.modules) & set(blocked)))
 """
 
 
 @pytest.mark.faults
 def test_a_device_needs_the_standard_library_only(path: Path) -> None:
-    """With NumPy and all other libraries out of reach every kind of question is verified and answered."""
+    """With NumPy and all other libraries out of reach every kind of question is verified and answered.
+
+    Dates have no plain form: they are refused by a typed error that says what to install.
+    """
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(path)], capture_output=True, text=True, check=False, timeout=60
     )
 
-    assert (done.stdout.strip(), done.stderr) == ("7 []", "")
+    *refusal, last = done.stdout.splitlines()
+    assert (last, done.stderr) == ("9 []", "")
+    assert refusal == [
+        "domain must be of labels or of integers where NumPy is not installed, got 'date'; "
+        "install NumPy on this device"
+    ]
 
 
 TOGETHER = """
@@ -243,19 +319,23 @@ def test_processes_share_one_memory(path: Path) -> None:
 
 
 IMPORT = """
-import time
-start = time.process_time()
+import sys
+before = set(sys.modules)
 import partita.local.device
-print(time.process_time() - start)
+print(*set(sys.modules) - before)
 """
 
 
 @pytest.mark.faults
-def test_a_device_is_imported_in_50_milliseconds() -> None:
-    """Of processor time, in the best of at most twenty fresh processes."""
-    spent = (
-        float(subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, check=True).stdout)
-        for _ in range(20)
-    )
+def test_little_is_imported_for_a_device() -> None:
+    """At most 25 modules of ours and 80 in all, none of them of another library.
 
-    assert any(seconds < 0.05 for seconds in spent)
+    `python -m benchmarks.local --only import` says how long that takes.
+    """
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, check=True, text=True)
+    loaded = set(done.stdout.split())
+    ours = {name for name in loaded if name.partition(".")[0] == "partita"}
+
+    assert len(ours) <= 25
+    assert len(loaded) <= 80
+    assert {name.partition(".")[0] for name in loaded - ours} <= sys.stdlib_module_names

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import runpy
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,15 @@ def test_the_code_on_the_page_runs(code: str) -> None:
 
 
 def test_the_commands_on_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In their order; what goes to a file by `>` is what the command says."""
+    """In their order; what goes to a file by `>` is what the command says, and `<` is a page's number."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("17\n"))
     [block] = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     for line in block.splitlines():
         program, group, *words = shlex.split(line)
         if ">" in words:
-            said = run(*words[: words.index(">")])
+            end = words.index("<") if "<" in words else words.index(">")
+            said = run(*words[:end])
             Path(words[-1]).write_text(said.text + "\n")
         else:
             run(*words)

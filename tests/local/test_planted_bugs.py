@@ -197,6 +197,20 @@ def test_a_server_that_overstates_a_threshold_is_caught() -> None:
                 Device.verify(description)
 
 
+def test_a_server_that_marks_a_device_is_caught() -> None:
+    """A lower threshold is private too, and so is another geometry: they are refused as cookies."""
+    for kind, mark in (
+        ("hashing", {"prime": 1013}),
+        ("hashing", {"buckets": 5}),
+        ("projective", {"field": 2}),
+    ):
+        description = Frequency(1000, epsilon=1, kind=kind).to_json()  # type: ignore[arg-type]
+        law = description["randomizer"]
+        for change in (mark, {"threshold": str(int(law["threshold"]) - 1)}):
+            with pytest.raises(InvalidParameter, match=next(iter(change))):
+                Device.verify({**description, "randomizer": {**law, **change}})
+
+
 def cautious(folder: Path) -> bool:
     """The checker of devices: one question costs once, is answered alike, and no budget is overdrawn."""
     device = Device(folder / "state.json", budget=2)
@@ -228,7 +242,8 @@ def _spends_freely(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _never_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was said is not written down."""
-    monkeypatch.setattr(Device, "_store", lambda self, memo: None)
+    shipped = Device._store
+    monkeypatch.setattr(Device, "_store", lambda self, memo: None if memo else shipped(self, memo))
 
 
 @pytest.mark.parametrize("plant", [_forgets, _spends_freely, _never_writes])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,9 +16,11 @@ import partita as pt
 from partita.errors import InvalidParameter
 from partita.guarantee import UNLIMITED
 from partita.local.decoders import checked_column
+from partita.local.domains import domain_cells
 from partita.local.frequency import Frequency
 from partita.local.kinds import FREQUENCY_KINDS, KINDS, randomizer_kind
 from partita.local.mean import Mean
+from partita.local.plain import plain_domain
 from partita.local.registry import question_from, question_read, randomizer_from
 from partita.local.response import RandomizedResponse
 from partita.testing import EndlessTape
@@ -85,6 +88,104 @@ def test_numbers_go_to_the_nearest_step() -> None:
     assert question.cells([None, 10]).tolist() == [steps // 2, steps]
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 10), (0, "0.3"), (10**9, 10**9 + 1), (-1, 2)])
+def test_a_column_rounds_as_a_device_does(low: Any, high: Any) -> None:
+    """At ties and next to them, in floats and in integers: the same step, one by one and in a column."""
+    question = Mean(low, high, epsilon=1)
+    steps = question.randomizer.size - 1
+    places = np.array([0.5, 1.5, 2.5, 1000.5, steps - 0.5, 3.25, 77.75])
+    ties = float(question.low) + places / steps * float(question.high - question.low)
+    values = np.concatenate(
+        [ties, np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf), [low, float(high)]]
+    )
+
+    assert question.cells(values).tolist() == [question.cell(value) for value in values.tolist()]
+    assert question.cells(np.arange(-3, 12)).tolist() == [question.cell(value) for value in range(-3, 12)]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, "1e400"), ("-1e301", 0), (0, "1e-301")])
+def test_bounds_that_floats_cannot_hold_are_refused(low: Any, high: Any) -> None:
+    """When the question is made, not when a column of numbers comes."""
+    with pytest.raises(InvalidParameter, match="10\\^300"):
+        Mean(low, high, epsilon=1)
+    widest = Mean("-1e300", "1e300", epsilon=1)
+    reports = widest.randomize_many(np.array([1e308, -1e308, 0, np.nan]), words=EndlessTape(5))
+    assert len(reports) == 4
+
+
+PLAIN_VALUES = [
+    *("a", "b ", "A", "", "7", "007", " 7", "+7.0", "7e0", "7.5", "1e999999999", "-1e99", "1e-99", "0e99999"),
+    *(
+        "1_0",
+        "0x7",
+        "inf",
+        "-Infinity",
+        "nan",
+        "sNaN",
+        "٣",
+        "x" * 500,
+        "\ud800",
+        "true",
+        "0.1",
+        "-0",
+        "5.",
+        ".",
+    ),
+    *(None, True, False, 0, 7, -7, 10**30, -(10**30), 10**700, 7.0, 7.5, 0.1, 1e23, -0.0, 5e-324, 1e308),
+    *(math.nan, math.inf, -math.inf, Decimal("7.00"), Decimal("0.1"), Decimal("NaN"), Decimal("-Infinity")),
+    *(Decimal("1e500"), Fraction(7), Fraction(1, 3), Fraction(1, 8), b"a", b"7", b"\xff", bytearray(b"a")),
+    *(date(2024, 1, 31), datetime(2024, 1, 31, 5), [1], {}, object(), 1j, memoryview(b"7")),
+]
+PLAIN_DOMAINS: list[pt.Domain] = [
+    pt.Category(["a", "7", "0.1", "true", "2024-01-31", "1/3", "0.125", "0", "-7", "\ufffd", "007"]),
+    pt.Category([str(10**23), repr(1e308), str(Fraction(7, 3)), "false"]),
+    pt.Integer(-10, 10),
+    pt.Integer(10**23 - 10, 10**23 + 10),
+]
+
+
+@pytest.mark.parametrize("domain", PLAIN_DOMAINS, ids=str)
+def test_a_plain_domain_finds_the_same_cells(domain: Any) -> None:
+    """Without NumPy a device puts every value where a column would."""
+    plain = plain_domain(domain.to_spec())
+
+    assert plain.to_spec() == domain.to_spec()
+    assert (plain.size, plain.specials) == (domain.size, domain.specials)
+    for value in PLAIN_VALUES:
+        assert plain.cell(value) == domain_cells(domain, [value])[0], repr(value)[:40]
+
+
+class _Hostile(str):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    def __hash__(self) -> int:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"kind": "date", "first": "2024-01-01", "last": "2024-01-31"},
+        {"kind": "category", "labels": []},
+        {"kind": "category", "labels": ["a", "a"]},
+        {"kind": "category", "labels": ["a", 7]},
+        {"kind": "category", "labels": ["\ud800"]},
+        {"kind": "category", "labels": ["a"], "more": 1},
+        {"kind": "integer", "low": "0", "high": "x"},
+        {"kind": "integer", "low": "0", "high": "inf"},
+        {"kind": "integer", "low": "0.5", "high": "9"},
+        {"kind": "integer", "low": 0, "high": 9},
+    ],
+)
+def test_a_domain_that_is_not_plain_is_refused(spec: Any) -> None:
+    """Typed, with what to do."""
+    with pytest.raises(InvalidParameter, match="install NumPy"):
+        plain_domain(spec)
+    assert plain_domain({"kind": "category", "labels": ["a", "b"]}).cell(_Hostile("b")) in (1, 3)
+
+
 def test_special_cells_come_last() -> None:
     """A domain's labels, then what is null and what is other."""
     question = Frequency(pt.Category(["chrome", "firefox"]), epsilon=1)
@@ -93,10 +194,17 @@ def test_special_cells_come_last() -> None:
     assert [question.label(cell) for cell in range(question.size)] == ["chrome", "firefox", "null", "other"]
 
 
-@pytest.mark.parametrize(("size", "kind"), [(2, "response"), (10, "response"), (11, "projective")])
-def test_few_cells_are_asked_for_directly(size: int, kind: str) -> None:
-    """By randomized response below 3 e + 2 = 10.15 cells at epsilon 1."""
-    assert Frequency(size, epsilon=1).randomizer.kind == kind
+@pytest.mark.parametrize("epsilon", ["0.5", 1, 2, 3])
+def test_auto_takes_the_lower_variance(epsilon: object) -> None:
+    """On average over the cells, exactly; at epsilon 1 projective response wins from nine cells on."""
+    for size in range(2, 70):
+        laws = {
+            kind: Frequency(size, epsilon=epsilon, kind=kind).randomizer
+            for kind in ("auto", "response", "projective")
+        }
+        averages = {kind: law.exact_variance(Fraction(1, size)) for kind, law in laws.items()}
+        assert averages["auto"] == min(averages.values())
+    assert [Frequency(size, epsilon=1).randomizer.kind for size in (8, 9)] == ["response", "projective"]
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", 1, 2])
@@ -146,6 +254,7 @@ def _hostile() -> list[tuple[str, Any]]:
     changes: list[dict[str, Any]] = [
         {"kind": "nothing"},
         {"threshold": str(int(law["threshold"]) + 1)},
+        {"threshold": str(int(law["threshold"]) - 1)},
         {"threshold": "0"},
         {"threshold": int(law["threshold"])},
         {"threshold": "9" * 5000},
@@ -159,6 +268,8 @@ def _hostile() -> list[tuple[str, Any]]:
         {"field": 4, "dimension": 6},
         {"field": 0, "dimension": 0},
         {"field": 2, "dimension": 3},
+        {"field": 3, "dimension": 8},
+        {"field": 5, "dimension": 6},
         {"field": 3, "dimension": 10**9},
         {"field": 4093, "dimension": 27},
         {"more": 1},
@@ -168,6 +279,10 @@ def _hostile() -> list[tuple[str, Any]]:
         {**good, "domain": 1023},
         {**good, "version": 2},
         {**good, "asks": "all"},
+        {**good, "asks": []},
+        {**good, "asks": {}},
+        {**good, "round": 7},
+        {**good, "round": "x" * 101},
         {**good, "x": 1},
         [],
         "text",
@@ -201,6 +316,7 @@ def test_text_that_is_no_question_is_refused(text: str) -> None:
         lambda: Frequency("ten", epsilon=1),  # type: ignore[arg-type]
         lambda: Frequency(10, epsilon=0),
         lambda: Frequency(10, epsilon=1, kind="best"),  # type: ignore[arg-type]
+        lambda: Frequency((1 << 16) + 1, epsilon=1, kind="unary"),
         lambda: Mean(1, 1, epsilon=1),
         lambda: Mean(0, "high", epsilon=1),
         lambda: Mean(0, 1, epsilon=1, kind="response"),  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -124,10 +125,23 @@ def test_flags_of_any_number() -> None:
 def test_a_device_compares_the_same_way(monkeypatch: pytest.MonkeyPatch, t: int) -> None:
     """A number of 64 bits from the kernel, below the threshold."""
     for word in (t - 1, t):
-        monkeypatch.setattr(os, "urandom", lambda size, word=word: word.to_bytes(size, "little"))
+        monkeypatch.setattr(os, "urandom", lambda size, word=word: word.to_bytes(8, "little") * (size // 8))
 
         assert KernelDraws().chance(t) == (word < t)
         assert KernelDraws().row(t, 3) == (0b111 if word < t else 0)
+
+
+def test_a_row_has_a_word_for_each_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first word decides about the lowest bit; one call of the kernel for all, so time is linear."""
+    t, asked = WHOLE // 3, []
+
+    def drawn(size: int) -> bytes:
+        asked.append(size)
+        return b"".join(word.to_bytes(8, sys.byteorder) for word in (t - 1, t, t, t - 1, 0))
+
+    monkeypatch.setattr(os, "urandom", drawn)
+    assert KernelDraws().row(t, 5) == 0b11001
+    assert asked == [40]
 
 
 def test_a_bit_is_put_in_its_place() -> None:

@@ -189,6 +189,22 @@ def test_the_joint_loss_of_a_register_is_state_and_output(name: str, monkeypatch
     assert worst == views.sketch._law.ratio * views.growth
 
 
+def test_several_outputs_of_registers_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look, and outputs on both sides of a moment after it: they lose what each loses alone, added up."""
+    _over(monkeypatch, 2, 2)
+    views = Views(registers(most=2, lowest=0, releases=2), sums=BIT)
+    names = "exactly-1", "exactly-2"
+    assert [_weights_of(views.sketch, name)[1] for name in names] == [1, 1]
+    acts = [Act(looks=(1,), outputs=((first, names[0]), (2, names[1]))) for first in (1, 2)]
+    moves: list[tuple[Stream, Stream]] = [
+        (((0, before), (0, after)), (None, None)) for before, after in product((1, -1), repeat=2)
+    ]
+
+    worst = views.worst(moves, acts)
+
+    assert worst == views.sketch._law.ratio * views.growth**2
+
+
 def _over(monkeypatch: pytest.MonkeyPatch, q: int, dimension: int) -> None:
     """Registers over this difference set."""
     chosen = difference_set(q, dimension)

@@ -208,17 +208,30 @@ def test_bad_parameters_are_named(make: Make, given: dict[str, Any]) -> None:
 
 
 def test_moves_are_integers() -> None:
-    """`by` may be anything that fits, and zero."""
+    """`by` may be any integer, of any size, and zero; what is none is refused, and not shown."""
     sketch = _registers()
     before = sketch._registers.copy()
     sketch.update(1, by=0)
     sketch.update(1, by=2**61)
     sketch.update(1, by=-(2**61))
+    sketch.update(1, by=10**100)
+    sketch.update(1, by=-(10**100))
     assert (sketch._registers == before).all()
-    wrong: list[Any] = [1.0, True, 2**62, None]
+    wrong: list[Any] = [271.5, True, "271.5", None]
     for by in wrong:
-        with pytest.raises(InvalidParameter, match="by"):
+        with pytest.raises(InvalidParameter, match="by must be an integer") as refused:
             sketch.update(1, by=by)
+        assert "271" not in str(refused.value)
+
+
+def test_distinct_has_at_most_33_levels() -> None:
+    """As many as half of a hash can tell apart, also for few buckets and many ids."""
+    for most in (2**33, 2**35):
+        sketch = Distinct(epsilon=1, buckets=2, most=most)
+        sketch.update_many(range(1000))
+        assert sketch.levels == 33
+        assert Distinct.from_state(sketch.state()).state() == sketch.state()
+        assert sketch.release("distinct").value >= 0
 
 
 # Accidents.

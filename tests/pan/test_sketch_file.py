@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, StreamBusy, StreamError
+from partita.errors import (
+    BudgetExceeded,
+    EntropyError,
+    InvalidParameter,
+    InvalidState,
+    PartitaError,
+    StreamBusy,
+    StreamError,
+)
 from partita.pan import Density, Distinct, RampRegisters, Registers, SketchFile
 from partita.streams import slots_file
 from partita.streams.slots_file import PanStore
@@ -61,6 +69,42 @@ def test_an_output_is_paid_for_before_it_is_seen(path: Path, monkeypatch: pytest
         again.release("density")
     with SketchFile(path) as spent, pytest.raises(BudgetExceeded):
         spent.release("density")
+
+
+@pytest.mark.parametrize("act", [lambda file: file.update_many([1]), lambda file: file.announce_intrusion()])
+def test_a_failed_save_leaves_one_state(path: Path, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
+    """The one in the file: the sketch in memory is erased and does not go on, and the file is closed."""
+    file = SketchFile.create(path, Density(universe=1000, epsilon=1, epochs=2))
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", _full)
+        with pytest.raises(StreamError):
+            act(file)
+
+    assert not any(table.any() for table in file.sketch._tables())
+    with pytest.raises(EntropyError):
+        file.sketch.state()
+    with pytest.raises(PartitaError):
+        act(file)
+    assert path.read_bytes() == before
+    with SketchFile(path) as again:
+        again.update_many([1])
+
+
+def test_an_untouched_file_looks_like_an_updated_one(path: Path) -> None:
+    """Beside the key, both are two slots of random bytes after the same first page; no page is empty."""
+    pages = []
+    for name, batches in (("untouched", 0), ("updated", 3)):
+        file = path.with_name(name)
+        with SketchFile.create(file, Density(universe=1000, epsilon=1)) as made:
+            for _ in range(batches):
+                made.update_many([1, 2, 3])
+        data = file.read_bytes()
+        pages.append([data[start : start + 4096] for start in range(0, len(data), 4096)])
+
+    assert pages[0][0] == pages[1][0]
+    assert pages[0][1][65:] == pages[1][1][65:]
+    assert min(len(set(page)) for each in pages for page in each[2:]) > 200
 
 
 def _full(*_: object) -> int:

@@ -165,6 +165,17 @@ def test_docs_index_lists_every_page() -> None:
     assert pages - index == set()
 
 
+def test_references_have_every_key() -> None:
+    """Every paper that code or a page of the project names by a key is in docs/references.md."""
+    known = set(re.findall(r"\*\*\[(\w+)\]\*\*", (ROOT / "docs" / "references.md").read_text()))
+    texts = [path.read_text() for path in [*PAGES, *(ROOT / "src").rglob("*.py")]]
+    groups = [group for text in texts for group in re.findall(r"\[([A-Z][A-Za-z]*\d\d\b[^\]\n]*)\]", text)]
+    named = {key for group in groups for key in re.findall(r"\b[A-Z][A-Za-z]*\d\d\b", group)}
+
+    assert {"DNRR15", "BT09", "OC15"} <= named
+    assert named - known == set()
+
+
 def test_make_help_lists_every_stage() -> None:
     """`make` names each stage of scripts/run_stage.py."""
     stages = re.findall(r'Stage\(\s*"(\w+)"', (ROOT / "scripts" / "run_stage.py").read_text())

@@ -18,7 +18,7 @@ from partita.domain import Category, Integer
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee, Neighbors
 from partita.inference import projection as module
-from partita.inference.projection_budget import AnswerChanges
+from partita.inference.answer_changes import AnswerChanges
 from partita.mechanisms.projected_laplace import ProjectedLaplace
 from partita.noise import Noise
 from partita.points import Points

@@ -20,6 +20,7 @@ from partita.inference.projection_hull import Hull, Point, simplex
 from partita.queries.operator import Operator
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 FIRM = 1e5
 
@@ -58,7 +59,7 @@ class Dense(Operator):
         return self.weights[index].astype(like.dtype)
 
 
-def _best(weights: Any, noisy: Floats, rows: float) -> Floats:
+def _best(weights: Any, noisy: Ints, rows: float) -> Floats:
     """The closest answers by the Lawson-Hanson method; the bound on rows is a firm equation with slack."""
     table = np.asarray(weights, np.float64)
     firm = np.full((1, table.shape[1] + 1), FIRM)
@@ -71,10 +72,11 @@ def _workload(seed: int, queries: int, cells: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).integers(-1, 3, (queries, cells))
 
 
-def _noisy(seed: int, weights: Any, rows: int, deviation: float) -> Floats:
+def _noisy(seed: int, weights: Any, rows: int, deviation: float) -> Ints:
     random = np.random.default_rng(seed)
     spread = random.multinomial(rows, np.full(weights.shape[1], 1 / weights.shape[1]))
-    return np.asarray(weights @ spread + random.laplace(0, deviation / np.sqrt(2), len(weights)))
+    noise = np.rint(random.laplace(0, deviation / np.sqrt(2), len(weights)))
+    return np.asarray(weights @ spread + noise.astype(np.int64))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -119,11 +121,11 @@ def test_no_point_is_lower_than_the_gap_allows(seed: int, shares: list[float]) -
     """Between any two points of a hull f falls by at most the gap of the first, optimal or not."""
     weights = _workload(seed, 5, 9)
     hull = Hull(Dense(weights), 12.0, np.arange(9))
-    noisy = _noisy(seed, weights, 12, 5.0)
+    noisy = _noisy(seed, weights, 12, 5.0).astype(np.float64)
     here = hull.at(np.random.default_rng(seed).uniform(0, 3, 9))
     there = hull.at(12.0 * np.array(shares))
 
-    assert here.distance(noisy) - there.distance(noisy) <= hull.gap(here, noisy)
+    assert here.distance(noisy) - there.distance(noisy) <= hull.gap(here, noisy) + 1e-9
 
 
 @given(
@@ -146,7 +148,7 @@ def test_simplex_projections_make_obtuse_angles(x: list[float], y: list[float], 
 
 def test_no_rows_have_one_projection() -> None:
     """Where the number of rows is zero, all answers are, and the certificate says so."""
-    found = project(Dense([[1, 0], [1, 1]]), np.array([5.0, -3.0]), rows=0, deviation=1.0)
+    found = project(Dense([[1, 0], [1, 1]]), np.array([5, -3]), rows=0, deviation=1.0)
 
     assert found is not None
     assert found.values.tolist() == [0.0, 0.0]
@@ -156,7 +158,7 @@ def test_cells_that_count_alike_share_one_weight() -> None:
     """Of a thousand cells of three kinds, three have weights, and the projection is that of three cells."""
     kinds = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
     weights = kinds[:, np.arange(999) % 3]
-    noisy = np.array([9.0, 2.0, 4.0])
+    noisy = np.array([9, 2, 4])
 
     many = project(Dense(weights), noisy, rows=8, deviation=1.0)
     few = project(Dense(kinds), noisy, rows=8, deviation=1.0)
@@ -172,7 +174,7 @@ def test_kinds_taken_for_one_are_seen_by_the_gap(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "_MOST_STEPS", 100)
     monkeypatch.setattr("partita.inference.projection_hull._hashes", lambda count: np.zeros(count, np.int64))
 
-    assert project(Dense([[1, 0], [0, 1]]), np.array([0.0, 9.0]), rows=9, deviation=1.0) is None
+    assert project(Dense([[1, 0], [0, 1]]), np.array([0, 9]), rows=9, deviation=1.0) is None
 
 
 def test_granularity_divides_the_answers() -> None:
@@ -180,7 +182,7 @@ def test_granularity_divides_the_answers() -> None:
     weights, noisy = _workload(1, 12, 5), _noisy(1, _workload(1, 12, 5), 9, 4.0)
 
     whole = project(Dense(weights), noisy, rows=9, deviation=4.0)
-    halves = project(Dense(weights, 2), noisy / 2, rows=9, deviation=2.0)
+    halves = project(Dense(weights, 2), noisy, rows=9, deviation=2.0)
 
     assert whole is not None
     assert halves is not None
@@ -190,7 +192,7 @@ def test_granularity_divides_the_answers() -> None:
 @pytest.mark.parametrize("rows", [2**62, 2**126])
 def test_rows_beyond_all_bounds_are_not_projected(rows: int) -> None:
     """Where weights do not fit in 62 bits there is no projection, and no error."""
-    assert project(Dense([[1, 1]]), np.array([1e30]), rows=rows, deviation=1.0) is None
+    assert project(Dense([[1, 1]]), np.array([10**30], object), rows=rows, deviation=1.0) is None
 
 
 LAZY: dict[str, Any] = {
@@ -228,8 +230,70 @@ def test_certificates_are_of_their_own_point_and_answers() -> None:
     assert not replace(found, rows=15).holds(noisy, 1.0)
     assert not replace(found, gap=Fraction(found.gap) / 8).holds(noisy, 1.0)
     assert not replace(found, gap=Fraction(allowed_gap(20, 1.0)) * 2).holds(noisy, 1.0)
-    assert not found.holds(noisy + 3.0, 1.0)
-    assert not found.holds(np.full(20, np.nan), 1.0)
+    assert not found.holds(noisy + 3, 1.0)
+    assert not found.holds(noisy.astype(object) * 10**30, 1.0)
+    assert found.gap_to(noisy) <= found.gap
+    assert not replace(found, gap=found.gap_to(noisy) - Fraction(1, 2**200)).holds(noisy, 1.0)
+
+
+def _fraction_gap(found: Projection, weights: Any, noisy: Any) -> Fraction:
+    """The gap from its definition, one fraction after the other."""
+    units, part = found.operator.granularity, 1 << found.bits
+    rows = [[Fraction(int(weight), units) for weight in row] for row in weights]
+    x = dict(zip(found.cells.tolist(), (Fraction(int(each), part) for each in found.amounts), strict=True))
+    off = [
+        sum(row[cell] * weight for cell, weight in x.items()) - Fraction(int(answer), units)
+        for row, answer in zip(rows, noisy, strict=True)
+    ]
+    slopes: list[Fraction] = [
+        sum((each * row[cell] for each, row in zip(off, rows, strict=True)), Fraction(0))
+        for cell in range(len(rows[0]))
+    ]
+    along = sum((slopes[cell] * weight for cell, weight in x.items()), Fraction(0))
+    return along - found.rows * min(Fraction(0), *slopes)
+
+
+@pytest.mark.parametrize("units", [1, 3])
+@pytest.mark.parametrize(("rows", "deviation"), [(20, 10.0), (10**5, 300.0), (10**8, 1e4), (10**9, 1e5)])
+def test_gaps_are_exact(rows: int, deviation: float, units: int) -> None:
+    """The gap is that of its definition in fractions, for few rows and many, and no less is stated."""
+    weights = _workload(rows % 7, 25, 8)
+    noisy = _noisy(5, weights, rows, deviation)
+
+    found = project(Dense(weights, units), noisy, rows=rows, deviation=deviation / units)
+
+    assert found is not None
+    assert found.gap_to(noisy) == _fraction_gap(found, weights, noisy)
+    assert found.gap_to(noisy) <= found.gap <= found.gap_to(noisy) + Fraction(1, 2**20)
+
+
+def test_gaps_of_vast_numbers_are_exact() -> None:
+    """Noisy answers of 126 bits, as a file may have them, are cut into several limbs and put together."""
+    weights = _workload(2, 6, 5)
+    noisy = np.array([(-1) ** at * (2**126 - 3**at) for at in range(6)], object)
+    found = Projection(
+        operator=Dense(weights),
+        rows=7,
+        bits=50,
+        cells=np.array([1, 3]),
+        amounts=np.array([2**50 + 1, 3 * 2**49 + 5]),
+        gap=Fraction(0),
+    )
+
+    assert found.gap_to(noisy) == _fraction_gap(found, weights, noisy)
+
+
+def test_blocks_of_cells_have_one_least_slope(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever blocks slopes are looked at, the gap is the same."""
+    weights = _workload(6, 9, 11)
+    noisy = _noisy(6, weights, 40, 5.0)
+    found = project(Dense(weights), noisy, rows=40, deviation=5.0)
+    assert found is not None
+    expected = found.gap_to(noisy)
+
+    monkeypatch.setattr("partita.inference.projection_gap._BLOCK", 4)
+
+    assert found.gap_to(noisy) == expected
 
 
 @pytest.mark.parametrize("seed", range(4))

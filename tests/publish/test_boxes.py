@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Domain, Integer
+from partita.domain.axis import Axis
 from partita.errors import KeyReused, PrivacyWarning, SourceError
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.ledger import Ledger
 from partita.points import Points
 from partita.publishing import publish

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.catalogue import (
     ROWS,
     axis_mechanisms,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, PrivacyWarning
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.publishing.request import Request
 from partita.publishing.view_request import BoxRequest, ColumnRequest
 

@@ -152,6 +152,25 @@ def test_an_answer_says_what_it_covers() -> None:
     assert answer.covers.text in str(answer)
 
 
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [
+        (Integer(0, 2**63 - 1), 2**62),
+        (Integer(-(2**63) + 1, 0), -(2**62)),
+        (Integer(-(2**62), 2**62 - 1), 2**62 - 1),
+        (Integer(-(2**62), 2**62 - 1), -(2**62)),
+    ],
+    ids=str,
+)
+def test_values_at_the_end_of_the_widest_bounds_are_summed(domain: Integer, value: int) -> None:
+    """Nothing overflows after the debit, whichever side they are on."""
+    data = {"age": [30] * 4_000, "salary": [value] * 4_000}
+
+    release = publish(data, {"age": SCHEMA["age"], "salary": domain}, epsilon=1, by="age", moments=["salary"])
+
+    assert release.sum("salary").value == pytest.approx(4_000 * value, rel=0.1)
+
+
 def test_of_nobody_a_mean_is_not_determinable() -> None:
     """Nothing is divided by a count that may be zero, and nothing breaks."""
     nobody = {name: np.array([], np.int64) for name in ("age", "salary")}

@@ -1,12 +1,16 @@
-"""An array library that is not NumPy: arrays that only its own functions understand."""
+"""An array library that is not NumPy: arrays that only its own functions understand, and other sums."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 __all__ = ["Foreign"]
+
+_AS_IN_NUMPY: Final = frozenset(
+    {"clip", "exp", "matmul", "max", "moveaxis", "permute_dims", "repeat", "reshape", "take"}
+)
 
 
 class Foreign:
@@ -24,6 +28,10 @@ class Foreign:
     @property
     def dtype(self) -> Any:
         return self.held.dtype
+
+    def get(self) -> Any:
+        """A copy in memory."""
+        return np.array(self.held)
 
     def __array_namespace__(self) -> _Library:
         return _Library()
@@ -43,11 +51,17 @@ class Foreign:
     def __mul__(self, other: Any) -> Foreign:
         return Foreign(self.held * _held(other))
 
+    def __truediv__(self, other: Any) -> Foreign:
+        return Foreign(self.held / _held(other))
+
+    def __rtruediv__(self, other: Any) -> Foreign:
+        return Foreign(_held(other) / self.held)
+
     __radd__, __rmul__ = __add__, __mul__
 
 
 class _Library:
-    """The functions of the array API that take and give such arrays."""
+    """The functions of the array API that take and give such arrays. It adds up from the last entry on."""
 
     def isdtype(self, dtype: Any, kind: str) -> bool:
         return {"real floating": "f", "integral": "iu"}[kind].find(dtype.kind) >= 0
@@ -60,15 +74,21 @@ class _Library:
         assert device == Foreign.device
         return Foreign(np.ones(shape, dtype))
 
+    def sum(self, x: Foreign, *, axis: Any = None, keepdims: bool = False) -> Foreign:
+        axes = tuple(range(len(x.shape))) if axis is None else axis
+        return Foreign(np.flip(x.held, axes).sum(axis=axes, keepdims=keepdims))
+
     def cumulative_sum(self, x: Foreign, *, axis: int, include_initial: bool) -> Foreign:
-        first = np.zeros((int(include_initial), *x.shape[1:]), x.dtype)
-        return Foreign(np.concatenate([first, np.cumsum(x.held, axis=axis)]))
+        """All of it, less what comes behind."""
+        behind = np.cumsum(x.held[::-1], axis=axis)[::-1]
+        sums = np.concatenate([behind, np.zeros((1, *x.shape[1:]), x.dtype)])
+        return Foreign((sums[:1] - sums)[int(not include_initial) :])
 
     def concat(self, arrays: list[Foreign], *, axis: int) -> Foreign:
         return Foreign(np.concatenate([each.held for each in arrays], axis=axis))
 
     def __getattr__(self, name: str) -> Any:
-        assert name in {"matmul", "moveaxis", "permute_dims", "repeat", "reshape", "sum", "take"}
+        assert name in _AS_IN_NUMPY
         function = getattr(np, name)
         return lambda *given, **named: Foreign(function(*map(_held, given), **named))
 

@@ -18,8 +18,11 @@ def test_the_page_shows_every_word() -> None:
 
 
 @pytest.mark.faults
-def test_the_snippets_of_the_page_run_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_snippets_of_the_page_run_and_say_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Typed in one block after the other they run, and what stands behind # as a result is one."""
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
         exec(block, names)

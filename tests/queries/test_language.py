@@ -143,7 +143,7 @@ def test_which_query_counts_all_rows_is_known() -> None:
 WEIRD: list[Any] = [float("nan"), float("-inf"), -1, None, "much", 1j, [], object(), 0]
 
 
-@pytest.mark.parametrize("result", WEIRD, ids=repr)
+@pytest.mark.parametrize("result", WEIRD)
 def test_functions_never_make_a_query_fail(result: Any) -> None:
     """NaN, what is negative and what is no number is the weight zero."""
     assert weights("age", lambda age: result, bound=3).over(UNIVERSE).column_norm == 0
@@ -173,6 +173,32 @@ def test_functions_see_bounds_and_none() -> None:
 
     assert operator.column_norm == 0
     assert seen == [-1, -1, 0, 1, 2, 2, None, None]
+
+
+@pytest.mark.parametrize("leaving", [SystemExit, GeneratorExit, RecursionError])
+def test_functions_cannot_leave(leaving: type[BaseException]) -> None:
+    """A function that exits for some values is told apart from one that weighs them zero by nobody."""
+
+    def leave(age: Any) -> Any:
+        if age == 1:
+            raise leaving(age)
+        return 1
+
+    operator = weights("age", leave, bound=1).over(UNIVERSE)
+
+    assert (operator.weights_at(PLACES)[0] / operator.granularity).tolist() == [
+        int(place[0] != 3) for place in PLACES.tolist()
+    ]
+
+
+def test_functions_can_be_interrupted() -> None:
+    """Whoever presses the keys wants the evaluation to stop."""
+
+    def interrupted(age: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _ = weights("age", interrupted, bound=1).over(UNIVERSE).column_norm
 
 
 @pytest.mark.parametrize("weight", [0.4, 0.99, 1.05, 1.0999, 1.1, 7])
@@ -358,3 +384,22 @@ def test_steps_are_values() -> None:
 
     assert len(ranges("price", step=1).over(prices)) == 3 * 4 // 2
     assert ranges("price", step=1).label(prices, 1) == "between(price, 0, 1.75)"
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("ranges(age, [(0, 17), (18, None)])", "ranges(age, (0, 17), (18, none))"),
+        ("matrix(age, [{30: 1}, {40: 2}])", "matrix(age, {30: 1}, {40: 2})"),
+    ],
+)
+def test_a_list_in_brackets_reads_as_python_writes_it(written: str, plain: str) -> None:
+    """Square brackets around ranges or rows change nothing."""
+    assert parse(written) == parse(plain)
+
+
+@pytest.mark.parametrize("text", ["ranges(age, [])", "ranges(age, [(0, 1)", "ranges(age, [(0, 1) (2, 3)])"])
+def test_a_broken_list_is_refused(text: str) -> None:
+    """A list that is empty, open or without commas is no list."""
+    with pytest.raises(InvalidParameter, match="queries"):
+        parse(text)

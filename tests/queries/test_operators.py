@@ -15,6 +15,7 @@ from partita.domain import Integer
 from partita.errors import InvalidParameter
 from partita.queries import Structured, Universe, between, power, prefixes, ranges, total, value
 from partita.queries.boxes import Boxes
+from partita.queries.namespace import cumulative
 from partita.queries.pointwise import Pointwise
 from partita.queries.product import Product
 from partita.queries.queries import Concatenation
@@ -244,3 +245,16 @@ def test_arrays_of_other_libraries_work(written: Written, seed: int) -> None:
     assert operator.combine(Foreign(y)).held == pytest.approx(operator.combine(y))
     assert operator.row(0, Foreign(x)).held == pytest.approx(operator.row(0, x))
     assert operator.truncated(1).answers(Foreign(x)).held == pytest.approx(operator.truncated(1).answers(x))
+
+
+@pytest.mark.parametrize("shape", [(0, 100), (1, 70), (4, 5, 40), (5,), (7, 63), (90, 64)])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, object])
+def test_cumulative_sums_are_those_of_numpy(shape: tuple[int, ...], dtype: Any) -> None:
+    """Added up row by row or down columns, wide or narrow, sums are the same to the last bit."""
+    x = np.random.default_rng(0).normal(scale=1e9, size=shape).astype(dtype)
+
+    sums = cumulative(x)
+
+    assert sums.dtype == dtype
+    assert not np.any(sums[0])
+    assert (sums[1:] == np.cumsum(x, axis=0)).all()

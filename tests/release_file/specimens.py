@@ -12,9 +12,9 @@ from typing import Any, Final, cast
 import numpy as np
 
 from partita.domain import Category, Date, Domain, Integer, Real
+from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.points import Points
 from partita.queries import Universe, marginal, ranges, value
 from partita.releases.box_view import BoxView
@@ -113,13 +113,15 @@ UNIVERSE: Final = Universe(["year", "town"], [Integer(0, 11), Category(["a", "b"
 QUERIES: Final = ranges("year", [(0, 3), (2, 11)]) * marginal("town") + value("year")
 
 CONTRIBUTIONS: Final = 3
+EPSILON: Final = Fraction(2, 7)
+"""That of each view; of all kinds together it is below 5."""
 
 
 def mechanism(kind: str) -> Any:
     """The mechanism of a kind over its domain."""
     module, name = MECHANISMS[kind]
     made = getattr(import_module(f"partita.mechanisms.{module}"), name)
-    return made(size=DOMAINS[kind].size, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS)
+    return made(size=DOMAINS[kind].size, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
 def axis(kind: str, seed: object = 0) -> Ranges:
@@ -139,7 +141,7 @@ def view(kind: str, column: str = "age", seed: object = 0) -> View:
         column=column,
         domain=domain,
         axis=axis(kind, seed),
-        specials=Specials(counts=counts, scale=CONTRIBUTIONS / Fraction(1, 3)),
+        specials=Specials(counts=counts, scale=CONTRIBUTIONS / EPSILON),
         mechanism=kind,
         why="It was asked for by name.",
     )
@@ -150,7 +152,7 @@ def box_mechanism(kind: str) -> Any:
     module, name = BOX_MECHANISMS[kind]
     made = getattr(import_module(f"partita.mechanisms.{module}"), name)
     axes = [Axis.of(domain) for domain in BOX_DOMAINS[kind]]
-    return made(axes=axes, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS)
+    return made(axes=axes, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
 def places(axes: tuple[Axis, ...], rows: int = 100) -> Points:
@@ -195,7 +197,7 @@ def sum_mechanism(kind: str) -> Any:
     module, name = SUM_MECHANISMS[kind]
     keys = {} if kind == "log-tree" else {"keys": tuple(map(Axis.of, sum_keys(kind).values()))}
     made = getattr(import_module(f"partita.mechanisms.{module}"), name)
-    return made(**keys, value=SUMMED, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS)
+    return made(**keys, value=SUMMED, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
 def sum_view(kind: str, seed: object = 0) -> SumView:
@@ -219,7 +221,7 @@ def query_view(kind: str, seed: object = 0) -> QueryView:
     """Answers about a hundred rows."""
     module, name = QUERY_MECHANISMS[kind]
     made = getattr(import_module(f"partita.mechanisms.{module}"), name)(
-        queries=QUERIES, universe=UNIVERSE, epsilon="1/3", unit="person", contributions=CONTRIBUTIONS
+        queries=QUERIES, universe=UNIVERSE, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS
     )
     released = made.release(places(UNIVERSE.axes), noise=tape_noise(EndlessTape((kind, seed))))
     return QueryView(

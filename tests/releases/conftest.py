@@ -14,8 +14,8 @@ import pytest
 
 from partita.answer import Answer
 from partita.domain import Domain, Integer
+from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Curve, Floats, UInts
 from partita.releases.box_view import BoxView

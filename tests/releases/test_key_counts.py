@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from partita.domain import Domain, Special
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.releases.key_counts import KeyCounts
 from partita.releases.where import Where
 from tests.release_file.specimens import box_view, view

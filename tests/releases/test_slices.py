@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from partita.answer import Answer
 from partita.domain import Category, Domain, Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.inference.curve import Curve
 from partita.mechanisms.grid_counts import GridCounts
 from partita.points import Points

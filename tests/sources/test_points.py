@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, SourceError
-from partita.inference.boxes.axis import Axis
 from partita.points import Points
 from partita.sources import open_source, tally
 from partita.sources.bounding import bound

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
+from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.level_trees import LevelTrees
 from partita.mechanisms.log_tree import LogTree
 from partita.points import Points

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer, Real
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.sums.log_cells import LogCells
 from partita.inference.sums.value_line import ValueLine
 from partita.mechanisms.log_tree import LogTree

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from partita.domain import Integer
-from partita.mechanisms.online_weights import WeightsSession, open_weights
+from partita.mechanisms.online_terms import OnlineTerms
+from partita.mechanisms.online_weights import WeightsSession, open_session
 from partita.points import Points
 from partita.queries.language import between
 from partita.queries.universe import Universe
@@ -50,7 +51,8 @@ asked(opened(Path(sys.argv[1])))
 def opened(path: Path) -> WeightsSession:
     """The session of these tests."""
     noise = tape_noise(EndlessTape("killed"))
-    return open_weights(path, DATA, universe=UNIVERSE, epsilon=5, updates=UPDATES, threshold=10, noise=noise)
+    terms = OnlineTerms.of(universe=UNIVERSE, epsilon=5, updates=UPDATES, threshold=10)
+    return open_session(path, terms, DATA, noise=noise)
 
 
 def asked(session: WeightsSession) -> None:

@@ -29,7 +29,7 @@ from partita.ledger import Ledger
 from partita.mechanisms import online_weights
 from partita.mechanisms.online_store import Begun, Update
 from partita.mechanisms.online_terms import OnlineTerms
-from partita.mechanisms.online_weights import AboveThreshold, WeightsSession, open_weights
+from partita.mechanisms.online_weights import AboveThreshold, WeightsSession, open_session
 from partita.points import Points
 from partita.queries.language import between, ranges, total, value
 from partita.queries.queries import Queries
@@ -190,7 +190,8 @@ def test_a_session_loses_at_most_epsilon(monkeypatch: pytest.MonkeyPatch) -> Non
 def _open(path: Path, points: Points = DATA, **given: Any) -> WeightsSession:
     terms: dict[str, Any] = {"universe": UNIVERSE, "epsilon": 4, "updates": 3, "threshold": 30}
     noise = given.pop("noise", None) or tape_noise(EndlessTape("online"))
-    return open_weights(path, points, **{**terms, **given}, noise=noise)
+    budget = {name: given.pop(name) for name in ("ledger", "dataset") if name in given}
+    return open_session(path, OnlineTerms.of(**{**terms, **given}), points, **budget, noise=noise)
 
 
 def test_without_noise_a_session_is_exact_or_close(tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_a_measurement_is_stored_before_it_is_told(tmp_path: Path, monkeypatch: 
         assert session.remaining == 2
 
 
-def _fail(*_: object) -> None:
+def _fail(*_: object, **__: object) -> None:
     raise StreamError("the disk is full")
 
 
@@ -312,6 +313,35 @@ def test_a_ledger_is_debited_once_and_knows_copies(tmp_path: Path) -> None:
     other.open("people", epsilon=5)
     with pytest.raises(LedgerRefusal, match="not paid"):
         _open(tmp_path / "s", ledger=other, dataset="people")
+
+
+def test_what_a_ledger_pays_is_not_opened_without_it(tmp_path: Path) -> None:
+    """A copy used without the ledger would spend the one debit twice: it is refused, and so is the file."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open("people", epsilon=5)
+    with _open(tmp_path / "s", ledger=ledger, dataset="people"):
+        shutil.copy(tmp_path / "s", tmp_path / "copy")
+
+    for path in (tmp_path / "copy", tmp_path / "s"):
+        with pytest.raises(LedgerRefusal, match="open it with the same ledger"):
+            _open(path)
+    with _open(tmp_path / "s", ledger=ledger, dataset="people") as session:
+        assert session.remaining == 3
+
+
+def test_that_a_ledger_pays_is_stored_before_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the debit fails, or the power does after it, the file is already tied to the ledger."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open("people", epsilon=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "debit", _fail)
+        with pytest.raises(StreamError, match="full"):
+            _open(tmp_path / "s", ledger=ledger, dataset="people")
+
+    with pytest.raises(LedgerRefusal):
+        _open(tmp_path / "s")
+    with _open(tmp_path / "s", ledger=ledger, dataset="people"):
+        assert ledger.balance("people").left.epsilon == 1
 
 
 def test_whoever_opened_it_last_goes_on(tmp_path: Path) -> None:
@@ -400,12 +430,19 @@ def test_damaged_sessions_are_refused(tmp_path: Path, statement: str) -> None:
 
 
 def test_the_file_never_forgets(tmp_path: Path) -> None:
-    """Acts do not become fewer, and measurements stay."""
+    """Acts do not become fewer, a ledger that pays stays, and so do measurements."""
     with _open(tmp_path / "s") as session:
         session.ask(_box(2, 2))
     connection = sqlite3.connect(tmp_path / "s")
 
-    for statement in ("UPDATE session SET acts = 0", "DELETE FROM updates", "UPDATE updates SET noisy = '0'"):
+    connection.execute("UPDATE session SET by_ledger = 1")
+
+    for statement in (
+        "UPDATE session SET acts = 0",
+        "UPDATE session SET by_ledger = 0",
+        "DELETE FROM updates",
+        "UPDATE updates SET noisy = '0'",
+    ):
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(statement)
     connection.close()

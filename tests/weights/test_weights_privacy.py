@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Neighbors
 from partita.inference.weights import measured
 from partita.inference.weights.budget import Rates, WeightsBudget
@@ -21,7 +21,16 @@ from partita.mechanisms.weights_rounds import scales_of, weigh
 from partita.queries.operator import Operator
 from partita.queries.product import Product
 from partita.queries.spans import Spans
-from partita.testing import ForbiddenNoise, ZeroNoise, add_remove_pairs, change_one_pairs, law, privacy_loss
+from partita.testing import (
+    EndlessTape,
+    ForbiddenNoise,
+    ZeroNoise,
+    add_remove_pairs,
+    change_one_pairs,
+    law,
+    privacy_loss,
+    tape_noise,
+)
 
 from .weights_tools import Clamped, Counts, explicit, losses, output, released
 
@@ -203,6 +212,37 @@ def test_scores_in_other_units_are_caught(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(weights_rounds, "steps_of", lambda change, grain: change // grain // 4)
 
     assert max(losses(run, add_remove_pairs(3, 1), seeds=1)) > 1
+
+
+class _RoundedLate:
+    """Answers that are rounded only after they were taken from the truth, halves to even numbers."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, answers: Any) -> None:
+        self.answers = answers
+
+    def __rsub__(self, truth: Any) -> Any:
+        return np.rint(truth - self.answers).astype(np.int64)
+
+
+def test_scores_of_differences_that_were_rounded_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounded after the difference, a score may change by two where the truth changes by one."""
+    run = _run("add-remove", explicit([[1, 1, 0, 0], [1, 0, 1, 0]]), warm=0, rounds=1)
+    pair = (0, 40, 0, 0), (1, 40, 0, 0)
+    assert max(losses(run, iter([pair]), seeds=30)) == 1
+
+    monkeypatch.setattr(measured.Weighed, "rounded", lambda self, answers: _RoundedLate(answers))
+
+    assert max(losses(run, iter([pair]), seeds=30)) > 1
+
+
+def test_scores_that_are_not_rounded_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Floats differ by a little more than one where the truth changes by one; no noise is drawn for them."""
+    monkeypatch.setattr(measured.Weighed, "rounded", lambda self, answers: answers)
+
+    with pytest.raises(InvalidData, match="scores"):
+        _run()((1,) * 4, tape_noise(EndlessTape(0)))
 
 
 def test_without_noise_measurements_are_exact() -> None:

@@ -79,7 +79,14 @@ def query_record(release: Release, beta: float) -> Record | None:
 def summary_record(answer: SumAnswer | Ratio) -> Record:
     """A sum or a ratio, and what values it covers."""
     covers = answer.covers
-    covered = {"low": covers.low, "high": covers.high, "everything": covers.everything, "text": covers.text}
+    covered = {
+        "low": covers.low,
+        "high": covers.high,
+        "none_below": covers.lower.gone,
+        "none_above": covers.upper.gone,
+        "everything": covers.everything,
+        "text": covers.text,
+    }
     return {"value": answer.value, "error": answer.error, "covers": covered}
 
 

@@ -65,7 +65,7 @@ def template(columns: Columns) -> str:
 
 def _layout(names: list[str]) -> str:
     """Which columns are published together: all of them, if they are not too many."""
-    from partita.inference.boxes.axis import MOST_AXES
+    from partita.domain.axis import MOST_AXES
 
     views = ", ".join(f"[{_text(name)}]" for name in names)
     shown = _TOGETHER if len(names) <= MOST_AXES else _APART

@@ -1,7 +1,7 @@
 """Answers projected on what some table could have, with a certificate that anybody can check.
 
 A projection is a weight for some cells, in whole parts of a row. It is believed because of its gap, which is
-recomputed from the noisy answers and the weights alone, and never because of how it was found.
+recomputed from the noisy answers and the weights alone, in integers, and never because of how it was found.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partita.inference.curve import Floats, Ints
 from partita.inference.projection_descent import closest
-from partita.inference.projection_hull import Hull, Point
+from partita.inference.projection_gap import exact_gap
+from partita.inference.projection_hull import Hull
 from partita.queries.operator import Operator
 
 __all__ = ["LARGEST_BITS", "MOST_CELLS", "Projection", "allowed_gap", "project"]
@@ -28,7 +30,6 @@ LARGEST_BITS: Final = 62
 _CLOSE: Final = 0.01
 _SOLVED: Final = 0.7
 _ROUNDED: Final = 0.1
-_MARGIN: Final = 1.125
 _LESS: Final = 1.0 - 2.0**-50
 _FRACTION: Final = 2**20
 _WORK: Final = 200_000_000
@@ -60,31 +61,35 @@ class Projection:
     @cached_property
     def values(self) -> Floats:
         """The projected answers: exact sums, divided at the end."""
-        x = np.zeros(self.operator.shape, np.int64)
-        x.flat[self.cells] = self.amounts
         parts = self.operator.granularity << self.bits
-        return np.asarray(np.asarray(self.operator.answers(x)) / parts, np.float64)
+        return np.asarray(self._sums.astype(object) / parts, np.float64)
 
     @property
     def distance(self) -> float:
         """The answers are at most so far from the closest ones, in the Euclidean norm."""
         return math.sqrt(2 * self.gap)
 
-    def holds(self, noisy: Floats, deviation: float) -> bool:
-        """Whether the weights are a table's, and their gap is what is stated and small enough."""
+    def holds(self, noisy: NDArray[Any], deviation: float) -> bool:
+        """Whether the weights are a table's, and their gap is no more than stated, which is small enough."""
         within = int(self.amounts.astype(object).sum()) <= self.rows << self.bits
         return within and self.gap_to(noisy) <= self.gap <= allowed_gap(len(self.operator), deviation)
 
-    def gap_to(self, noisy: Floats) -> float:
-        """The gap from the noisy answers and these weights alone."""
-        weights = np.ldexp(self.amounts.astype(np.float64), -self.bits)
-        hull = Hull(self.operator, float(self.rows), self.cells)
-        return hull.gap(Point(weights, self.values), noisy)
+    def gap_to(self, noisy: NDArray[Any]) -> Fraction:
+        """The gap, exactly, from the noisy answers in units and these weights alone."""
+        return exact_gap(self.operator, self._sums, noisy, rows=self.rows, bits=self.bits)
+
+    @cached_property
+    def _sums(self) -> NDArray[Any]:
+        """The projected answers in units of 2^-bits."""
+        x = np.zeros(self.operator.shape, np.int64)
+        x.flat[self.cells] = self.amounts
+        return np.asarray(self.operator.answers(x))
 
 
-def project(operator: Operator, noisy: Floats, *, rows: int, deviation: float) -> Projection | None:
+def project(operator: Operator, noisy: NDArray[Any], *, rows: int, deviation: float) -> Projection | None:
     """The projection of noisy answers on those of tables of at most `rows` rows; None if none is certain.
 
+    `noisy` are integers in units of the operator, and the deviation of their noise is in rows times weight.
     A function of released numbers: no more is known after it than before.
     """
     if rows.bit_length() > LARGEST_BITS:
@@ -92,15 +97,15 @@ def project(operator: Operator, noisy: Floats, *, rows: int, deviation: float) -
     hull = Hull.of(operator, float(rows))
     enough = allowed_gap(len(operator), deviation)
     steps = min(_MOST_STEPS, max(_FEWEST_STEPS, _WORK // math.prod(operator.shape)))
-    point = closest(hull, noisy, gap=_SOLVED * enough, steps=steps)
+    floats = np.asarray(noisy / operator.granularity, np.float64)
+    point = closest(hull, floats, gap=_SOLVED * enough, steps=steps)
     found = _stated(_rounded(hull, point.x, rows, enough), noisy)
     return found if found.holds(noisy, deviation) else None
 
 
-def _stated(found: Projection, noisy: Floats) -> Projection:
-    """The same weights with their gap, an eighth above what is found here: other machines round otherwise."""
-    gap = _MARGIN * found.gap_to(noisy) * _FRACTION
-    return replace(found, gap=Fraction(math.ceil(gap), _FRACTION)) if math.isfinite(gap) else found
+def _stated(found: Projection, noisy: NDArray[Any]) -> Projection:
+    """The same weights with their gap, rounded up to a number that is quickly written."""
+    return replace(found, gap=Fraction(math.ceil(found.gap_to(noisy) * _FRACTION), _FRACTION))
 
 
 def _rounded(hull: Hull, x: Floats, rows: int, enough: float) -> Projection:

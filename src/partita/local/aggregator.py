@@ -31,7 +31,7 @@ _LARGEST_COUNT: Final = 1 << 126
 
 
 class Aggregator(ABC, Generic[Asked]):
-    """Integer counts of the reports to one question.
+    """Integer counts of the reports to one question in one round, one of each person.
 
     A call counts all of its reports or none of them: a report to another question, a malformed one, or one
     whose id was seen before is refused. Ids are optional, and kept only to tell repeats.
@@ -79,6 +79,13 @@ class Aggregator(ABC, Generic[Asked]):
             self._check_question(report.question)
         column = self._column([report.value for report in listed])
         self.add_many(column, ids=[report.id for report in listed])
+
+    def check(self, report: Report) -> None:
+        """Say by an `InvalidData` if a report cannot be counted: another question, malformed, seen before."""
+        self._check_question(report.question)
+        self.question.randomizer.check_report(report.value)
+        if report.id in self._ids:
+            raise _seen()
 
     def add_many(self, reports: Any, *, ids: Iterable[str] | None = None) -> None:
         """Count a column of reports, as `randomize_many` makes them."""
@@ -132,7 +139,7 @@ class Aggregator(ABC, Generic[Asked]):
 
     def _check_question(self, digest: str) -> None:
         if digest != self.question.digest:
-            raise InvalidData("report", "must answer the question of this aggregator", fix=_ASK)
+            raise InvalidData("report", "must answer the question of this aggregator, in its round", fix=_ASK)
 
     def _fresh_ids(self, ids: Iterable[str] | None, n: int) -> set[str]:
         """The ids, if there is one for each report and none was seen before."""
@@ -147,7 +154,7 @@ class Aggregator(ABC, Generic[Asked]):
             )
         fresh = set(listed)
         if len(fresh) < n or not fresh.isdisjoint(self._ids):
-            raise InvalidData("report", "was counted before", fix="count each report once")
+            raise _seen()
         return fresh
 
 
@@ -191,7 +198,11 @@ class FrequencyAggregator(Aggregator[Frequency]):
         return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), width)
 
 
-_ASK: Final = "use one aggregator for each question"
+def _seen() -> InvalidData:
+    return InvalidData("report", "was counted before", fix="count each report once")
+
+
+_ASK: Final = "use one aggregator for each question and round"
 
 
 def _read(data: bytes) -> dict[str, Any]:

@@ -11,17 +11,24 @@ from partita.local.consistency import Floats
 
 __all__ = ["joint_share", "raked"]
 
-_ROUNDS: Final = 100
-_LEAST: Final = 1e-12
+_ROUNDS: Final = 40
+_LEAST: Final = 1e-300
 
 
 def raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The table scaled by rows and columns until it has these sums; where it is empty, as if independent."""
-    fitted = table + _LEAST * np.outer(rows, columns)
+    """The table scaled by rows and columns in turn, to these sums exactly.
+
+    What scaling leaves is put right at the end: rows and columns that have too much are cut, and what is
+    missing then is added as if independent [Altschuler, Weed, Rigollet 2017].
+    """
+    fitted = table
     for _ in range(_ROUNDS):
         fitted = fitted * _factor(rows, fitted.sum(axis=1))[:, np.newaxis]
         fitted = fitted * _factor(columns, fitted.sum(axis=0))
-    return fitted
+    fitted = fitted * _factor(rows, fitted.sum(axis=1)).clip(0, 1)[:, np.newaxis]
+    fitted = fitted * _factor(columns, fitted.sum(axis=0)).clip(0, 1)
+    row, column = rows - fitted.sum(axis=1), columns - fitted.sum(axis=0)
+    return np.asarray(fitted + np.outer(row, column) / max(float(row.sum()), _LEAST))
 
 
 def joint_share(sides: Floats, pairs: Mapping[tuple[int, int], float]) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partita.exact import integer
 from partita.local.law import LARGEST_SIZE, Json, clamped
+from partita.local.plain import PlainDomain
 from partita.local.question import Question
 
 if TYPE_CHECKING:
@@ -52,15 +53,23 @@ def described(domain: int | Domain) -> Any:
 
 def column_size(domain: object) -> int:
     """The number of cells of a domain; it takes no NumPy to count cells that are numbers."""
+    return integer(_size(domain), "domain", low=2, high=LARGEST_SIZE)
+
+
+def _size(domain: object) -> object:
     if isinstance(domain, int):
-        return integer(domain, "domain", low=2, high=LARGEST_SIZE)
+        return domain
+    if isinstance(domain, PlainDomain):
+        return domain.size + len(domain.specials)
     from partita.local.domains import domain_size
 
-    return integer(domain_size(domain), "domain", low=2, high=LARGEST_SIZE)
+    return domain_size(domain)
 
 
 def column_cell(domain: int | Domain, value: object) -> int:
-    """The cell of one value; it takes no NumPy to find that of a number among numbers."""
+    """The cell of one value; it takes no NumPy for cells that are numbers, nor for a plain domain."""
+    if isinstance(domain, PlainDomain):
+        return domain.cell(value)
     return clamped(value, domain) if isinstance(domain, int) else int(column_cells(domain, [value])[0])
 
 

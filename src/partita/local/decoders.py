@@ -18,7 +18,7 @@ from partita.local.randomizer import FrequencyRandomizer
 from partita.local.response import RandomizedResponse
 from partita.local.unary import UnaryEncoding
 
-__all__ = ["checked_column", "exclusive", "supports", "tallied", "width"]
+__all__ = ["checked_column", "exclusive", "supports", "tallied", "walsh_hadamard", "width"]
 
 _BLOCK_BITS: Final = 1 << 22
 
@@ -88,12 +88,13 @@ def _bins(randomizer: FrequencyRandomizer, reports: Ints) -> Ints:
 
 def _signs_to_supports(randomizer: HadamardResponse, counts: Ints) -> Ints:
     """Supporters of x are (n + the Hadamard transform of zeros less ones at x + 1) / 2."""
-    transformed = _walsh_hadamard(counts[0::2] - counts[1::2])
-    return (int(counts.sum()) + transformed[1 : randomizer.size + 1]) // 2
+    transformed = walsh_hadamard(counts[0::2] - counts[1::2])
+    supported: Ints = (int(counts.sum()) + transformed[1 : randomizer.size + 1]) // 2
+    return supported
 
 
-def _walsh_hadamard(values: Ints) -> Ints:
-    """The sums of values[j] (-1)^parity(i & j), for every i, in integers."""
+def walsh_hadamard(values: Any) -> Any:
+    """The sums of values[j] (-1)^parity(i & j), for every i; in integers, if they are."""
     length, half = len(values), 1
     while half < length:
         pairs = values.reshape(-1, 2, half)

@@ -1,13 +1,13 @@
 """A person's side of the local model: it trusts nobody, and remembers what it has said.
 
-Needs the standard library only. The server cannot make a device lose more than its owner allowed: a
-question's threshold is verified from its kind, epsilon and domain, what was answered is answered the
-same way again, and the budget of a lifetime is kept here.
+Needs the standard library only, for questions about cells, labels, whole numbers and means; other domains
+need NumPy. The server cannot make a device lose more than its owner allowed: a question's threshold is
+verified from its kind, epsilon and domain, what was answered is answered the same way again, and the
+budget of a lifetime is kept here.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -29,12 +29,17 @@ _ID_BYTES: Final = 16
 _DIGEST_BYTES: Final = 32
 _PRIVATE: Final = 0o600
 _LARGEST_FILE: Final = 1 << 26
+_MADE: Final = b"made\n"
 
 
 @final
 @dataclass(frozen=True)
 class Report:
-    """What leaves a device: the digest of the question, a number, and a fresh random id."""
+    """What leaves a device: the digest of the question and its round, a number, and a random id.
+
+    The id is drawn with the answer, and sent with it each time: so that a report is counted once, whoever
+    sees it twice knows that it is the same.
+    """
 
     question: str
     value: int
@@ -74,8 +79,9 @@ class Device:
     """Answers questions out of a budget that its owner set, and writes down what it said before it says it.
 
     The file holds the budget, what was spent, and the reports: nothing that was not sent. The same question
-    under the same name gets the same report for ever, whatever the person's value has become; it costs
-    epsilon once. A question that would cost more than is left is refused.
+    in the same round gets the same report for ever, whatever the person's value has become; it costs
+    epsilon once. A question that would cost more than is left is refused. The file is written when the device
+    is made; if it is gone later, that is an error, and no budget is given anew.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, budget: object) -> None:
@@ -83,8 +89,11 @@ class Device:
         self.budget = rational(budget, "budget")
         if self.budget <= 0:
             raise InvalidParameter("budget", "must be positive", given=budget, fix="pass for example 4")
-        with self._locked():
+        with self._locked() as lock:
+            if not (os.path.lexists(self._path) or os.fstat(lock).st_size):
+                self._store({})
             self._load()
+            os.write(lock, _MADE)
 
     @property
     def spent(self) -> Fraction:
@@ -100,27 +109,28 @@ class Device:
     def verify(description: object) -> Question:
         """The question, read from what a server sent; its `epsilon` is verified by integer arithmetic.
 
-        Refused with a typed error if the threshold would lose more than the epsilon it claims, or if anything
-        else is not as it should be.
+        Refused with a typed error if the threshold is not the one that kind, domain and epsilon give, or if
+        anything else is not as it should be.
         """
         return (
             question_read(description) if isinstance(description, str | bytes) else question_from(description)
         )
 
-    def answer(self, question: Question, value: object, *, name: str = "") -> Report:
-        """The report on this person's value; `name` tells rounds of one question apart.
+    def answer(self, question: Question, value: object, *, name: str | None = None) -> Report:
+        """The report on this person's value; `name` is that of a round, in place of the question's own.
 
-        The epsilon is charged and the report is on the disk before it is returned.
+        The round is part of what the report says that it answers: an aggregator of `question.in_round(name)`
+        counts it, and no other. The epsilon is charged and the report is on the disk before it is returned.
         """
-        key = hashlib.sha256(f"{question.digest} {name}".encode()).hexdigest()
+        asked = question if name is None else question.in_round(name)
         with self._locked():
             memo = self._load()
-            if key not in memo:
-                self._afford(question, memo)
-                report = Report(question.digest, question.randomize(value), token(_ID_BYTES))
-                memo[key] = {"epsilon": str(question.epsilon), **report.to_json()}
+            if asked.digest not in memo:
+                self._afford(asked, memo)
+                report = Report(asked.digest, asked.randomize(value), token(_ID_BYTES))
+                memo[asked.digest] = {"epsilon": str(asked.epsilon), **report.to_json()}
                 self._store(memo)
-            return _said(memo[key])
+            return _said(memo[asked.digest])
 
     def _afford(self, question: Question, memo: dict[str, Any]) -> None:
         left = self.budget - _spent(memo)
@@ -131,12 +141,16 @@ class Device:
             )
 
     def _load(self) -> dict[str, Any]:
-        """All that was said, by question; nothing if there is no file yet."""
+        """All that was said, by question; to start over without a file would give its budget again."""
         try:
             with open(self._path, "rb") as file:
                 text = file.read(_LARGEST_FILE + 1)
         except FileNotFoundError:
-            return {}
+            raise InvalidState(
+                "device",
+                "file is gone, though its lock says that it was made",
+                fix="put it back, or answer no more; its owner may remove the lock to grant a new budget",
+            ) from None
         state = _parsed(text)
         if state["budget"] != str(self.budget):
             raise InvalidParameter(
@@ -164,15 +178,15 @@ class Device:
                 os.unlink(beside)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One process at a time, where the system has locks for files."""
+    def _locked(self) -> Iterator[int]:
+        """One process at a time, where the system has locks for files. The lock says that a file was made."""
         lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, _PRIVATE)
         try:
             with suppress(ImportError):
                 import fcntl
 
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            yield lock
         finally:
             os.close(lock)
 

@@ -6,6 +6,7 @@ gives it ints from the kernel, `partita.local.columns.Columns` whole arrays.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, final
 
@@ -60,8 +61,9 @@ class KernelDraws:
         return kernel.below(count)
 
     def row(self, threshold: int, width: int) -> int:
-        """An int of `width` bits, each of them one with probability exactly threshold / 2^64."""
-        return sum(self.chance(threshold) << place for place in range(width))
+        """An int of `width` bits, each one with probability exactly threshold / 2^64, in linear time."""
+        words = array("Q", kernel.entropy(8 * width))
+        return int("".join("1" if word < threshold else "0" for word in reversed(words)), 2)
 
     def choose(self, condition: bool, yes: int, no: int) -> int:
         """`yes` if the condition holds, else `no`."""

@@ -125,8 +125,8 @@ class Frequencies:
         return (shares - float(self.question.randomizer.miss)) / self._gain
 
 
-def mean_bounds(shares: Floats, n: int, log_failures: float) -> tuple[Floats, Floats]:
-    """Bounds on the mean chance of n independent trials of which `shares` succeeded.
+def mean_bounds(shares: Floats, n: int | Ints, log_failures: float) -> tuple[Floats, Floats]:
+    """Bounds on the mean chance of n independent trials of which `shares` succeeded; n of each, or of all.
 
     Each side fails with probability at most exp(-log_failures): the means m with
     n KL(share, m) <= log_failures [Hoeffding 1963, Theorem 1; the chances need not be equal].
@@ -136,7 +136,7 @@ def mean_bounds(shares: Floats, n: int, log_failures: float) -> tuple[Floats, Fl
     return _side(shares, zero, allowed), _side(shares, one, allowed)
 
 
-def _side(shares: Floats, far: Floats, allowed: float) -> Floats:
+def _side(shares: Floats, far: Floats, allowed: float | Floats) -> Floats:
     """By halving: a mean between share and `far` beyond which the divergence exceeds what is allowed."""
     near = shares.astype(np.float64)
     for _ in range(_HALVINGS):

@@ -131,23 +131,18 @@ class Evidence:
         return (*whole[:axis], ends[axis], *whole[axis + 1 :])
 
     def _nodes_bounds(self, nodes: list[tuple[Any, ...]], beta: float) -> tuple[float, float]:
-        """The sums of the bounds of all nodes, each with its share of beta."""
-        seen: dict[Levels, list[Any]] = {}
-        for levels, at in nodes:
-            seen.setdefault(levels, []).append(at)
-        if not any(any(levels) for levels in seen):
+        """The sums of the bounds of all nodes, each with its share of beta; 0 and 1 of one nobody saw."""
+        if not any(nodes[0][0]):
             return 1.0, 1.0
-        found = [self._view_bounds(levels, places, beta / len(nodes)) for levels, places in seen.items()]
-        low, high = (sum(side) for side in zip(*found, strict=True))
-        return min(1.0, low), min(1.0, high)
+        seen = [self._seen(self._numbers[levels], at) for levels, at in nodes]
+        n, supported, miss, gain = (np.array(each) for each in zip(*seen, strict=True))
+        known = n > 0
+        sides = mean_bounds(supported / n.clip(1), n.clip(1), math.log(2 * len(nodes) / beta))
+        low, high = (((side - miss) / gain).clip(0, 1) for side in sides)
+        return min(1.0, float(low[known].sum())), min(1.0, float(high[known].sum() + (~known).sum()))
 
-    def _view_bounds(self, levels: Levels, places: list[Any], beta: float) -> tuple[float, float]:
-        """The same for nodes of one view."""
-        number = self._numbers[levels]
-        (n, supported), widths = self._supports[number], self.mixture.views[number].widths
-        if not n:
-            return 0.0, float(len(places))
-        at = np.ravel_multi_index(tuple(zip(*places, strict=True)), widths)
-        low, high = mean_bounds(supported[at] / n, n, math.log(2 / beta))
-        shares = [float(self._shares(number, side).clip(0, 1).sum()) for side in (low, high)]
-        return shares[0], shares[1]
+    def _seen(self, number: int, at: tuple[int, ...]) -> tuple[int, int, float, float]:
+        """How many people reported a view, how many of them support a node, and with what chances."""
+        (n, supported), part = self._supports[number], self.mixture.parts[number]
+        place = int(np.ravel_multi_index(at, self.mixture.views[number].widths))
+        return n, int(supported[place]), float(part.miss), float(part.hit - part.miss)

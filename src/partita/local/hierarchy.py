@@ -65,16 +65,18 @@ class Line:
         >>> Line(8).cover(1, 6)
         [(3, 1), (3, 6), (2, 1), (2, 2)]
         """
-        found, level = [], self.height
-        while low <= high and level > 0:
+        found = []
+        for level in range(self.height, 0, -1):
             while low <= high and low % self.branching:
                 found.append((level, low))
                 low += 1
-            while low <= high and (high + 1) % self.branching and (high + 1) < self.width(level):
+            while low <= high and (high + 1) % self.branching and high + 1 < self.width(level):
                 found.append((level, high))
                 high -= 1
-            low, high, level = low // self.branching, high // self.branching, level - 1
-        return [*found, (0, 0)] if low <= high else found
+            if low > high:
+                return found
+            low, high = low // self.branching, high // self.branching
+        return [*found, (0, 0)]
 
 
 @final

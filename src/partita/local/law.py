@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,9 +80,11 @@ class LocalLaw(ABC):
 
     def check_report(self, report: object) -> int:
         """The report, if it is one."""
-        if isinstance(report, bool) or not isinstance(report, int) or not 0 <= report < self.reports:
+        whole = isinstance(report, Integral) and not isinstance(report, bool)
+        exact: int = operator.index(report) if whole else -1  # type: ignore[arg-type]
+        if not 0 <= exact < self.reports:
             raise InvalidData("report", f"must be an integer below {_shown(self.reports)}", fix="drop it")
-        return report
+        return exact
 
     @cached_property
     def digest(self) -> str:

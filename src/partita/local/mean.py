@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Mean", "MeanKind"]
 
+_FARTHEST: Final = 10**300
+
 MeanKind: TypeAlias = Literal["auto", "one-bit", "piecewise"]
 
 _KINDS: Final[dict[str, type[MeanRandomizer]]] = {kind.kind: kind for kind in (OneBit, Piecewise)}
@@ -65,10 +67,14 @@ class Mean(Question):
         bounds = rational(low, "low"), rational(high, "high")
         if bounds[0] >= bounds[1]:
             raise InvalidParameter("high", "must be above low", given=high, fix="swap the bounds")
+        if max(abs(bounds[0]), abs(bounds[1]), 1 / (bounds[1] - bounds[0])) > _FARTHEST:
+            raise InvalidParameter(
+                "high", "must be within 10^300, and 10^-300 from low", given=high, fix="change the unit"
+            )
         freeze(self, low=bounds[0], high=bounds[1], randomizer=randomizer)
 
     def cell(self, value: object) -> int:
-        """The nearest step; the middle for what is no number."""
+        """The nearest step, the upper one of two; the middle for what is no number."""
         share = (self._clamped(value) - self.low) / (self.high - self.low)
         return int(share * (self.randomizer.size - 1) + Fraction(1, 2))
 
@@ -82,16 +88,25 @@ class Mean(Question):
             return (self.low + self.high) / 2
 
     def cells(self, values: object) -> Ints:
-        """The nearest step of every number of a column."""
+        """The nearest step of every number of a column, as one by one."""
         import numpy as np
 
-        given = np.asarray(values)
+        given = np.asarray(values).ravel()
         if given.dtype.kind not in "iuf":
-            return np.array([self.cell(value) for value in given.ravel().tolist()], dtype=np.int64)
-        steps, width = self.randomizer.size - 1, float(self.high - self.low)
-        shares = np.nan_to_num((given.ravel().astype(np.float64) - float(self.low)) / width, nan=0.5)
-        rounded: Ints = np.rint(shares.clip(0, 1) * steps).astype(np.int64)
+            return np.array([self.cell(value) for value in given.tolist()], dtype=np.int64)
+        with np.errstate(over="ignore"):
+            shares = (given.astype(np.float64) - float(self.low)) / float(self.high - self.low)
+        places = np.nan_to_num(shares, nan=0.5).clip(0, 1) * (self.randomizer.size - 1)
+        rounded: Ints = np.floor(places + 0.5).astype(np.int64)
+        for row in np.flatnonzero(np.abs(places - np.floor(places) - 0.5) <= self._doubt):
+            rounded[row] = self.cell(given[row].item())
         return rounded
+
+    @property
+    def _doubt(self) -> float:
+        """How far floats may be from the exact place of a number; nearer to a tie it is found exactly."""
+        far = float(max(abs(self.low), abs(self.high)) / (self.high - self.low))
+        return 2.0**-50 * (1 + far) * (self.randomizer.size - 1)
 
     def aggregator(self) -> MeanAggregator:
         """A new aggregator of reports."""

@@ -16,6 +16,9 @@ from partita.local.mean import Mean
 
 __all__ = ["MeanAggregator"]
 
+_IMAGINED: Final = 4
+"""As many as are added to a proportion [Agresti and Coull 1998]."""
+
 _BLOCK: Final = 1 << 16
 """So many squares, each below 2^46, add up to less than 2^63."""
 
@@ -34,21 +37,29 @@ class MeanAggregator(Aggregator[Mean]):
     def estimate(self) -> Answer:
         """The mean of everybody's number, unbiased; its error is that of the reports as they came.
 
-        The guaranteed bounds are Hoeffding's. Neither they nor the value are held within the bounds of the
+        A few reports may happen to be alike, so four of the largest variance are imagined beside them. The
+        guaranteed bounds are Hoeffding's. Neither they nor the value are held within the bounds of the
         question, but the mean is.
         """
         if not self.n:
             raise InvalidData("reports", "must be at least one", fix="collect reports first")
-        total, squares = (int(count) for count in self._counts)
         low, unit = float(self.question.low), self._unit
-        variance = max(0.0, squares / self.n - (total / self.n) ** 2)
-        value = low + unit * (total / self.n - float(self.question.randomizer.offset))
+        value = low + unit * (int(self._counts[0]) / self.n - float(self.question.randomizer.offset))
 
         def bounds(beta: float) -> tuple[float, float]:
             reach = unit * (self.question.randomizer.reports - 1) * math.sqrt(math.log(2 / beta) / 2 / self.n)
             return value - reach, value + reach
 
-        return Answer(value, lambda: unit * math.sqrt(variance / self.n), bounds, low)
+        return Answer(value, lambda: math.sqrt(self._variance * (self.n + 1)) / self.n, bounds, low)
+
+    @property
+    def _variance(self) -> float:
+        """Of one report, in units of numbers: as they came and four more, but at least what the law has."""
+        total, squares = (int(count) for count in self._counts)
+        law, width = self.question.randomizer, float(self.question.high - self.question.low)
+        seen = max(0.0, squares - total * total / self.n) * self._unit**2
+        imagined = _IMAGINED * law.largest_variance * width**2
+        return max(law.least_variance * self._unit**2, (seen + imagined) / (self.n + _IMAGINED))
 
     @property
     def _unit(self) -> float:

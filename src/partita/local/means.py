@@ -42,6 +42,11 @@ class MeanRandomizer(Randomizer):
         """n times the variance of the estimated mean of numbers scaled to [0, 1], at worst."""
         raise NotImplementedError
 
+    @property
+    def least_variance(self) -> float:
+        """The variance of a report, whatever the number is, at least."""
+        raise NotImplementedError
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,11 @@ class OneBit(MeanRandomizer):
         """That of a fair coin, stretched."""
         return 0.25 / float(self.slope * (self.size - 1)) ** 2
 
+    @property
+    def least_variance(self) -> float:
+        """That of a bit about one of the ends."""
+        return float(self.chance * (1 - self.chance))
+
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """One comparison of one word."""
         return 1 * draws.chance(draws.ramp(WHOLE - self.threshold, self.step, x))
@@ -158,18 +168,26 @@ class Piecewise(MeanRandomizer):
     @property
     def offset(self) -> Fraction:
         """The mean place for the number 0, whose window is the first one."""
-        return self._first_window(lambda count: count * (count - 1) // 2)
+        return self._mean(0, lambda count: count * (count - 1) // 2)
 
     @property
     def largest_variance(self) -> float:
         """The variance is a convex parabola in the number, and so largest at an end; both ends are alike."""
-        squares = self._first_window(lambda count: (count - 1) * count * (2 * count - 1) // 6)
-        return float((squares - self.offset**2) / (self.slope * (self.size - 1)) ** 2)
+        return float(self._variance(0) / (self.slope * (self.size - 1)) ** 2)
 
-    def _first_window(self, total: Callable[[int], int]) -> Fraction:
-        """The mean of what `total` sums over the first places, for the number 0."""
+    @property
+    def least_variance(self) -> float:
+        """That of a report about the middle, where the parabola is lowest."""
+        return float(self._variance((self.size - 1) // 2))
+
+    def _variance(self, x: int) -> Fraction:
+        squares = self._mean(x, lambda count: (count - 1) * count * (2 * count - 1) // 6)
+        return squares - (self.offset + self.slope * x) ** 2
+
+    def _mean(self, x: int, total: Callable[[int], int]) -> Fraction:
+        """The mean, for the number x, of what `total` sums over the first places."""
         true, other = self._branches()
-        near, everywhere = total(self.window), total(self.reports)
+        near, everywhere = total(x + self.window) - total(x), total(self.reports)
         return true * near + other * (everywhere - near)
 
     def sample(self, x: Numbers, draws: Draws) -> Numbers:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from partita.errors import InvalidParameter
+from partita.exact import freeze
 from partita.local.law import Json, LocalLaw, digest_of
 
 if TYPE_CHECKING:
@@ -20,14 +22,20 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "Question"]
 
 VERSION: Final = 1
+_LONGEST_ROUND: Final = 100
 
 
 @dataclass(frozen=True, init=False)
 class Question(ABC):
-    """Every value has a cell, and the randomizer makes a report of it. No value raises."""
+    """Every value has a cell, and the randomizer makes a report of it. No value raises.
+
+    A question is asked in a round, and everybody answers it once in each: two rounds are two questions,
+    whose reports are not counted together.
+    """
 
     asks: ClassVar[str]
     randomizer: LocalLaw
+    round: str = field(default="", kw_only=True)
 
     @abstractmethod
     def cell(self, value: object) -> int:
@@ -54,7 +62,8 @@ class Question(ABC):
     def guarantee(self) -> Guarantee:
         """Each person's report is private by itself: whoever looks at the aggregator, as often as they like.
 
-        Neighbours differ in what one person answers; that a person answers at all is not hidden.
+        Neighbours differ in what one person answers; that a person answers at all is not hidden. It is for
+        one report of each person in this round. Whoever answers in k rounds loses k times as much.
         """
         from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
 
@@ -68,12 +77,32 @@ class Question(ABC):
         """One report for every value of a column."""
         return self.randomizer.randomize_many(self.cells(values), words=words)
 
+    def in_round(self, name: str) -> Self:
+        """The same question in the round of this name, which everybody may answer anew.
+
+        >>> from partita.local import Frequency
+        >>> weeks = [Frequency(8, epsilon=1).in_round(week) for week in ("week 1", "week 2")]
+        >>> weeks[0].digest == weeks[1].digest
+        False
+        """
+        if not _is_round(name):
+            raise InvalidParameter(
+                "round", f"must be a text of up to {_LONGEST_ROUND} signs", given=name, fix='as "week 1"'
+            )
+        made = object.__new__(type(self))
+        freeze(made, **{each.name: getattr(self, each.name) for each in fields(self)} | {"round": name})
+        return made
+
     def to_json(self) -> Json:
         """The question as devices and aggregators read it."""
-        described = {"version": VERSION, "asks": self.asks, **self._asked()}
+        described = {"version": VERSION, "asks": self.asks, "round": self.round, **self._asked()}
         return {**described, "randomizer": self.randomizer.to_json()}
 
     @cached_property
     def digest(self) -> str:
         """A name for exactly this question: SHA-256 of its description, in hex."""
         return digest_of(self.to_json())
+
+
+def _is_round(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= _LONGEST_ROUND and name.isprintable()

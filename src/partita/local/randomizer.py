@@ -107,6 +107,10 @@ class FrequencyRandomizer(Randomizer):
 
     def variance(self, frequency: float = 0.0) -> float:
         """n times the variance of an estimated frequency, where the true one is as given."""
-        hit, miss = float(self.hit), float(self.miss)
+        return float(self.exact_variance(Fraction(frequency)))
+
+    def exact_variance(self, frequency: Fraction) -> Fraction:
+        """The same, as a ratio of integers."""
+        hit, miss = self.hit, self.miss
         spread = frequency * hit * (1 - hit) + (1 - frequency) * miss * (1 - miss)
-        return spread / float(self.hit - self.miss) ** 2
+        return spread / (hit - miss) ** 2

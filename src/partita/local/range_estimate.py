@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from partita.answer import Answer
-from partita.exact import failure, one_of
+from partita.exact import failure, one_of, rational
 from partita.local.consistency import Floats
 from partita.local.domains import domain_ends
 from partita.local.evidence import Evidence, ViewAggregator
@@ -86,14 +86,15 @@ class RangeEstimate:
 
     def quantile(self, q: float) -> object:
         """The least value with a share of at least q, among people who are in order, at or below it."""
-        return self._value(self._quantile_cells([q])[0])
+        return self._value(self._quantile_cells([float(rational(q, "q"))])[0])
 
     def quantile_interval(self, q: float, confidence: float = 0.95) -> tuple[object, object]:
         """Two values between which the quantile lies with about this confidence."""
         normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
-        [cell] = self._quantile_cells([q])
+        share = float(rational(q, "q"))
+        [cell] = self._quantile_cells([share])
         half = normal * self._share((0, cell)).error / self._in_order
-        low, high = self._quantile_cells([max(0.0, float(q) - half), min(1.0, float(q) + half)])
+        low, high = self._quantile_cells([max(0.0, share - half), min(1.0, share + half)])
         return self._value(low), self._value(high)
 
     @property

@@ -32,7 +32,7 @@ class Range(ViewQuestion, CellQuestion):
     `branching` is the number of children of a node: 2 is best, or 4 near epsilon 1.
 
     Guarantee: epsilon-DP of each report, the level included, pure, local.
-    Error:     variance O(log^3 size e^epsilon / (n (e^epsilon - 1)^2)) of the share of any range.
+    Error:     variance O(log^2 size e^epsilon / (n (e^epsilon - 1)^2)) of the share of any range.
     Proof:     docs/proofs/local_ranges.md
 
     >>> question = Range(1024, epsilon=1)

@@ -38,7 +38,7 @@ class Rectangles(ViewQuestion):
     grid with about `grid` cells a side over two columns: no report is about more than two.
 
     Guarantee: epsilon-DP of each report, the levels included, pure, local.
-    Error:     variance O(log^6 size e^epsilon / (n (e^epsilon - 1)^2)) of a box of two columns; a box of
+    Error:     variance O(log^4 size e^epsilon / (n (e^epsilon - 1)^2)) of a box of two columns; a box of
                more is guessed from every two of them.
     Proof:     docs/proofs/local_ranges.md
 

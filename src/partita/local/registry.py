@@ -1,7 +1,8 @@
 """Randomizers and questions, read strictly from what their owner wrote down.
 
-To read a description is to verify it, because no randomizer can be made whose threshold loses more than
-its epsilon.
+To read a description is to verify it: it must be what its kind, size and epsilon give, to the last digit. A
+threshold that loses more than epsilon is refused, and so is one that loses less: it would do no harm
+to the answer, but a server could tell devices apart by it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _MOST_DIGITS: Final = 20
 def randomizer_from(description: object) -> Randomizer:
     """The randomizer that `to_json` described; its threshold is verified, its epsilon is exact.
 
-    >>> described = {"kind": "response", "size": 2, "epsilon": "1", "threshold": "13485650000000000000"}
+    >>> described = {"kind": "response", "size": 2, "epsilon": "1", "threshold": "13485650502877570762"}
     >>> float(randomizer_from(described).chance)
     0.7310585...
     """
@@ -39,22 +40,26 @@ def randomizer_from(description: object) -> Randomizer:
     kind = randomizer_kind(given.get("kind"))
     names = [field.name for field in fields(kind)]
     _exactly(given, "randomizer", ("kind", *names))
-    return kind(**{name: _number(given, name) for name in names})
+    made = kind(size=_number(given, "size"), epsilon=given["epsilon"])
+    for name in names:
+        if name not in ("size", "epsilon"):
+            _check_derived(name, _number(given, name), getattr(made, name))
+    return made
 
 
 def question_from(description: object) -> Question:
     """The question that `to_json` described, with its randomizer verified."""
     given = _mapping(description, "question")
-    if given.get("version") != VERSION or given.get("asks") not in _ASKED:
+    asks = given.get("asks")
+    if given.get("version") != VERSION or not isinstance(asks, str) or asks not in _ASKED:
         raise InvalidParameter(
             "question",
             f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}",
-            given=given.get("asks"),
+            given=asks,
             fix="use a newer Partita",
         )
-    asked = _ASKED[given["asks"]]
-    _exactly(given, "question", ("version", "asks", "randomizer", *asked))
-    return _READERS[given["asks"]](given)
+    _exactly(given, "question", ("version", "asks", "round", "randomizer", *_ASKED[asks]))
+    return _READERS[asks](given).in_round(given["round"])
 
 
 def _mean(given: Mapping[str, Any]) -> Question:
@@ -112,11 +117,17 @@ def question_read(text: str | bytes) -> Question:
 
 
 def _domain(given: object) -> Any:
+    """A number of cells, or a domain: a plain one where NumPy is not installed."""
     if isinstance(given, int):
         return given
-    from partita.domain import domain_from_spec
+    spec = _mapping(given, "domain")
+    try:
+        from partita.domain import domain_from_spec
+    except ImportError:
+        from partita.local.plain import plain_domain
 
-    return domain_from_spec(_mapping(given, "domain"))
+        return plain_domain(spec)
+    return domain_from_spec(spec)
 
 
 def _mapping(given: object, name: str) -> Mapping[str, Any]:
@@ -132,11 +143,20 @@ def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> N
         )
 
 
-def _number(given: Mapping[str, Any], name: str) -> Any:
-    """A number of a randomizer: epsilon is text, a threshold the digits of a positive integer."""
+def _check_derived(name: str, given: int, derived: int) -> None:
+    """Whatever follows from kind, size and epsilon must be just that."""
+    if given != derived:
+        raise InvalidParameter(
+            name,
+            f"must be {derived}, as kind, size and epsilon give it",
+            given=given,
+            fix="do not answer this question",
+        )
+
+
+def _number(given: Mapping[str, Any], name: str) -> int:
+    """A number of a randomizer: a threshold is the digits of a positive integer."""
     value = given[name]
-    if name == "epsilon":
-        return value
     digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
     if not (digits if name == "threshold" else isinstance(value, int)) or int(value) < 1:
         raise InvalidParameter(

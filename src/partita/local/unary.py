@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
 
+from partita.exact import integer
 from partita.local.draws import Draws, Numbers
 from partita.local.randomizer import FrequencyRandomizer, Pmf
 from partita.local.thresholds import WHOLE
 
 __all__ = ["UnaryEncoding"]
+
+_LARGEST_SIZE: Final = 1 << 16
+"""A device draws a word for each bit, and sends them all: a hostile question must not keep it busy."""
 
 
 @final
@@ -18,8 +22,8 @@ __all__ = ["UnaryEncoding"]
 class UnaryEncoding(FrequencyRandomizer):
     """A fair coin in place of the bit of the true cell; every other bit is one with a small chance [WBLJ17].
 
-    A baseline: its reports have `size` bits. They are ints whose bit i speaks of cell i; a column of
-    them is a matrix of bytes.
+    A baseline: its reports have `size` bits, at most 65,536. They are ints whose bit i speaks of cell i; a
+    column of them is a matrix of bytes.
 
     Guarantee: epsilon-DP of each report, pure, local.
     Error:     n variance 4 e^epsilon / (e^epsilon - 1)^2 of a frequency near 0.
@@ -30,6 +34,9 @@ class UnaryEncoding(FrequencyRandomizer):
     """
 
     kind: ClassVar[str] = "unary"
+
+    def _settle(self) -> None:
+        integer(self.size, "size", low=2, high=_LARGEST_SIZE)
 
     @property
     def odds(self) -> tuple[int, int]:

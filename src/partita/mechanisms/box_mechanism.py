@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from partita.domain.axis import MOST_AXES, Axis, checked_axes
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import MOST_AXES, Axis, checked_axes
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM

@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, TypeVar, cast, final, get_args, get_type
 
 from partita import mechanisms as package
 from partita.domain import Category, Domain
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.with_specials import AxisMechanism
 from partita.mechanisms.workload_mechanism import WorkloadMechanism

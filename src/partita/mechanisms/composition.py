@@ -8,10 +8,7 @@ from functools import cached_property
 from typing import ClassVar, final
 
 from partita.accounting import Composition, best_composition
-from partita.guarantee import Neighbors, Unit
 from partita.mechanisms.single_truncation import TruncatingMechanism
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
 
 __all__ = ["ComposedTruncation"]
 
@@ -29,28 +26,6 @@ class ComposedTruncation(TruncatingMechanism):
     """
 
     name: ClassVar[str] = "composition"
-
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
-        self._check_size()
 
     @cached_property
     def composition(self) -> Composition:

@@ -33,7 +33,7 @@ class GridCounts(BoxMechanism):
 
     Special cells are cells like others. There may be up to 2^22 cells in all.
 
-    >>> from partita.inference.boxes.axis import Axis
+    >>> from partita.domain.axis import Axis
     >>> GridCounts(axes=[Axis(size=7), Axis(size=2, after=2)], epsilon="1/2").cells
     28
     """

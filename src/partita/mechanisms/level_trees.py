@@ -10,20 +10,14 @@ from functools import cached_property
 from typing import ClassVar, Final, final
 
 from partita.domain import Domain
+from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.sums.buckets import Tops
 from partita.inference.sums.controls import Controls
-from partita.inference.sums.cut import (
-    MOST_PARTS,
-    Cut,
-    KeyCounts,
-    cells_of,
-    cut_by_counts,
-    cut_into_cells,
-)
+from partita.inference.sums.cut import MOST_PARTS, Cut, KeyCounts
+from partita.inference.sums.cutting import cells_of, cut_by_counts, cut_into_cells
 from partita.inference.sums.part_tree import PartTree, best_tree
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Private

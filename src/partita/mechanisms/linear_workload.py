@@ -7,8 +7,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final, final
 
+from partita.accounting import Composition
 from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
+from partita.inference.answer_changes import AnswerChanges
 from partita.inference.query_error import independent_error
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.checks import check_scale
@@ -16,9 +17,7 @@ from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import LARGEST_SCALE, SYSTEM
 from partita.points import Points
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
-from partita.releases.linear_workload import LinearWorkloadRelease, needed_composition, needed_scale
+from partita.releases.linear_workload import LinearWorkloadRelease
 
 __all__ = ["LinearWorkload"]
 
@@ -37,7 +36,7 @@ class LinearWorkload(WorkloadMechanism):
     Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
 
     >>> from partita.domain import Integer
-    >>> from partita.queries import prefixes
+    >>> from partita.queries import Universe, prefixes
     >>> ages = Universe(["age"], [Integer(0, 120)])
     >>> LinearWorkload(queries=prefixes("age"), universe=ages, epsilon=1).scale
     Fraction(121, 1)
@@ -45,32 +44,20 @@ class LinearWorkload(WorkloadMechanism):
 
     name: ClassVar[str] = "linear"
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
-        self._check()
+    @cached_property
+    def changes(self) -> AnswerChanges:
+        """By how much neighbours can differ in the answers, in units of one over the granularity."""
+        return AnswerChanges.between(self.neighbors, contributions=self.contributions, operator=self.operator)
 
     @cached_property
+    def composition(self) -> Composition:
+        """How much each answer may cost, by the theorem that asks for the least noise."""
+        return self.changes.composition(self.epsilon, self.delta)
+
+    @property
     def scale(self) -> Fraction:
         """The noise scale of every answer, in units of one over the operator's granularity."""
-        return needed_scale(self.operator, self.guarantee)
+        return self.changes.each / self.composition.rate
 
     @property
     def largest_error(self) -> float:
@@ -87,8 +74,7 @@ class LinearWorkload(WorkloadMechanism):
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """How the budget is shared among the queries."""
-        rule = needed_composition(self.operator, self.guarantee).rule
-        scale = float(self.scale / self.operator.granularity)
+        scale, rule = float(self.scale / self.operator.granularity), self.composition.rule
         return (f"{len(self.operator)} answers by {rule} composition, each with noise of scale {scale:.6g}",)
 
     def release(self, points: Points, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:

@@ -23,7 +23,8 @@ class OnlineAccount:
     """Counts the acts of a session before they happen: in its file, and in the ledger where there is one.
 
     The ledger's number only ever rises, so a session file that is an old copy is refused, and so is a
-    session that was opened again elsewhere.
+    session that was opened again elsewhere. The file says that a ledger pays before it does: a copy cannot
+    be opened without it.
     """
 
     def __init__(self, store: OnlineStore, writer: Writer | None = None) -> None:
@@ -35,7 +36,7 @@ class OnlineAccount:
     ) -> OnlineAccount:
         """Pay for a new session, all of it at once, and become its one writer."""
         if ledger is None and dataset is None:
-            return OnlineAccount(store)
+            return _without_ledger(store)
         if not isinstance(ledger, Ledger) or dataset is None:
             raise InvalidParameter(
                 "ledger",
@@ -58,6 +59,15 @@ class OnlineAccount:
         return number
 
 
+def _without_ledger(store: OnlineStore) -> OnlineAccount:
+    if store.by_ledger:
+        raise LedgerRefusal(
+            f"a ledger pays for weights session {str(store.path)!r} and counts its acts; open it with the "
+            "same ledger and dataset"
+        )
+    return OnlineAccount(store)
+
+
 def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str) -> None:
     """Debit the session once, however often it is opened."""
     key = f"weights {store.name}"
@@ -66,6 +76,7 @@ def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str)
         raise LedgerRefusal(
             f"ledger {str(ledger.path)!r} has not paid for this session; pass the one that did"
         )
+    store.pay_by_ledger()
     if entry is None:
         entry = ledger.debit(dataset, guarantee, what="online weights", key=key)
     ledger.mark_done(entry)

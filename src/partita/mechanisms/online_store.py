@@ -26,10 +26,15 @@ _SCHEMA: Final = f"""
 BEGIN;
 PRAGMA application_id = {_MARK};
 PRAGMA user_version = {_VERSION};
-CREATE TABLE session (name TEXT NOT NULL, terms TEXT NOT NULL, acts INTEGER NOT NULL DEFAULT 0, begun TEXT);
+CREATE TABLE session (
+    name TEXT NOT NULL, terms TEXT NOT NULL, acts INTEGER NOT NULL DEFAULT 0, begun TEXT,
+    by_ledger INTEGER NOT NULL DEFAULT 0
+);
 CREATE TABLE updates (run INTEGER PRIMARY KEY, query TEXT NOT NULL, noisy TEXT NOT NULL);
 CREATE TRIGGER acts_rise BEFORE UPDATE OF acts ON session WHEN NEW.acts < OLD.acts
 BEGIN SELECT RAISE (ABORT, 'acts never become fewer'); END;
+CREATE TRIGGER ledger_stays BEFORE UPDATE OF by_ledger ON session WHEN NEW.by_ledger < OLD.by_ledger
+BEGIN SELECT RAISE (ABORT, 'what a ledger pays is not opened without it'); END;
 CREATE TRIGGER updates_stay BEFORE DELETE ON updates
 BEGIN SELECT RAISE (ABORT, 'updates are never removed'); END;
 CREATE TRIGGER updates_keep BEFORE UPDATE ON updates
@@ -99,6 +104,11 @@ class OnlineStore:
         """The first guess, if it was stored."""
         return _begun(self._session()[3])
 
+    @property
+    def by_ledger(self) -> bool:
+        """Whether a ledger pays for the session, and counts its acts."""
+        return bool(self._session()[4])
+
     def updates(self) -> list[Update]:
         """All measurements, in order."""
         rows = self._ask("SELECT query, noisy FROM updates ORDER BY run")
@@ -108,6 +118,10 @@ class OnlineStore:
         """Count one more act, on disk; its number."""
         self._write("UPDATE session SET acts = acts + 1")
         return self.acts
+
+    def pay_by_ledger(self) -> None:
+        """Store that a ledger pays, for good: before it does."""
+        self._write("UPDATE session SET by_ledger = 1")
 
     def begin(self, first: Begun) -> None:
         """Store the first guess."""
@@ -123,7 +137,7 @@ class OnlineStore:
         self._lock.close()
 
     def _session(self) -> tuple[Any, ...]:
-        rows = self._ask("SELECT name, terms, acts, begun FROM session")
+        rows = self._ask("SELECT name, terms, acts, begun, by_ledger FROM session")
         if len(rows) != 1:
             raise _failed(self.path, *_DAMAGED)
         return rows[0]

@@ -20,7 +20,7 @@ from partita.errors import (
     InvalidState,
     StreamForked,
 )
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.guarantee import Guarantee
 from partita.inference.query_error import largest_reach
 from partita.inference.tails import laplace_variance
 from partita.inference.weights.margin import Margin
@@ -38,9 +38,8 @@ from partita.queries.parsing import queries_from
 from partita.queries.queries import Queries
 from partita.queries.stack import Stack
 from partita.queries.structured import Structured
-from partita.queries.universe import Universe
 
-__all__ = ["AboveThreshold", "WeightsSession", "open_weights"]
+__all__ = ["AboveThreshold", "WeightsSession", "open_session"]
 
 
 @final
@@ -247,39 +246,20 @@ class WeightsSession:
             )
 
 
-def open_weights(
+def open_session(
     path: str | os.PathLike[str],
+    terms: OnlineTerms,
     points: Points,
     *,
-    universe: Universe,
-    epsilon: object,
-    updates: int,
-    threshold: object = None,
-    delta: object = 0,
-    neighbors: Neighbors = "add-remove",
-    contributions: int = 1,
-    unit: Unit | None = None,
-    granularity: int = 1,
     ledger: Ledger | None = None,
     dataset: str | None = None,
     noise: Noise = SYSTEM,
 ) -> WeightsSession:
-    """Open an online session at a path, or open it again with the same terms.
+    """Open an online session at a path, or open it again with the same terms and the same points.
 
-    All of epsilon is debited from the ledger at the first opening. Without a ledger nothing notices if the
-    file is copied and both copies are used.
+    All of epsilon is debited from the ledger at the first opening, and from then on the session is opened
+    with that ledger only. Without a ledger nothing notices if the file is copied and both copies are used.
     """
-    terms = OnlineTerms.of(
-        universe=universe,
-        epsilon=epsilon,
-        updates=updates,
-        threshold=threshold,
-        delta=delta,
-        neighbors=neighbors,
-        contributions=contributions,
-        unit=unit,
-        granularity=granularity,
-    )
     data = _checked(points, terms)
     place = Path(os.path.realpath(path))
     OnlineStore.create(place, terms.to_text())

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.exact import failure, freeze, integer, rational
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.paper_guess import Guess
 from partita.inference.boxes.tree_of_trees import (
     SegmentTree,

@@ -10,16 +10,14 @@ from typing import ClassVar, Final, final
 
 from partita.accounting import Composition
 from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
+from partita.inference.answer_changes import AnswerChanges
 from partita.inference.projection import MOST_CELLS
-from partita.inference.projection_budget import AnswerChanges
 from partita.inference.projection_error import AnswerNoise
 from partita.mechanisms.checks import check_scale
 from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import Points
-from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.projected_laplace import ProjectedLaplaceRelease
 
@@ -50,30 +48,6 @@ class ProjectedLaplace(WorkloadMechanism):
     """
 
     name: ClassVar[str] = "projection"
-
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
-        _check_size(self.universe)
-        for scale in (self.scale, self.rows_scale):
-            check_scale(scale, self.epsilon)
 
     @cached_property
     def changes(self) -> AnswerChanges:
@@ -146,6 +120,11 @@ class ProjectedLaplace(WorkloadMechanism):
     @property
     def _noise(self) -> AnswerNoise:
         return AnswerNoise(self.operator, self.scale)
+
+    def _check(self) -> None:
+        _check_size(self.universe)
+        for scale in (self.scale, self.rows_scale):
+            check_scale(scale, self.epsilon)
 
 
 def _check_size(universe: Universe) -> None:

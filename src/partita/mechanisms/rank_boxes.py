@@ -63,7 +63,7 @@ class RankBoxes(BoxMechanism):
     The views give rank coordinates, in which every axis alone looks even. Scores of all pairs of axes
     then decide which axes a spending tree halves first.
 
-    >>> from partita.inference.boxes.axis import Axis
+    >>> from partita.domain.axis import Axis
     >>> mechanism = RankBoxes(axes=[Axis(size=2**32), Axis(size=3), Axis(size=1000)], epsilon=1)
     >>> [str(view.epsilon) for view in mechanism.views], mechanism.scores_epsilon, mechanism.tree_epsilon
     (['3/20', '3/20', '3/20'], Fraction(1, 50), Fraction(53, 100))

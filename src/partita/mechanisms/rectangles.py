@@ -41,7 +41,7 @@ class Rectangles(BoxMechanism):
     Two columns are published by a spending tree over boxes, and more with very many cells together by
     rank boxes. Between these, a noisy total is released first, and the least predicted error decides.
 
-    >>> from partita.inference.boxes.axis import Axis
+    >>> from partita.domain.axis import Axis
     >>> Rectangles(axes=[Axis(size=2**32), Axis(size=3)], epsilon=1).structure().name
     'spending-boxes'
     >>> Rectangles(axes=[Axis(size=2**32)] * 3, epsilon=1).structure().name

@@ -100,7 +100,7 @@ class TruncatingMechanism(NumericalMechanism, ABC):
             contributions=self.contributions,
         )
 
-    def _check_size(self) -> None:
+    def _check(self) -> None:
         """Refuse more queries than can be held, and an epsilon whose noise cannot be drawn."""
         if self.predicted_numbers(0) > _MOST_NUMBERS:
             raise InvalidParameter(
@@ -179,7 +179,7 @@ class SingleTruncation(TruncatingMechanism):
             raise InvalidParameter(
                 "queries", "must be a single query", given=len(self.operator), fix="use composition for many"
             )
-        self._check_size()
+        self._check()
 
     @property
     def rate(self) -> Fraction:

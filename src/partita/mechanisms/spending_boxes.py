@@ -11,9 +11,9 @@ from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
+from partita.domain.axis import Axis
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.plan import MOST_BITS, BoxLevel, BoxPlan, native_schedule
 from partita.inference.boxes.prediction import tree_error
 from partita.inference.boxes.shape import BoxShape

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.domain import Domain
+from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
-from partita.inference.boxes.axis import Axis
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Buckets
 from partita.inference.sums.value_line import ValueLine
@@ -24,8 +24,6 @@ from partita.noise.protocol import Noise
 from partita.points import Points
 
 __all__ = ["ValueCap", "fitting_points"]
-
-_MOST_ROWS: Final = 2**44
 
 
 @final
@@ -77,10 +75,7 @@ class ValueCap(Private):
 
 
 def fitting_points(points: Points, axes: tuple[Axis, ...], contributions: int) -> Points:
-    """The points, if they lie on the axes of keys and value and bound contributions at least as tightly.
-
-    Masses of fewer than 2^44 rows add up exactly in 64 bits, 18 bits at a time.
-    """
+    """The points, if they lie on the axes of keys and value and bound contributions at least as tightly."""
     if not isinstance(points, Points):
         raise InvalidData("points", "must be Points", fix="use Points.from_rows")
     if points.axes != axes:
@@ -94,6 +89,4 @@ def fitting_points(points: Points, axes: tuple[Axis, ...], contributions: int) -
             given=contributions,
             fix="raise it in the mechanism",
         )
-    if points.total >= _MOST_ROWS:
-        raise InvalidData("points", "must be fewer than 2^44 rows", fix="sum parts of the data apart")
     return points

@@ -18,6 +18,9 @@ from partita.queries.operator import Operator
 __all__ = ["Plan", "margins_for", "planned", "scales_of", "warm_axes", "weigh"]
 
 _STEPS: Final = 10
+_FIRST_STEPS: Final = 40
+"""Enough for the first guess, of which only a choice of a query depends."""
+
 _MOST_BINS: Final = 256
 _FULL_BIN: Final = 8
 """A bin of the first guess is expected to hold as many times the noise of its count."""
@@ -59,7 +62,7 @@ def weigh(
 
 def _rounds(truth: NDArray[Any], weighed: Weighed, rounds: int, session: Noise) -> Weighed:
     """Choose a query that the guess answers badly, measure it, and guess again; the last guess is settled."""
-    fit = weighed.settled() if rounds > 1 else None
+    fit = weighed.settled(_FIRST_STEPS) if rounds > 1 else None
     for left in range(rounds, 0, -1):
         guess = weighed.x if fit is None else fit.x
         off = abs(truth - weighed.rounded(weighed.answered(guess)))

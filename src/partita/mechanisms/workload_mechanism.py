@@ -46,6 +46,28 @@ class WorkloadMechanism(Private, ABC):
     universe: Universe
     delta: Fraction
 
+    def __init__(
+        self,
+        *,
+        queries: Queries,
+        universe: Universe,
+        epsilon: object,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+    ) -> None:
+        self._settle_workload(
+            queries=queries,
+            universe=universe,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            contributions=contributions,
+            unit=unit,
+        )
+        self._check()
+
     def _settle_workload(
         self,
         *,
@@ -127,6 +149,9 @@ class WorkloadMechanism(Private, ABC):
         if self.universe.size <= _MOST_CELLS:
             return np.asarray(self.operator.answers(self.counts(points)))
         return self.operator.answers_at(points.places, points.counts)
+
+    def _check(self) -> None:
+        """Refuse what the mechanism cannot do; called when all parameters are set."""
 
     def _check_weights(self) -> None:
         if self.operator.column_norm == 0:

@@ -15,7 +15,7 @@ from partita.exact import one_of
 from partita.inference.tails import laplace_variance
 from partita.noise.protocol import Noise
 from partita.pan.coin import Coin, Variant, joint_coin, state_coin
-from partita.pan.draws import Bools, Ints, chances
+from partita.pan.draws import Bools, Ints, chances, erased
 from partita.pan.packing import bits_of, packed_bits
 from partita.pan.shares import Shares
 from partita.pan.sketch import Sketch
@@ -68,8 +68,7 @@ class BitSketch(Sketch):
     def update_many(self, ids: Iterable[object]) -> None:
         """Draw the bit of everybody who came again; of several draws for one bit the last one stays."""
         self._require_epoch()
-        places = self._find(ids)
-        with self._step():
+        with erased(self._find(ids)) as places, self._step():
             self._bits[places] = chances(self._noise, self._coin.redraw, places.size)
 
     @abstractmethod

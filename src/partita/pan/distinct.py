@@ -15,7 +15,7 @@ from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL
 from partita.pan.bit_sketch import BitSketch
 from partita.pan.coin import Variant
-from partita.pan.draws import Ints
+from partita.pan.draws import Ints, erased
 from partita.pan.ids import digest_of, written
 from partita.pan.occupancy import Occupancy
 from partita.pan.packing import choice_of, fraction_of
@@ -43,9 +43,10 @@ class Distinct(BitSketch):
     Proof:     docs/proofs/pan_distinct.md (a user is one bit, as in a density)
 
     An id falls, by a public hash, into one of `buckets` of one of some levels: half of all ids into the first
-    level, a quarter into the second, and so on. An output has the noisy number of ones in every level, and
-    the number of ids that explains them best. The state has one bit for each bucket of each level. `salt`
-    is public and makes a hash of one's own; the error assumes that ids were not made to collide.
+    level, a quarter into the second, and so on, up to 33 levels. An output has the noisy number of ones in
+    every level, and the number of ids that explains them best. The state has one bit for each bucket of each
+    level. `salt` is public and makes a hash of one's own; the error assumes that ids were not made to
+    collide. Text is no number: "7" and 7 are two ids, and lines that a shell reads are text.
 
     >>> visitors = Distinct(epsilon=2)
     >>> visitors.update_many(f"visitor {number}" for number in range(20_000))
@@ -71,7 +72,7 @@ class Distinct(BitSketch):
         self.most = integer(most, "most", low=1, high=_MOST_IDS)
         self.salt = salt
         self._salt = _salt(salt)
-        self.levels = (self.most // self.buckets).bit_length() + 1
+        self.levels = min((self.most // self.buckets).bit_length(), _HIGH_BITS) + 1
         super().__init__(
             places=self.buckets * self.levels,
             epsilon=epsilon,
@@ -94,16 +95,25 @@ class Distinct(BitSketch):
 
     def _find(self, ids: Iterable[object]) -> Ints:
         names = (written(name) for name in (ids.tolist() if isinstance(ids, np.ndarray) else ids))
-        digests = [digest_of(name, self._salt) for name in names if name is not None]
-        return self._places(np.array(digests, dtype=np.uint64))
+        digests = (digest_of(name, self._salt) for name in names if name is not None)
+        with erased(np.fromiter(digests, dtype=np.uint64)) as found:
+            return self._places(found)
 
     def _places(self, digests: NDArray[np.uint64]) -> Ints:
-        """The level is the number of zeros at the head of the high half; the low half is a bucket."""
-        high, low = digests >> np.uint64(_LOW_BITS), digests & np.uint64(2**_LOW_BITS - 1)
-        level = np.zeros(digests.size, dtype=np.int64)
-        for zeros in range(1, self.levels):
-            level += high >> np.uint64(_HIGH_BITS - zeros) == 0
-        return level * self.buckets + (low * np.uint64(self.buckets) >> np.uint64(_LOW_BITS)).astype(np.int64)
+        """The level is the number of zeros at the head of the high half; the low half is a bucket.
+
+        Worked out in place: no copy of a half stays in memory.
+        """
+        places = np.zeros(digests.size, dtype=np.int64)
+        with erased(digests & np.uint64(2**_LOW_BITS - 1)) as low:
+            digests >>= np.uint64(_LOW_BITS)
+            for zeros in range(1, self.levels):
+                places += digests < np.uint64(1 << (_HIGH_BITS - zeros))
+            low *= np.uint64(self.buckets)
+            low >>= np.uint64(_LOW_BITS)
+            places *= self.buckets
+            places += low.view(np.int64)
+        return places
 
     def _measure(self, name: str) -> Callable[[], Answer]:
         one_of(name, "name", _NAMES)

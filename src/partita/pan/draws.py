@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +15,11 @@ from partita.noise.system import KERNEL
 from partita.noise.uniforms import flags, integers_below
 from partita.noise.words import KernelWords
 
-__all__ = ["WORD", "Bools", "Ints", "chances", "uniform"]
+__all__ = ["WORD", "Bools", "Ints", "chances", "erased", "uniform"]
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Table = TypeVar("Table", bound=NDArray[Any])
 
 WORD: Final = 2**64
 """Probabilities are multiples of 1 / 2^64."""
@@ -31,6 +34,21 @@ def chances(noise: Noise, threshold: int, size: int) -> Bools:
         return flags(KernelWords(), threshold, size)
     probability = Fraction(threshold, WORD)
     return np.array([noise.bernoulli(probability) for _ in range(size)], dtype=np.bool_)
+
+
+@contextmanager
+def erased(places: Table) -> Iterator[Table]:
+    """Lend the places of those who came, and overwrite them in the end, whatever happens.
+
+    >>> with erased(np.array([3, 1, 4])) as places:
+    ...     total = places.sum()
+    >>> total, places
+    (np.int64(8), array([0, 0, 0]))
+    """
+    try:
+        yield places
+    finally:
+        places.fill(0)
 
 
 def uniform(noise: Noise, count: int, size: int) -> Ints:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias, TypeGuard, final
+from typing import Any, Final, Self, TypeAlias, TypeGuard, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import integer
-from partita.pan.draws import Ints
+from partita.pan.draws import Bools, Ints
 
 __all__ = ["LARGEST_UNIVERSE", "Ids", "Universe", "digest_of", "written"]
 
@@ -28,10 +29,12 @@ _DIGEST: Final = 32
 
 
 def written(name: object) -> bytes | None:
-    """An id as bytes, different for different ids; None if it is neither text, nor bytes, nor an integer.
+    """An id as bytes, different for different ids; None if it is neither text, nor bytes, nor a whole number.
 
-    >>> written("7"), written(7), written(7.0)
-    (b's7', b'i7', None)
+    Text is no number: "7" and 7 are two ids. 7.0 is 7.
+
+    >>> written("7"), written(7), written(7.0), written(7.5)
+    (b's7', b'i7', b'i7', None)
     """
     if isinstance(name, str):
         return b"s" + name.encode("utf-8", "surrogatepass")
@@ -94,11 +97,14 @@ class Universe:
         return given
 
     def find(self, ids: Iterable[object]) -> Ints:
-        """The places of those ids that are in the universe, in the order in which they come."""
+        """The places of those ids that are in the universe, in the order in which they come: a new array.
+
+        What is not a whole number, such as NaN, is none of them.
+        """
         if self.fingerprint:
             return self._find_names(ids)
-        if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and ids.ndim == 1:
-            return ids[(ids >= 0) & (ids < self.size)].astype(np.int64)
+        if isinstance(ids, np.ndarray) and ids.dtype.kind in "iuf" and ids.ndim == 1:
+            return _as_places(ids[_whole_below(ids, self.size)])
         return np.array(
             [int(place) for place in ids if _is_whole(place) and 0 <= place < self.size], np.int64
         )
@@ -113,7 +119,25 @@ class Universe:
         return np.array(found, dtype=np.int64)
 
 
+def _whole_below(ids: NDArray[Any], size: int) -> Bools:
+    """Where a number of a column is one of 0, ..., size-1; no copy of the column is left in memory."""
+    within = np.asarray((ids >= 0) & (ids < size))
+    if ids.dtype.kind == "f":
+        within &= np.remainder(ids, 1, out=np.ones_like(ids), where=within) == 0
+    return within
+
+
+def _as_places(chosen: NDArray[Any]) -> Ints:
+    """The same numbers as places; if that takes a copy, what was copied is overwritten."""
+    places = chosen.astype(np.int64, copy=False)
+    if places is not chosen:
+        chosen.fill(0)
+    return places
+
+
 def _is_whole(name: object) -> TypeGuard[int]:
+    if isinstance(name, (float, np.floating)):
+        return name.is_integer()
     return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
 
 

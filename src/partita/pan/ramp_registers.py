@@ -16,7 +16,7 @@ from partita.inference.tails import laplace_variance
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL
 from partita.pan.coin import Coin, state_coin
-from partita.pan.draws import Bools, Ints, chances, uniform
+from partita.pan.draws import Bools, Ints, chances, erased, uniform
 from partita.pan.estimate import Readout
 from partita.pan.ids import Ids, Universe
 from partita.pan.listed import Listed
@@ -97,8 +97,7 @@ class RampRegisters(Listed):
     def update_many(self, ids: Iterable[object]) -> None:
         """Count everybody who came, and draw the bits again whose counters wrapped around."""
         self._require_epoch()
-        places = self._find(ids)
-        with self._step():
+        with erased(self._find(ids)) as places, self._step():
             for counters, bits, top in zip(self._counters, self._bits, self.tops, strict=True):
                 np.add.at(counters, places, 1)
                 drawn = chances(self._noise, self._coin.redraw, places.size)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from numbers import Integral
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.inference.tails import laplace_variance
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL
-from partita.pan.draws import Ints, chances, uniform
+from partita.pan.draws import Ints, chances, erased, uniform
 from partita.pan.estimate import Readout
 from partita.pan.ids import Ids, Universe
 from partita.pan.listed import Listed
@@ -22,7 +24,7 @@ from partita.pan.packing import fraction_of, numbers_of, packed_numbers
 from partita.pan.shares import Shares
 from partita.pan.singer_law import SingerLaw, best_law
 from partita.pan.statistics import Statistic, statistic
-from partita.streams.base import LARGEST, Terms
+from partita.streams.base import Terms
 from partita.streams.state import Fields
 
 __all__ = ["Registers"]
@@ -88,15 +90,17 @@ class Registers(Listed):
         return "density", "exactly-T", "mean-T", "heavy-T"
 
     def update(self, name: object, *, by: int = 1) -> None:
-        """Somebody came `by` times, or less than not at all: then events are taken back."""
+        """Somebody came `by` times, or less than not at all: then events are taken back.
+
+        `by` is any integer, modulo K. Only what is no integer is an error, which does not show it.
+        """
         self.update_many([name], by=by)
 
     def update_many(self, ids: Iterable[object], *, by: int = 1) -> None:
         """Many came, one after the other, `by` times each: the same as one by one."""
         self._require_epoch()
-        move = integer(by, "by", low=1 - LARGEST, high=LARGEST - 1) % self._law.set.period
-        places = self._find(ids)
-        with self._step():
+        move = _number_of_events(by) % self._law.set.period
+        with erased(self._find(ids)) as places, self._step():
             np.add.at(self._registers, places, move)
             self._registers[places] %= self._law.set.period
 
@@ -213,3 +217,10 @@ class Registers(Listed):
         self._restore_plan(fields["plan"])
         period = self._law.set.period
         self._registers[:] = numbers_of(fields["registers"], self._registers.size, period)
+
+
+def _number_of_events(by: object) -> int:
+    """An integer of any size: one that is refused for its size would be seen."""
+    if isinstance(by, bool) or not isinstance(by, Integral):
+        raise InvalidParameter("by", "must be an integer", given=type(by).__name__, fix="pass an int")
+    return int(by)

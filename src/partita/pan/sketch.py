@@ -85,7 +85,7 @@ class Sketch(Stepping):
 
     @abstractmethod
     def expected_error(self, name: str) -> float:
-        """At least the standard error of a release, known beforehand; for `Distinct`, of a thousand ids."""
+        """At least the standard error of a release, known beforehand (`Distinct`: of `buckets` ids)."""
 
     def update(self, name: object) -> None:
         """Somebody came. What is no id of the universe is left out without a word."""
@@ -96,6 +96,8 @@ class Sketch(Stepping):
         """Many came, one after the other; the same law as one by one, and no look falls between them.
 
         The work depends on how many ids of the universe came, not on which, or whether they came before.
+        Where they belong is overwritten before this returns; the ids that were passed are the caller's to
+        erase, and so is what Python made of them.
         """
 
     def release(self, name: str) -> Answer:
@@ -123,6 +125,10 @@ class Sketch(Stepping):
         with self._step():
             if not self._over:
                 self._begin_epoch()
+
+    def abandon(self) -> None:
+        """Never go on: erase the tables, as if it had been interrupted."""
+        self._abandon()
 
     def state(self) -> bytes:
         """All that the sketch remembers: one look at it in each epoch is covered by the guarantee."""

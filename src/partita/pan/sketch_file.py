@@ -34,7 +34,8 @@ class SketchFile:
 
     Every act ends with a save, and the state before it cannot be read any more. An output is paid for on
     disk before it is returned. Update by the clock, with all that came since: the times at which a file
-    was written may be seen. There is no log of events: what was not counted in a crash is lost.
+    was written may be seen. There is no log of events: what was not counted in a crash is lost. If a save
+    fails, the sketch in memory is erased and the file is closed: open it again, as it was before.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +101,13 @@ class SketchFile:
         self.close()
 
     def _save(self) -> None:
-        self._store.save(_state_of(self._sketch), sequence=_SEQUENCE)
+        """On disk, or nowhere: what could not be saved would be a second state beside that in the file."""
+        try:
+            self._store.save(_state_of(self._sketch), sequence=_SEQUENCE)
+        except BaseException:
+            self._sketch.abandon()
+            self._store.close()
+            raise
 
 
 def _state_of(sketch: Sketch) -> bytes:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import final
 
 from partita.domain import Domain, Integer, Real
+from partita.domain.axis import LARGEST_AXIS
 from partita.errors import InvalidParameter
-from partita.inference.boxes.axis import LARGEST_AXIS
 from partita.publishing.views import check_columns
 
 __all__ = ["Summed", "checked_sums", "sum_views"]

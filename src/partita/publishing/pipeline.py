@@ -14,7 +14,7 @@ from partita.guarantee import Neighbors
 from partita.ledger import Ledger
 from partita.ledger.names import Part, checked_day, checked_part, checked_text
 from partita.mechanisms.catalogue import AUTO
-from partita.publishing.account import Account
+from partita.publishing.account import Account, ledger_at
 from partita.publishing.making import count, draw
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
@@ -155,23 +155,13 @@ def _account(
     if ledger is None or provenance.dataset is None:
         return None
     return Account(
-        ledger=_opened(ledger),
+        ledger=ledger_at(ledger),
         dataset=provenance.dataset,
         request=request,
         reading=reading,
         key=None if key is None else checked_text(key, "key"),
         part=provenance.part,
         day=provenance.day,
-    )
-
-
-def _opened(ledger: object) -> Ledger:
-    if isinstance(ledger, Ledger):
-        return ledger
-    if isinstance(ledger, (str, os.PathLike)):
-        return Ledger(ledger)
-    raise InvalidParameter(
-        "ledger", "must be a Ledger or the path of one", given=ledger, fix='pass for example "budget.db"'
     )
 
 

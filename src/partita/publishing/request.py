@@ -24,7 +24,7 @@ from partita.publishing.views import Views, checked_views
 from partita.queries import Queries
 from partita.releases.release import Release
 
-__all__ = ["Request"]
+__all__ = ["Request", "bound_by", "checked_schema", "unit_by"]
 
 
 @final
@@ -58,14 +58,14 @@ class Request:
         mechanism: str = AUTO,
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
-        declared = _schema(schema)
+        declared = checked_schema(schema)
         summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
         guarantee = Guarantee(
             epsilon=epsilon,
             delta=_delta(delta, asked),
             neighbors=neighbors,
-            unit=_unit(person),
-            contributions=_bound(contributions, person),
+            unit=unit_by(person),
+            contributions=bound_by(contributions, person),
         )
         drafts = Drafts(
             schema=declared,
@@ -145,7 +145,8 @@ def _delta(delta: object, queries: Queries | None) -> Fraction:
     return exact
 
 
-def _schema(schema: object) -> Mapping[str, Domain]:
+def checked_schema(schema: object) -> Mapping[str, Domain]:
+    """A schema, if it declares a domain for each column and a file can hold their names."""
     if isinstance(schema, Mapping) and schema:
         named = all(isinstance(name, str) and name for name in schema)
         if named and all(is_domain(domain) for domain in schema.values()):
@@ -171,7 +172,8 @@ def _writable(name: str, parameter: str) -> str:
     )
 
 
-def _unit(person: object) -> Unit:
+def unit_by(person: object) -> Unit:
+    """Whom a guarantee is about: persons where a column of ids is named, rows where none is."""
     if person is None:
         return "row"
     if isinstance(person, str) and person:
@@ -180,7 +182,8 @@ def _unit(person: object) -> Unit:
     raise InvalidParameter("person", "must name the column of ids", given=person, fix='pass for example "id"')
 
 
-def _bound(contributions: object, person: str | None) -> int:
+def bound_by(contributions: object, person: str | None) -> int:
+    """How many rows of one unit count, which needs ids where it is more than one."""
     limit = integer(contributions, "contributions", low=1)
     if person is None and limit > 1:
         raise InvalidParameter(

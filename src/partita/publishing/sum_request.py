@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, final
 
 from partita.domain import Domain
+from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import LARGEST_AXIS, Axis
 from partita.mechanisms.catalogue import Choice
 from partita.mechanisms.level_trees import LevelTrees
 from partita.mechanisms.log_tree import LogTree

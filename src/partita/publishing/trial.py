@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Protocol, final
 
 import numpy as np
 
+from partita.domain.axis import Axis
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.inference.curve import Bools, Floats, UInts
 from partita.points import Points
 from partita.releases.boxes import Boxes

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from partita.domain import Domain
+from partita.domain.axis import LARGEST_AXIS, MOST_AXES
 from partita.errors import InvalidParameter
-from partita.inference.boxes.axis import LARGEST_AXIS, MOST_AXES
 
 __all__ = ["Views", "check_columns", "checked_views"]
 

@@ -11,20 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.queries.namespace import cumulative, namespace
+from partita.queries.raised import Raised, UInts
 from partita.queries.sparse import Sparse
-from partita.queries.structured import Structured, cap, fitted
+from partita.queries.structured import fitted
 
 __all__ = ["LARGEST_TABLE", "Boxes"]
 
 LARGEST_TABLE: Final = 2**62
 """Cumulative sums of more positions have no numbers."""
 
-UInts = NDArray[np.uint64]
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class Boxes(Structured):
+class Boxes(Raised):
     """Query i weighs starts[i, a] <= position < stops[i, a] on every axis a with `height` units, else zero.
 
     With x summed up along all axes, a box is a signed sum of its 2^d corners.
@@ -42,21 +41,6 @@ class Boxes(Structured):
         return self.widths
 
     @property
-    def granularity(self) -> int:
-        """Weights are integers over this number."""
-        return self.grain
-
-    @property
-    def lowest(self) -> int:
-        """The height if it is negative."""
-        return min(0, self.height)
-
-    @property
-    def highest(self) -> int:
-        """The height if it is positive."""
-        return max(0, self.height)
-
-    @property
     def tops(self) -> NDArray[Any]:
         """The height of every box that is not empty."""
         return fitted(np.where((self.stops > self.starts).all(axis=1), self.highest, 0), self.largest)
@@ -64,9 +48,6 @@ class Boxes(Structured):
     def norm(self, limit: int) -> int:
         """The most boxes over one cell, times the height; at most all, where cells are too many."""
         return int(self.column_sums().max()) if self.cells <= limit else len(self) * self.largest
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
     def forward(self, x: Any) -> Any:
         """Cumulative sums along all axes, added and taken away at the corners."""
@@ -97,22 +78,8 @@ class Boxes(Structured):
         covers = replace(self, height=1).backward(np.ones((len(self), 1), np.int64))[:, 0]
         return np.asarray(fitted(covers, len(self) * self.largest) * abs(self.height))
 
-    def single(self, index: int) -> Boxes:
-        """One box."""
-        place = self.checked(index)
-        return replace(self, starts=self.starts[place : place + 1], stops=self.stops[place : place + 1])
-
-    def multiplied(self, units: int, granularity: int = 1) -> Boxes:
-        """The same boxes at another height."""
-        return replace(self, height=self.height * units, grain=self.grain * granularity)
-
-    def truncated(self, tau: int) -> Boxes:
-        """The same boxes, not higher than tau."""
-        return replace(self, height=min(self.height, cap(tau)))
-
-    def above(self, tau: int) -> Boxes:
-        """The same boxes if they are higher than tau, else nothing."""
-        return replace(self, height=int(self.height > cap(tau)), grain=1)
+    def _with(self, **changed: Any) -> Boxes:
+        return replace(self, **changed)
 
     @cached_property
     def _corners(self) -> Sparse:

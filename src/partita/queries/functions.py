@@ -35,7 +35,7 @@ _MOST_SETTLED: Final = 2**18
 class Function(Queries):
     """One query: weights by a function of values, rounded to steps and clamped to [0, bound].
 
-    The function never makes a query fail: an exception, NaN, or what is no number is the weight zero.
+    The function never makes a query fail: an exception, an exit, NaN, or no number is the weight zero.
     """
 
     names: tuple[str, ...]
@@ -105,7 +105,9 @@ class Function(Queries):
             return (
                 self._most if weight >= self.bound else min(self._most, round(Fraction(weight) / self.step))
             )
-        except Exception:  # what a function raises may depend on the data, and is never told
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # what a function raises may depend on the data, and is never told
             return 0
 
     @property

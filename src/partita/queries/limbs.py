@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from partita.queries.namespace import is_integer
 
-__all__ = ["MOST_TERMS", "exact_product", "exact_sums", "exactly"]
+__all__ = ["MOST_TERMS", "exact_product", "exact_sums", "exactly", "limbs"]
 
 MOST_TERMS: Final = 2**22
 """Of at most so many products of two limbs the sum fits in 64 bits."""
@@ -33,8 +33,8 @@ def exact_product(weights: NDArray[Any], counts: NDArray[np.int64], largest: int
     if largest <= 1 or weights.dtype == object:
         return np.asarray((weights @ counts).astype(object))
     total = np.zeros(len(weights), object)
-    for high, weight in _limbs(weights, largest):
-        for low, count in _limbs(counts, _LARGEST_COUNT):
+    for high, weight in limbs(weights, largest):
+        for low, count in limbs(counts, _LARGEST_COUNT):
             total += (weight @ count).astype(object) * (1 << (high + low))
     return total
 
@@ -70,18 +70,18 @@ def exactly(apply: Callable[[Any], Any], x: Any, *, largest: int, terms: int) ->
     whole, bits = np.asarray(x).astype(np.int64), 62 - largest.bit_length() - terms.bit_length()
     if bits < _SHORTEST:
         return apply(whole.astype(object))
-    return sum(apply(limb).astype(object) * (1 << shift) for shift, limb in _limbs(whole, _ALL_BITS, bits))
+    return sum(apply(limb).astype(object) * (1 << shift) for shift, limb in limbs(whole, _ALL_BITS, bits))
 
 
 def _limb_products(
     weights: NDArray[Any], counts: NDArray[np.int64], largest: int
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    for high, weight in _limbs(weights, largest):
-        for low, count in _limbs(counts, _LARGEST_COUNT):
+    for high, weight in limbs(weights, largest):
+        for low, count in limbs(counts, _LARGEST_COUNT):
             yield high + low, weight * count
 
 
-def _limbs(values: NDArray[Any], largest: int, bits: int = _BITS) -> Iterator[tuple[int, NDArray[Any]]]:
+def limbs(values: NDArray[Any], largest: int, bits: int = _BITS) -> Iterator[tuple[int, NDArray[Any]]]:
     """Values as sums of limbs times 2^shift; the last one carries the sign."""
     last = bits * (-(-largest.bit_length() // bits) - 1)
     for shift in range(0, last, bits):

@@ -3,7 +3,8 @@
     queries   := product {+ product}
     product   := part {* part}
     part      := NUMBER | ( queries ) | WORD ( [argument {, argument}] )
-    argument  := key | ( key {, key} ) | { entry {, entry} } | WORD = NUMBER
+    argument  := item | "[" item {, item} "]" | WORD = NUMBER
+    item      := key | ( key {, key} ) | { entry {, entry} }
     entry     := (key | ( key {, key} )) : NUMBER
     key       := NUMBER | WORD | QUOTED
 
@@ -29,7 +30,7 @@ __all__ = ["parse", "queries_from"]
 _LONGEST: Final = 2**21
 _DEEPEST: Final = 32
 _TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<symbol>[()*+,{}:=])
+    r"""\s*(?:(?P<symbol>[()*+,{}:=\[\]])
           |(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?)(?![\w.])
           |(?P<word>[^\W\d]\w*)
           |'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"]|"")*)")""",
@@ -134,8 +135,8 @@ class _Reader:
             return _refuse(word, f"have the arguments of {word.text}")
 
     def _argument(self, values: list[Any], options: dict[str, Fraction]) -> None:
-        if self._skip("{"):
-            values.append(self._row())
+        if self._skip("["):
+            self._listed(values)
         elif self._token == ("word", "step", self._token.place) and not options:
             name = self._take()
             if self._skip("="):
@@ -143,7 +144,17 @@ class _Reader:
             else:
                 values.append(_key(name))
         else:
-            values.append(self._keys())
+            values.append(self._item())
+
+    def _listed(self, values: list[Any]) -> None:
+        """A list in square brackets, as Python writes it, stands for what is in it."""
+        values.append(self._item())
+        while not self._skip("]"):
+            self.expect(",")
+            values.append(self._item())
+
+    def _item(self) -> Any:
+        return self._row() if self._skip("{") else self._keys()
 
     def _row(self) -> _Row:
         row = _Row()

@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 
 from partita.exact import freeze
 from partita.queries.namespace import cumulative, namespace, places_like
-from partita.queries.structured import Structured, cap, fitted
+from partita.queries.raised import Raised, UInts
+from partita.queries.structured import fitted
 
 __all__ = ["MOST_QUERIES", "Spans"]
 
 MOST_QUERIES: Final = 2**24
 """No operator has more queries."""
 
-UInts = NDArray[np.uint64]
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class Spans(Structured):
+class Spans(Raised):
     """Query i weighs the positions starts[i], ..., stops[i]-1 with `height` units, the others with zero.
 
     >>> Spans(4, [0, 1], [2, 4]).answers(np.array([1, 2, 3, 4])).tolist()
@@ -65,21 +64,6 @@ class Spans(Structured):
         return (self.width,)
 
     @property
-    def granularity(self) -> int:
-        """Weights are integers over this number."""
-        return self.grain
-
-    @property
-    def lowest(self) -> int:
-        """The height if it is negative."""
-        return min(0, self.height)
-
-    @property
-    def highest(self) -> int:
-        """The height if it is positive."""
-        return max(0, self.height)
-
-    @property
     def tops(self) -> NDArray[Any]:
         """The height of every range that is not empty."""
         return fitted(np.where(self.stops > self.starts, self.highest, 0), self.largest)
@@ -92,9 +76,6 @@ class Spans(Structured):
     def norm(self, limit: int) -> int:
         """The largest number of ranges over one position, times the height."""
         return int(self._pieces.covers.max()) * abs(self.height)
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
     def forward(self, x: Any) -> Any:
         """Differences of cumulative sums; single positions are taken as they are."""
@@ -139,22 +120,8 @@ class Spans(Structured):
         covers = np.repeat(self._pieces.covers, self._pieces.lengths)
         return fitted(covers, self.column_norm) * abs(self.height)
 
-    def single(self, index: int) -> Spans:
-        """One range."""
-        place = self.checked(index)
-        return replace(self, starts=self.starts[place : place + 1], stops=self.stops[place : place + 1])
-
-    def multiplied(self, units: int, granularity: int = 1) -> Spans:
-        """The same ranges at another height."""
-        return replace(self, height=self.height * units, grain=self.grain * granularity)
-
-    def truncated(self, tau: int) -> Spans:
-        """The same ranges, not higher than tau."""
-        return replace(self, height=min(self.height, cap(tau)))
-
-    def above(self, tau: int) -> Spans:
-        """The same ranges if they are higher than tau, else nothing."""
-        return replace(self, height=int(self.height > cap(tau)), grain=1)
+    def _with(self, **changed: Any) -> Spans:
+        return replace(self, **changed)
 
     @cached_property
     def _single_positions(self) -> bool:

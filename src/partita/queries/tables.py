@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
@@ -55,20 +55,14 @@ class Matrix(Queries):
         if fine > _FINEST:
             raise _wrong("must have a common denominator of at most 2^62", "round the weights")
         listed = [(number, *entry) for number, row in enumerate(self.rows) for entry in row]
-        spots = [self._spot(keys, universe, widths) for _, keys, _ in listed]
+        places = [_Places.of(column, universe.domain(column)) for column in self.columns]
+        spots = [_spot(keys, places, widths) for _, keys, _ in listed]
         weights = [int(weight * fine) for _, _, weight in listed]
         return [(axes, Sparse(widths, len(self.rows), [row for row, _, _ in listed], spots, weights, fine))]
 
     def pick(self, universe: Universe, index: int) -> Queries:
         """One row."""
         return Matrix(self.columns, (self.rows[index],))
-
-    def _spot(self, keys: tuple[Key, ...], universe: Universe, widths: tuple[int, ...]) -> int:
-        """The cell that keys stand for, last column fastest."""
-        spot = 0
-        for column, each, width in zip(self.columns, keys, widths, strict=True):
-            spot = spot * width + _position(each, universe.domain(column), column)
-        return spot
 
     def __str__(self) -> str:
         names, rows = map(written, self.columns), map(_written_row, self.rows)
@@ -98,23 +92,50 @@ def _keys(columns: tuple[str, ...], given: object) -> tuple[Key, ...]:
     return tuple(map(key, keys))
 
 
-def _position(each: Key, domain: Domain, column: str) -> int:
-    if isinstance(each, Special):
-        places = Axis.specials(domain)
-        if str(each) not in places:
-            raise InvalidParameter(
-                column,
-                f"must have a special cell of that name to weigh it: {domain!r}",
-                given=str(each),
-                fix="leave it out",
-            )
-        return places[str(each)]
-    found = domain.locate(each, name=column)
-    if found.special is not Special.ORDINARY:
+class _Places(NamedTuple):
+    """Where the values of a column lie along its axis."""
+
+    column: str
+    domain: Domain
+    axis: Axis
+    specials: Mapping[str, int]
+
+    @staticmethod
+    def of(column: str, domain: Domain) -> _Places:
+        return _Places(column, domain, Axis.of(domain), Axis.specials(domain))
+
+    def position(self, each: Key) -> int:
+        """The position of a value, or of a special cell by its name."""
+        return self._special(str(each)) if isinstance(each, Special) else self._ordinary(each)
+
+    def _special(self, name: str) -> int:
+        if name in self.specials:
+            return self.specials[name]
         raise InvalidParameter(
-            column, "must lie within its bounds to be weighed", given=each, fix="use pt.BELOW or pt.ABOVE"
+            self.column,
+            f"must have a special cell of that name to weigh it: {self.domain!r}",
+            given=name,
+            fix="leave it out",
         )
-    return Axis.of(domain).position(found.cell)
+
+    def _ordinary(self, each: Key) -> int:
+        found = self.domain.locate(each, name=self.column)
+        if found.special is not Special.ORDINARY:
+            raise InvalidParameter(
+                self.column,
+                "must lie within its bounds to be weighed",
+                given=each,
+                fix="use pt.BELOW or pt.ABOVE",
+            )
+        return self.axis.position(found.cell)
+
+
+def _spot(keys: tuple[Key, ...], places: Sequence[_Places], widths: tuple[int, ...]) -> int:
+    """The cell that keys stand for, last column fastest."""
+    spot = 0
+    for along, each, width in zip(places, keys, widths, strict=True):
+        spot = spot * width + along.position(each)
+    return spot
 
 
 def _written_row(row: tuple[Entry, ...]) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
+from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
 from partita.exact import ordered
-from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.released import damaged
 from partita.releases.boxes import BoxTerm

@@ -8,9 +8,9 @@ from typing import final
 
 from partita.answer import Answer, Answers
 from partita.domain import Domain
+from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
-from partita.inference.boxes.axis import LARGEST_AXIS, Axis
 from partita.releases.box_where import box_terms, described, many_boxes
 from partita.releases.boxes import Boxes, BoxTerm
 from partita.releases.regions import PublicRegion

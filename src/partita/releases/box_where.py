@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from partita.domain import Domain, Special
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
-from partita.inference.boxes.axis import Axis
 from partita.inference.curve import UInts
 from partita.releases.box_many import ManyBoxes
 from partita.releases.boxes import BoxTerm

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple, Protocol, Self
 
 from partita.answer import Answer
+from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Curve, Floats
 from partita.releases.ranges import Parts

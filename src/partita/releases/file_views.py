@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
 from partita.domain import Domain, domain_from_spec
-from partita.inference.boxes.axis import MOST_AXES, Axis
+from partita.domain.axis import MOST_AXES, Axis
 from partita.queries import Queries, queries_from
 from partita.queries.universe import Universe
 from partita.releases.box_view import BoxView

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.domain.axis import Axis
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
 from partita.inference.apportion import apportion
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.grid_sums import GridSums, laid_over
 from partita.inference.boxes.nodes import Corners, volumes
 from partita.inference.curve import Curve, Floats

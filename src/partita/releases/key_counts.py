@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Floats
 from partita.releases.box_view import BoxView

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.domain import Domain
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.sums.answers import Ratio, SumAnswer
 from partita.inference.sums.buckets import Buckets
 from partita.inference.sums.controls import Controls
@@ -114,7 +114,9 @@ class LevelTreesRelease:
     def trees(self) -> Trees:
         """The noisy trees, ready to be asked."""
         tree = PartTree(self.cut.parts, self.branching)
-        return Trees(self.controls, tree, self.noisy.reshape(self.controls.size, tree.nodes), self.scale)
+        noisy = self.noisy.reshape(self.controls.size, tree.nodes)
+        past = self._magnitudes.past(self.buckets, self.controls.tops)
+        return Trees(self.controls, tree, noisy, self.scale, past, self.bucket_scale)
 
     @property
     def story(self) -> str:

@@ -11,39 +11,19 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.accounting import Composition, best_composition, composed_epsilon
 from partita.answer import Answer
-from partita.guarantee import Guarantee, rows_changed
+from partita.guarantee import Guarantee
+from partita.inference.answer_changes import AnswerChanges
 from partita.inference.curve import Floats
 from partita.inference.released import noisy_integers
 from partita.queries.queries import Queries
-from partita.queries.structured import Structured
 from partita.queries.universe import Universe
 from partita.releases.linear_queries import NoisyUnits
 from partita.releases.ranges import Parts
 from partita.releases.reading import PartsReader
 from partita.releases.workload import WorkloadRelease
 
-__all__ = ["LinearWorkloadRelease", "needed_composition", "needed_scale"]
-
-
-def needed_composition(operator: Structured, promise: Guarantee) -> Composition:
-    """How much of one answer each query may show about a unit, by the best theorem for the promise.
-
-    One row changes an answer by at most the largest weight, and all together by at most the column norm.
-    """
-    return best_composition(promise.epsilon, promise.delta, len(operator), losses=_losses(operator))
-
-
-def needed_scale(operator: Structured, promise: Guarantee) -> Fraction:
-    """The noise that every answer needs, in units: column norm times rows over epsilon if that is pure."""
-    rows = rows_changed(promise.neighbors, promise.contributions)
-    return operator.largest * rows / needed_composition(operator, promise).rate
-
-
-def _losses(operator: Structured) -> Fraction:
-    """By how much a row changes all answers together, over the most that it changes one."""
-    return Fraction(operator.column_norm, operator.largest)
+__all__ = ["LinearWorkloadRelease"]
 
 
 @final
@@ -78,14 +58,14 @@ class LinearWorkloadRelease(WorkloadRelease):
 
     @property
     def spent(self) -> Fraction:
-        """What answers with this noise cost together: the largest change of one, and the norm of all."""
+        """What answers with this noise cost together: the largest change of one, and that of all."""
         promise = self.guarantee
         if promise is None:
             return Fraction(0)
-        rows = rows_changed(promise.neighbors, promise.contributions)
-        return composed_epsilon(
-            self.operator.largest * rows / self.scale, promise.delta, _losses(self.operator)
+        changes = AnswerChanges.between(
+            promise.neighbors, contributions=promise.contributions, operator=self.operator
         )
+        return changes.cost(self.scale, promise.delta)
 
     def parts(self) -> Parts:
         """The noisy integers and their scale."""

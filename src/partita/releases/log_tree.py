@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.domain import Domain
+from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.sums.answers import Ratio, SumAnswer
 from partita.inference.sums.log_cells import LogCells
 from partita.inference.sums.log_estimate import LogEstimate, LogTrees

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.domain.axis import Axis
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.paper_bound import PaperBounds
 from partita.inference.boxes.paper_density import Pieces

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
+from partita.inference.answer_changes import AnswerChanges
 from partita.inference.curve import Floats, Ints
 from partita.inference.projection import LARGEST_BITS, MOST_CELLS, Projection, project
-from partita.inference.projection_budget import AnswerChanges
 from partita.inference.projection_error import AnswerNoise, likely_error, rows_reach
 from partita.inference.released import damaged
 from partita.queries.queries import Queries
@@ -49,7 +49,7 @@ class ProjectedLaplaceRelease(WorkloadRelease):
 
     def projected(self) -> Self:
         """The same release with the projection of its answers, if one can be certified."""
-        found = project(self.operator, self.unprojected, rows=self.most_rows, deviation=self.noise.deviation)
+        found = project(self.operator, self.noisy, rows=self.most_rows, deviation=self.noise.deviation)
         return replace(self, projection=found)
 
     @property
@@ -203,7 +203,7 @@ def _certified(read: PartsReader, release: ProjectedLaplaceRelease) -> Projectio
     )
     if projection.cells.size != projection.amounts.size:
         raise damaged("amounts", "must be as many as cells")
-    if not projection.holds(release.unprojected, release.noise.deviation):
+    if not projection.holds(release.noisy, release.noise.deviation):
         raise damaged("gap", "must be that of the weights, and small enough")
     return projection
 

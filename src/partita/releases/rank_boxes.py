@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.domain.axis import MOST_AXES, Axis
 from partita.exact import failure, freeze
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.dependence import pairs
 from partita.inference.boxes.engine import BoxEngine

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.boxes.dependence import TOP_BITS, expected_counts
 from partita.inference.boxes.rake import prefix_variance
 from partita.inference.boxes.ranks import distribution, rank_edges, ranks_of

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import ClassVar, Final, Self, final
 
 from partita.answer import Answer
+from partita.domain.axis import Axis
 from partita.exact import freeze
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Curve, Floats
 from partita.inference.released import damaged

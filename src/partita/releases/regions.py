@@ -19,13 +19,13 @@ from typing import Final, NamedTuple, TypeAlias, final
 import numpy as np
 
 from partita.domain import Date, Domain, Integer, Real, Timestamp
+from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.grid import bounded
 from partita.domain.text import number_text
 from partita.domain.times import public_instant, public_moment, resolution_nanoseconds
 from partita.domain.zones import zone_named
 from partita.errors import InvalidParameter
 from partita.exact import freeze, rational
-from partita.inference.boxes.axis import MOST_AXES, Axis
 from partita.inference.boxes.halfspace import CUT, PlaneSide
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.polygon import PolygonInside, crosses_itself

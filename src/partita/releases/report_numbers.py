@@ -42,7 +42,8 @@ def numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[st
     if any(isinstance(view, SumView) for view in published):
         yield (
             "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
-            "covers. The bar is about these: rows with values beyond are left out, where noise hides them."
+            "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
+            "them the further out they are, as it says; the bar is about exactly that."
         )
     for view in published:
         if isinstance(view, QueryView):

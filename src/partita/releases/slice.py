@@ -11,8 +11,8 @@ import numpy as np
 
 from partita.answer import Answer
 from partita.domain import Domain
+from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.curve import Curve, Floats, UInts
 from partita.releases.box_many import ManyBoxes
 from partita.releases.boxes import Boxes, BoxTerm

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Guarantee
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.engine import BoxEngine
 from partita.inference.boxes.measure import Even

@@ -8,9 +8,9 @@ from typing import TypeAlias, TypeVar, final
 
 from partita.answer import Answer
 from partita.domain import Domain
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
-from partita.inference.boxes.axis import Axis
 from partita.inference.sums.answers import Ratio, SumAnswer
 from partita.releases.box_where import box_terms
 from partita.releases.key_counts import KeyCounts

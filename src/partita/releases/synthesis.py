@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.domain import Domain
+from partita.domain.axis import Axis
 from partita.inference.apportion import apportion
-from partita.inference.boxes.axis import Axis
 from partita.inference.curve import Curve, UInts
 from partita.releases.box_view import BoxView
 from partita.releases.choosing import columns_of

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from partita.domain import Category, Domain, Encoded, Integer, Special, is_domain
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.points import Points
 from partita.sources.bounding import bound, people
 from partita.sources.keys import distinct

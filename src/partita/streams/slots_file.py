@@ -9,6 +9,10 @@ and waits for the disk. Then it overwrites the key slot in place with the new ke
 small write changes over: before it the old state is in force, after it the new one, and at no time does the
 file hold both keys. There is no journal, no log and no copy; sizes never change.
 
+A save does this once or twice, by a coin, so each slot is as likely to be in force, whatever was before:
+which one it is does not say how often the file was saved. A new file is filled with random bytes, as a slot
+that is not in force looks.
+
 The key slot lies within one sector, which disks write whole or not at all. If one was torn all the same, the
 state is lost, never wrong: to be safe from that, both keys would have to be in the file at once, and two
 states are as two looks.
@@ -34,7 +38,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, final
 
 from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError
 from partita.exact import integer
-from partita.noise.kernel import entropy
+from partita.noise.kernel import below, entropy
 from partita.releases.file_disk import FilePath, checked_path
 
 if TYPE_CHECKING:
@@ -135,7 +139,8 @@ class PanStore:
         sequence = integer(sequence, "sequence", low=self._sequence or 0, high=2**63 - 1)
         record = _record(sequence, state, self._slot - _TAG)
         try:
-            self._replace(record)
+            for _ in range(1 + below(2)):
+                self._replace(record)
         except OSError as error:
             raise self._unusable(error) from None
         self._sequence = sequence
@@ -216,10 +221,13 @@ class PanStore:
 
 
 def _create(path: Path, slot: int) -> bool:
-    """An empty store, for its owner only; it appears whole, and never in the place of another: then False."""
+    """An empty store, for its owner only; it appears whole, and never in the place of another: then False.
+
+    There is no key yet, and both slots look as if they held something.
+    """
     handle, name = tempfile.mkstemp(prefix=".slots.", dir=path.parent)
     try:
-        _write(handle, 0, _first_page(slot) + bytes(_size(slot) - _PAGE))
+        _write(handle, 0, _first_page(slot) + bytes(_PAGE) + entropy(2 * slot))
         made = _link(name, path)
     finally:
         os.close(handle)

@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from partita import mechanisms as package
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, PartitaError
 from partita.histogram import Histogram
-from partita.inference.boxes.axis import Axis
 from partita.noise.system import SYSTEM
 from partita.points import Points
 from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise

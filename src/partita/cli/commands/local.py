@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
+from partita.cli.commands.local_lines import ReportLines
 from partita.cli.commands.local_said import estimate_said, question_said
 from partita.cli.output import Outcome
 
@@ -28,6 +28,11 @@ _KINDS: Final = (
     "hashing",
     "one-bit",
     "piecewise",
+)
+
+_VALUE_HELP: Final = (
+    "what this person holds; - reads it from stdin, since other users see arguments in the list of "
+    "processes and a shell keeps them in its history"
 )
 
 
@@ -51,25 +56,28 @@ def _declare_spec(acts: Commands) -> None:
     )
     asked = declared.add_mutually_exclusive_group(required=True)
     asked.add_argument("--size", type=whole("size", low=2), metavar="N", help="which of N cells, 0 to N-1?")
+    asked.add_argument(
+        "--range", type=whole("range", low=2), metavar="N", help="where among N cells in order? for quantiles"
+    )
     asked.add_argument("--labels", nargs="+", metavar="LABEL", help="which of these labels, or another?")
     asked.add_argument("--mean", nargs=2, metavar=("LOW", "HIGH"), help="which number between these?")
     declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of one report")
     declared.add_argument(
         "--kind", choices=_KINDS, default="auto", help="the randomizer; default: %(default)s"
     )
+    declared.add_argument("--round", default="", metavar="NAME", help="everybody answers once in each round")
     declared.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the question")
 
 
 def _declare_report(acts: Commands) -> None:
     declared = _act(acts, "report", _report, says="randomize one value, as a device does", needs=" 17")
-    declared.add_argument("value", metavar="VALUE", help="it is not written anywhere; - reads it from stdin")
+    declared.add_argument("value", metavar="VALUE", help=_VALUE_HELP)
     declared.add_argument(
         "--device", metavar="FILE", help="remember what was said, and keep a budget; made where there is none"
     )
     declared.add_argument(
         "--budget", type=epsilon, metavar="E", help="of the device, for life; needed with --device"
     )
-    declared.add_argument("--round", default="", metavar="NAME", help="tells rounds of one question apart")
 
 
 def _declare_collect(acts: Commands) -> None:
@@ -81,6 +89,9 @@ def _declare_collect(acts: Commands) -> None:
     declared.add_argument(
         "--merge", nargs="+", default=[], metavar="STATE", help="states of others, or of before, to add"
     )
+    declared.add_argument(
+        "--skip", action="store_true", help="count lines that are no reports, or repeated ones, as skipped"
+    )
     declared.add_argument("-o", "--output", required=True, metavar="STATE", help="where to write the counts")
 
 
@@ -89,6 +100,9 @@ def _declare_estimate(acts: Commands) -> None:
     declared = _act(acts, "estimate", _estimate, says=says, needs=" pages.state")
     declared.add_argument("state", metavar="STATE")
     declared.add_argument("--top", type=whole("top"), metavar="K", help="only the K most frequent cells")
+    declared.add_argument(
+        "--between", nargs=2, metavar=("LOW", "HIGH"), help="of a range question: the share in these cells"
+    )
     declared.add_argument(
         "--confidence",
         type=probability("confidence"),
@@ -105,15 +119,17 @@ def _act(acts: Commands, name: str, run: Any, *, says: str, needs: str) -> argpa
 
 
 def _spec(options: Options) -> Outcome:
-    question = _asked(options)
+    question = _asked(options).in_round(options.round)
     _write(options.output, json.dumps(question.to_json(), indent=2).encode() + b"\n")
     return question_said(question, options.output)
 
 
 def _asked(options: Options) -> Question:
     from partita.domain import Category
-    from partita.local import Frequency, Mean
+    from partita.local import Frequency, Mean, Range
 
+    if options.range is not None:
+        return Range(options.range, epsilon=options.epsilon)
     if options.mean is not None:
         return Mean(*options.mean, epsilon=options.epsilon, kind=options.kind)
     domain = options.size if options.labels is None else Category(options.labels)
@@ -121,36 +137,45 @@ def _asked(options: Options) -> Question:
 
 
 def _report(options: Options) -> Outcome:
-    """One line of JSON; the value is read as a number where it is one."""
+    """One line of JSON; the value is read as a number where it is one and no label is asked for."""
     from partita.local.device import Device, Report
     from partita.noise.kernel import token
 
     question = _question(options)
     if options.device is None:
-        report = Report(question.digest, question.randomize(_value(options.value)), token())
+        report = Report(question.digest, question.randomize(_value(options.value, question)), token())
     elif options.budget is None:
         raise argparse.ArgumentTypeError("--device needs --budget: what its owner allows for life")
     else:
         device = Device(options.device, budget=options.budget)
-        report = device.answer(question, _value(options.value), name=options.round)
+        report = device.answer(question, _value(options.value, question))
     return Outcome(json.dumps(report.to_json()), [report.to_json()])
 
 
 def _collect(options: Options) -> Outcome:
-    """Everything is counted, or nothing is written."""
+    """Everything is counted, or nothing is written; what cannot be counted is an error, or skipped."""
     question = _question(options)
     collected: Aggregator[Any] = question.aggregator()
     for path in options.merge:
         collected = collected.merge(_state(question, path))
-    collected.add_reports(_reports(options.reports))
+    reading = ReportLines(collected, skip=options.skip)
+    collected.add_reports(reading.reports(options.reports))
     _write(options.output, collected.to_bytes())
-    text = f"counted {collected.n:,} reports into {options.output}\n{collected.guarantee}"
-    return Outcome.of(text, path=options.output, reports=collected.n, guarantee=str(collected.guarantee))
+    skipped = f", skipped {reading.skipped:,} lines" if options.skip else ""
+    text = f"counted {collected.n:,} reports into {options.output}{skipped}\n{collected.guarantee}"
+    return Outcome.of(
+        text,
+        path=options.output,
+        reports=collected.n,
+        skipped=reading.skipped,
+        guarantee=str(collected.guarantee),
+    )
 
 
 def _estimate(options: Options) -> Outcome:
     question = _question(options)
-    return estimate_said(_state(question, options.state), options.top, options.confidence)
+    collected = _state(question, options.state)
+    return estimate_said(collected, options.confidence, top=options.top, between=options.between)
 
 
 def _question(options: Options) -> Question:
@@ -172,24 +197,17 @@ def _write(path: str, data: bytes) -> None:
         file.commit()
 
 
-def _reports(paths: list[str]) -> Iterator[Any]:
-    """The reports of all files, line by line; empty lines are passed over."""
-    from partita.errors import InvalidData
-    from partita.local.device import Report
-
-    for path in paths:
-        with open(path, encoding="utf-8", errors="replace") as lines:
-            for line in filter(str.strip, lines):
-                try:
-                    given = json.loads(line)
-                except (ValueError, RecursionError):
-                    raise InvalidData("report", "must be one JSON object in a line", fix="drop it") from None
-                yield Report.from_json(given)
+def _asks_for_labels(question: Question) -> bool:
+    """Whether 007 is a label, and not the number 7."""
+    domain = question.to_json().get("domain")
+    return isinstance(domain, dict) and domain.get("kind") == "category"
 
 
-def _value(given: str) -> object:
-    """A whole number, another number, or text; from stdin it is in no list of processes."""
-    text = sys.stdin.readline().strip() if given == "-" else given
+def _value(given: str, question: Question) -> object:
+    """Text, if labels are asked for; else a whole number, another number, or text."""
+    text = sys.stdin.readline().rstrip("\r\n") if given == "-" else given
+    if _asks_for_labels(question):
+        return text
     for read in (int, float):
         try:
             return read(text)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.output import Outcome
+from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from partita.local.aggregator import FrequencyAggregator
     from partita.local.mean_aggregator import MeanAggregator
     from partita.local.question import Question
+    from partita.local.range_estimate import RangeAggregator
 
 __all__ = ["estimate_said", "question_said"]
+
+_QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 def question_said(question: Question, path: str) -> Outcome:
@@ -33,13 +37,58 @@ def question_said(question: Question, path: str) -> Outcome:
     )
 
 
-def estimate_said(collected: Any, top: int | None, confidence: float) -> Outcome:
-    """One line for each cell, or the one line of a mean."""
-    from partita.local.mean_aggregator import MeanAggregator
+def estimate_said(
+    collected: Any, confidence: float, *, top: int | None = None, between: list[str] | None = None
+) -> Outcome:
+    """One line for each cell, the one line of a mean or of a share, or one for each quantile."""
+    from partita.local import FrequencyAggregator, MeanAggregator, RangeAggregator
 
+    if between is not None and not isinstance(collected, RangeAggregator):
+        raise InvalidParameter(
+            "--between", "needs a range question", given=between, fix="ask with partita local spec --range"
+        )
     if isinstance(collected, MeanAggregator):
         return _mean_said(collected, confidence)
-    return _frequencies_said(collected, top, confidence)
+    if isinstance(collected, RangeAggregator):
+        return (
+            _share_said(collected, between, confidence) if between else _quantiles_said(collected, confidence)
+        )
+    if isinstance(collected, FrequencyAggregator):
+        return _frequencies_said(collected, top, confidence)
+    raise InvalidParameter(
+        "question",
+        "must be about values, a range or a mean here",
+        given=collected.question.asks,
+        fix="ask the aggregator in Python",
+    )
+
+
+def _quantiles_said(collected: RangeAggregator, confidence: float) -> Outcome:
+    from partita.releases.figures import table
+
+    estimate, records = collected.estimate(), []
+    for share in _QUANTILES:
+        low, high = estimate.quantile_interval(share, confidence)
+        records.append({"quantile": share, "value": estimate.quantile(share), "low": low, "high": high})
+    lines = [
+        (f"{each['quantile']}", f"{each['value']}", f"{each['low']} to {each['high']}") for each in records
+    ]
+    rows = [("quantile", "value", "interval"), *lines]
+    return Outcome(f"{table(rows)}\n{collected.n:,} reports; {collected.guarantee}", records)
+
+
+def _share_said(collected: RangeAggregator, between: list[str], confidence: float) -> Outcome:
+    share = collected.estimate().frequency(*(_cell(end) for end in between))
+    low, high = share.interval(confidence)
+    text = f"share {share.value:.4f} ± {share.error:.4f} ({low:.4f} to {high:.4f}), {collected.n:,} reports"
+    return Outcome.of(text, share=share.value, error=share.error, low=low, high=high, reports=collected.n)
+
+
+def _cell(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter("--between", "must be two cells", given=text, fix="pass 0 17") from None
 
 
 def _mean_said(collected: MeanAggregator, confidence: float) -> Outcome:

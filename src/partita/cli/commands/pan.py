@@ -157,7 +157,7 @@ def _update(options: Options) -> Outcome:
 
 def _check_by(sketch: Sketch, by: dict[str, int]) -> None:
     if by and sketch.name != "pan-registers":
-        raise InvalidParameter("by", "is for registers only", given=by["by"], fix="leave it out")
+        raise InvalidParameter("by", "is for registers only", given="--by", fix="leave it out")
 
 
 def _release(options: Options) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from partita.inference.boxes.axis import LARGEST_AXIS, MOST_AXES, Axis
+from partita.domain.axis import LARGEST_AXIS, MOST_AXES, Axis
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.slots import Slots, halvings
 from partita.inference.boxes.tree_cut import Cut, SlotBoxes, halved, opened

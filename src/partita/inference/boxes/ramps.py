@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.boxes.density import Density, Held
 from partita.inference.boxes.nodes import BoxNodes, Corners
 from partita.inference.boxes.surroundings import Surroundings

@@ -9,7 +9,7 @@ from typing import Protocol, final
 
 import numpy as np
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.curve import UInts
 
 __all__ = ["NativeSlots", "RankSlots", "Slots", "halvings", "native_slots"]

@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from partita.inference.boxes.axis import Axis
+from partita.domain.axis import Axis
 from partita.inference.boxes.cover import summed
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.measure import Stretches

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
 
+from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.exact import freeze, rational
-from partita.inference.boxes.axis import Axis
 from partita.inference.spending_rule import SpendingRule
 
 __all__ = ["Recipe", "usual_bits", "usual_recipe"]

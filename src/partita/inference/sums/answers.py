@@ -10,36 +10,13 @@ from typing import Final, NamedTuple, final
 
 from partita.answer import Answer, Bounds
 from partita.exact import failure
+from partita.inference.sums.covers import Covers
 
 __all__ = ["Covers", "Joint", "Ratio", "SumAnswer", "ratio_bounds"]
 
 _USUAL: Final = 0.95
-
-
-@final
-@dataclass(frozen=True)
-class Covers:
-    """Which values an answer is about: those from `low` to `high`.
-
-    Rows beyond are left out, not clipped. Where `clamped`, that is as far as the release looks, and rows
-    beyond count as the nearest of the two.
-    """
-
-    low: float
-    high: float
-    everything: bool = False
-    clamped: bool = False
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        if self.everything:
-            return "all values"
-        beyond = "those beyond count as the nearest" if self.clamped else "rows beyond are left out"
-        return f"values from {self.low:,.12g} to {self.high:,.12g}; {beyond}"
-
-    def __str__(self) -> str:
-        return self.text
+_SURE: Final = 3.5
+"""A count so many of its deviations above zero is one of some rows: noise alone hardly ever gets there."""
 
 
 @final
@@ -47,8 +24,9 @@ class Covers:
 class SumAnswer:
     """A sum of values, with the error of the noise in it and what values it covers.
 
-    Error and bounds are about the covered part: what is left out is not in them. `beyond` tells about how
-    many rows that are, by the release's own noisy counts.
+    Error and bounds are about the sum of what every row counts as, by `covers`; what is left out is not in
+    them. `beyond` tells about how many rows have values past those that count in full, by the release's own
+    noisy counts; a row that counts in part is there with the other part.
     """
 
     answer: Answer
@@ -92,6 +70,11 @@ class Joint(NamedTuple):
     bottom_variance: float
     covariance: float
 
+    @property
+    def sure(self) -> bool:
+        """Whether the bottom is clearly above zero."""
+        return self.between(_SURE) is not None
+
     def between(self, z: float) -> tuple[float, float] | None:
         """Fieller's interval for top / bottom: all r with |top - r bottom| <= z deviations of that.
 
@@ -111,8 +94,8 @@ class Joint(NamedTuple):
 class Ratio:
     """A mean or a variance: a ratio of two noisy numbers, between `least` and `most` in any case.
 
-    It is determinable if its count is bounded away from zero, at 95%. Else the value is not a number, and the
-    interval is all that is possible. `shown` takes the ratio to the scale of the answer.
+    It is determinable if its count is clearly above zero. Else the value is not a number, and the interval is
+    all that is possible. `shown` takes the ratio to the scale of the answer.
     """
 
     joint: Joint
@@ -125,7 +108,7 @@ class Ratio:
     @property
     def determinable(self) -> bool:
         """Whether the data say anything about it."""
-        return self.joint.between(_deviations(_USUAL)) is not None
+        return self.joint.sure
 
     @property
     def value(self) -> float:
@@ -142,7 +125,8 @@ class Ratio:
 
     def interval(self, confidence: float = _USUAL) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
-        found = self.joint.between(_deviations(float(failure(confidence, "confidence"))))
+        z = _deviations(float(failure(confidence, "confidence")))
+        found = self.joint.between(z) if self.determinable else None
         low, high = found or (-math.inf, math.inf)
         return self._taken(low), self._taken(high)
 

@@ -16,22 +16,43 @@ from partita.inference.sums.knots import Knots, caps
 from partita.inference.sums.value_line import ValueLine
 from partita.inference.tails import laplace_sum_reach
 
-__all__ = ["FALSE_CAP", "Buckets", "Tops", "clear_level", "highest_clear", "near_level", "octave_level"]
+__all__ = [
+    "FALSE_CAP",
+    "Buckets",
+    "Past",
+    "Tops",
+    "clear_level",
+    "highest_clear",
+    "near_level",
+    "octave_level",
+]
 
 FALSE_CAP: Final = Fraction(1, 1000)
 """How often, at most, noise alone puts the cap above all values."""
 
 _OCTAVE: Final = 4
-_BESIDE: Final = 7
+_BESIDE: Final = 9
 _SEEN: Final = 3
+_FOUR_TIMES_FITS: Final = 2**62
 _ROUNDING: Final = 1 + 1e-12
 
 
 class Tops(NamedTuple):
-    """The caps above and below the origin, as offsets; None on a side without a cap."""
+    """The caps above and below the origin, as offsets; None on a side without a cap.
+
+    `seen` are the caps that counts speak for, where knots go on above.
+    """
 
     up: int | None
     down: int | None
+    seen: tuple[int | None, int | None] = (None, None)
+
+
+class Past(NamedTuple):
+    """The noisy number of rows past the cap of a side, and how many buckets that were."""
+
+    rows: int
+    buckets: int
 
 
 def clear_level(scale: Fraction, number: int) -> int:
@@ -117,10 +138,24 @@ class Buckets:
             fullest = int(np.argmax(noisy[3:]))
             highest = [fullest if fullest < len(sides[0]) else -1, fullest - len(sides[0])]
         up, down = (
-            with_headroom(side[min(found, len(side) - 1)], side[-1]) if found >= 0 and side else None
+            side[min(found, len(side) - 1)] if found >= 0 and side else None
             for found, side in zip(highest, (self.above, self.below), strict=True)
         )
-        return aligned(up, down)
+        raised = (
+            cap and with_headroom(cap, side[-1]) for cap, side in ((up, self.above), (down, self.below))
+        )
+        return aligned(*raised)._replace(seen=(up, down))
+
+    def past(self, noisy: NDArray[Any], tops: Tops) -> tuple[Past, Past]:
+        """How many rows lie past the caps, above and below, by the noisy counts; none where no value can."""
+        up, down = (
+            _past(caps, top or 0, side)
+            for caps, top, side in (
+                (self.above, tops.up, noisy[3 : self._behind]),
+                (self.below, tops.down, noisy[self._behind :]),
+            )
+        )
+        return up, down
 
     def outside(self, noisy: NDArray[Any]) -> tuple[int, int]:
         """The noisy counts of rows below and above the bounds."""
@@ -148,20 +183,30 @@ class Buckets:
 
 
 def with_headroom(cap: int, last: int) -> int:
-    """Four times the cap, unless no value can be above it."""
-    return cap if cap >= last else 4 * cap
+    """Four times the cap, or twice where that needs 64 bits; the cap itself if no value can be above it."""
+    if cap >= last:
+        return cap
+    return 4 * cap if cap < _FOUR_TIMES_FITS else 2 * cap
 
 
 def aligned(up: int | None, down: int | None) -> Tops:
     """The caps, the smaller raised so that both are the same odd number times a power of two.
 
     >>> aligned(20, 3), aligned(None, 3)
-    (Tops(up=20, down=5), Tops(up=None, down=3))
+    (Tops(up=20, down=5, seen=(None, None)), Tops(up=None, down=3, seen=(None, None)))
     """
     if up is None or down is None:
         return Tops(up, down)
     odd = Knots(max(up, down)).odd
-    return Tops(*(odd << max(0, (-(-cap // odd) - 1).bit_length()) for cap in (up, down)))
+    first, second = (odd << max(0, (-(-cap // odd) - 1).bit_length()) for cap in (up, down))
+    return Tops(first, second)
+
+
+def _past(caps: tuple[int, ...], top: int, noisy: NDArray[Any]) -> Past:
+    """The rows of a side above its top, the bucket of rows outside of the bounds included."""
+    number = sum(cap > top for cap in caps)
+    rows = noisy[len(caps) - number :] if number else noisy[:0]
+    return Past(int(rows.sum()), rows.size)
 
 
 def _least(tops: tuple[int, ...], offsets: Ints) -> Ints:

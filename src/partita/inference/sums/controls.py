@@ -10,21 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.inference.curve import Bools, Floats, Ints, UInts
-from partita.inference.sums.answers import Covers
 from partita.inference.sums.buckets import Tops
+from partita.inference.sums.covers import Covers, End
 from partita.inference.sums.hats import Hats, mass_unit
 from partita.inference.sums.knots import Knots
 from partita.inference.sums.value_line import ValueLine
 
-__all__ = ["Controls", "Reach", "Side"]
+__all__ = ["Controls", "Reach", "Side", "There"]
 
 _NULL, _INVALID, _ZERO = 0, 1, 2
-_LIMB: Final = 18
-_SAFE: Final = 2.5
+_LIMBS, _LIMB = 3, 14
+_MANY_ROWS: Final = 2**48
+_SAFE: Final = 3.0
+_STRAY: Final = 0.02
+"""Values thin out towards their end: beside a full knot, one with so little is noise."""
+
+
+class There(NamedTuple):
+    """About how many rows each row of the controls holds over all keys, and which stand out from noise."""
+
+    whole: Floats
+    clear: Bools
 
 
 class Side(NamedTuple):
-    """Values are covered up to a knot; rows beyond are clipped to it, or left out."""
+    """Values are covered up to a knot; those beyond are clipped to it, or fade until the next knot."""
 
     knots: int
     clipped: bool
@@ -91,23 +101,28 @@ class Controls:
         return max((hats.rounding_squares for hats in (self.up, self.down) if hats), default=0.0)
 
     def summed(self, parts: Ints, places: UInts, counts: Ints, number: int) -> NDArray[Any]:
-        """The whole mass of every row in each of `number` parts, exactly, as Python ints."""
-        low, high = np.zeros((2, self.size * number), np.int64)
+        """The whole mass of every row in each of `number` parts, exactly, as Python ints.
+
+        A mass has less than 42 bits. It is summed 14 bits at a time, in 64 bits for fewer than 2^48 rows.
+        """
+        times = counts if int(counts.sum()) < _MANY_ROWS else counts.astype(object)
+        limbs = np.zeros((_LIMBS, self.size * number), times.dtype)
         for row, mass, chosen in self._masses(places):
             cell = row * number + parts[chosen]
-            np.add.at(low, cell, (mass & ((1 << _LIMB) - 1)) * counts[chosen])
-            np.add.at(high, cell, (mass >> _LIMB) * counts[chosen])
-        exact = (high.astype(object) << _LIMB) + low.astype(object)
-        return np.asarray(exact.reshape(self.size, number))
+            for limb, sums in enumerate(limbs):
+                np.add.at(sums, cell, (mass >> (_LIMB * limb) & ((1 << _LIMB) - 1)) * times[chosen])
+        exact = sum(sums.astype(object) << (_LIMB * limb) for limb, sums in enumerate(limbs))
+        return np.asarray(exact).reshape(self.size, number)
 
-    def chosen(self, found: Floats, deviations: Floats, weights: Floats, clear: Bools) -> Reach:
-        """How to cover each side: where the sum, less 2.5 deviations of its noise, is largest.
+    def chosen(self, found: Floats, deviations: Floats, weights: Floats, there: There) -> Reach:
+        """How to cover each side: where the sum, less three deviations of its noise, is largest.
 
-        `found` holds the estimate of every row, with its deviation, `weights` what a row adds, and `clear`
-        says which rows hold something over all keys: nothing beyond is covered.
+        `found` holds the estimate of every row, with its deviation, and `weights` what a row adds. Nothing
+        is covered beyond the last row that is there over all keys.
         """
         sizes = np.abs(weights)
-        return Reach(*(self._side(rows, found, deviations, sizes, clear) for rows in self._sides))
+        sides = zip(self._sides, self._headroom, strict=True)
+        return Reach(*(self._side(rows, free, found, deviations, sizes, there) for rows, free in sides))
 
     def weighed(self, reach: Reach, weights: Floats) -> Floats:
         """What every row adds where the sides are covered like that."""
@@ -137,25 +152,52 @@ class Controls:
         return (1 + self._above // self.degree) ** 2 * (1 + self._below // self.degree) ** 2
 
     def covers(self, reach: Reach) -> Covers:
-        """The values that are covered, as numbers."""
-        line, ends, whole = self.line, [], []
-        for hats, length, side in ((self.down, line.down, reach.down), (self.up, line.up, reach.up)):
-            cap = hats.knots.offsets[side.knots] if hats else 0
-            ends.append(min(cap, length))
-            whole.append(cap >= length)
-        clipped = all(side.clipped or full for side, full in zip((reach.down, reach.up), whole, strict=True))
-        return Covers(line.number(-ends[0]), line.number(ends[1]), everything=all(whole), clamped=clipped)
+        """What every value counts as."""
+        lower = self._end(self.down, reach.down, self.line.down, -1)
+        return Covers(lower, self._end(self.up, reach.up, self.line.up, 1), self.degree)
 
-    def _side(self, rows: Ints, found: Floats, deviations: Floats, weights: Floats, clear: Bools) -> Side:
+    def beyond(self, reach: Reach) -> Bools:
+        """The rows past the last knots that are covered."""
+        found = np.zeros(self.size, np.bool_)
+        for rows, side in zip(self._sides, reach, strict=True):
+            found[rows[self.degree * side.knots :]] = True
+        return found
+
+    def at_top(self, reach: Reach) -> tuple[bool, bool]:
+        """On which sides all knots are covered, so that values past them count as the last."""
+        return self.degree * reach.up.knots == self._above, self.degree * reach.down.knots == self._below
+
+    def _end(self, hats: Hats | None, side: Side, length: int, sign: int) -> End:
+        """How far one side is covered; without hats, or at the last of the knots, values are clamped."""
+        knots = hats.knots.offsets if hats else (0,)
+        cap = knots[side.knots]
+        fades = cap < length and not side.clipped and side.knots + 1 < len(knots)
+        gone = self.line.number(sign * knots[side.knots + 1]) if fades else None
+        return End(self.line.number(sign * min(cap, length)), gone, whole=cap >= length)
+
+    def _side(
+        self, rows: Ints, free: int, found: Floats, deviations: Floats, weights: Floats, there: There
+    ) -> Side:
         """The best of all ways to cover one side: up to any knot that may be, clipped there or not."""
-        seen = clear[rows[self.degree - 1 :: self.degree]]
-        last = int(np.flatnonzero(seen).max(initial=-1)) + 1
+        last = self._last(rows[self.degree - 1 :: self.degree], free, there)
         ways = [*(Side(knots, clipped=False) for knots in range(last + 1)), Side(last, clipped=True)]
         worth = []
         for way in ways:
             covered = self._along(rows, way, weights)
             worth.append(covered @ found[rows] - _SAFE * np.sqrt(covered**2 @ deviations[rows] ** 2))
         return ways[int(np.argmax(worth))]
+
+    def _last(self, knots: Ints, free: int, there: There) -> int:
+        """How many knots of a side may be covered: up to the last that is clear, and no stray beside the cap.
+
+        The last `free` knots lie above the cap that was seen, in case values do. If they did, they would
+        thin out.
+        """
+        clear = there.clear[knots]
+        if free and knots.size > free:
+            beyond, cap = knots[-free:], knots[-free - 1]
+            clear[-free:] &= there.whole[beyond] > _STRAY * there.whole[cap]
+        return int(np.flatnonzero(clear).max(initial=-1)) + 1
 
     def _along(self, rows: Ints, side: Side, weights: Floats) -> Floats:
         """What the rows of one side add."""
@@ -169,6 +211,15 @@ class Controls:
         """The rows of the controls above zero, in ascending order, of each side."""
         first = 3 + self._above
         return np.arange(3, first), np.arange(first, self.size)
+
+    @cached_property
+    def _headroom(self) -> tuple[int, int]:
+        """How many knots of each side lie above the cap that was seen there."""
+        up, down = (
+            sum(knot > seen for knot in hats.knots.offsets) if hats and seen else 0
+            for hats, seen in zip((self.up, self.down), self.tops.seen, strict=True)
+        )
+        return up, down
 
     @property
     def _above(self) -> int:

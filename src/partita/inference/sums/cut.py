@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
 
+from partita.domain.axis import Axis
 from partita.exact import freeze
-from partita.inference.boxes.axis import Axis
 from partita.inference.boxes.nodes import Corners, SignedBox, volumes
 from partita.inference.curve import Floats, Ints, UInts
 from partita.inference.released import damaged
 
-__all__ = ["MOST_PARTS", "Cut", "KeyCounts", "Laid", "cells_of", "cut_by_counts", "cut_into_cells"]
+__all__ = ["LEAF", "MOST_PARTS", "Box", "Cut", "KeyCounts", "Laid", "halves"]
 
 MOST_PARTS: Final = 2**12
 """No cut has more parts."""
 
-_MOST_FREE: Final = 64
-_LEAF: Final = -1
+LEAF: Final = -1
+"""A part, where a node would have the axis along which it is halved."""
 
-_Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class KeyCounts(Protocol):
@@ -73,14 +72,14 @@ class Cut:
     def __post_init__(self) -> None:
         if self.along.size != self.at.size or not 1 <= self.along.size < 2 * MOST_PARTS:
             raise damaged("cut", f"must have 1 to {MOST_PARTS} parts")
-        if bool((self.along < _LEAF).any()) or bool((self.along >= len(self.axes)).any()):
+        if bool((self.along < LEAF).any()) or bool((self.along >= len(self.axes)).any()):
             raise damaged("cut", "must halve along its axes")
         freeze(self, walked=self._walk())
 
     @property
     def parts(self) -> int:
         """The number of parts."""
-        return int((self.along == _LEAF).sum())
+        return int((self.along == LEAF).sum())
 
     @property
     def lows(self) -> Corners:
@@ -106,7 +105,7 @@ class Cut:
         for _ in range(depth):
             axis = self.along[node]
             behind = places[rows, axis] >= self.at[node] if self.axes else np.zeros(len(places), np.bool_)
-            node = np.where(axis == _LEAF, node, np.where(behind, second[node], node + 1))
+            node = np.where(axis == LEAF, node, np.where(behind, second[node], node + 1))
         return np.asarray(number[node])
 
     def laid(self, boxes: Sequence[SignedBox], density: KeyCounts | None = None) -> Laid:
@@ -145,23 +144,23 @@ class Cut:
         return np.asarray(np.clip(shares, 1e-9, 1.0 - 1e-9))
 
     def _walk(self) -> Walked:
-        everything: _Box = (tuple(0 for _ in self.axes), tuple(axis.width - 1 for axis in self.axes))
+        everything: Box = (tuple(0 for _ in self.axes), tuple(axis.width - 1 for axis in self.axes))
         second, number = np.zeros((2, self.along.size), np.int64)
-        waiting, depth = [(everything, _LEAF, 0)], 0
-        boxes: list[_Box] = []
+        waiting, depth = [(everything, LEAF, 0)], 0
+        boxes: list[Box] = []
         for node, (along, at) in enumerate(zip(self.along.tolist(), self.at.tolist(), strict=True)):
             if not waiting:
                 raise damaged("cut", "must be a tree")
             box, parent, deep = waiting.pop()
             depth = max(depth, deep)
-            if parent != _LEAF:
+            if parent != LEAF:
                 second[parent] = node
-            if along == _LEAF:
+            if along == LEAF:
                 number[node] = len(boxes)
                 boxes.append(box)
                 continue
-            first, behind = _halves(box, along, at)
-            waiting += [(behind, node, deep + 1), (first, _LEAF, deep + 1)]
+            first, behind = halves(box, along, at)
+            waiting += [(behind, node, deep + 1), (first, LEAF, deep + 1)]
         if waiting:
             raise damaged("cut", "must be a tree")
         lows, highs = (
@@ -171,71 +170,8 @@ class Cut:
         return Walked(lows, highs, second, number, depth)
 
 
-def cells_of(axes: Sequence[Axis]) -> int:
-    """The number of cells of the product, special cells included."""
-    return math.prod(axis.width for axis in axes)
-
-
-def cut_into_cells(axes: tuple[Axis, ...]) -> Cut:
-    """Every cell of the product a part of its own."""
-    return _grown(axes, lambda boxes: [True] * len(boxes))
-
-
-def cut_by_counts(axes: tuple[Axis, ...], density: KeyCounts, *, enough: float) -> Cut:
-    """Halved wherever the released counts are above `enough`; special cells apart, if they are few."""
-    free = math.prod(1 + axis.before + axis.after for axis in axes) <= _MOST_FREE
-
-    def worth(boxes: list[_Box]) -> list[bool]:
-        lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
-        counts = density.counts(lows, highs)
-        return [
-            count > enough or (free and _mixed(axes, box))
-            for count, box in zip(counts.tolist(), boxes, strict=True)
-        ]
-
-    return _grown(axes, worth)
-
-
-class _Worth(Protocol):
-    def __call__(self, boxes: list[_Box]) -> list[bool]:
-        """Which boxes are worth halving."""
-
-
-class _Node:
-    """A box on its way to become a part, or two."""
-
-    def __init__(self, box: _Box) -> None:
-        self.box = box
-        self.split: tuple[int, int] | None = None
-        self.halves: tuple[_Node, ...] = ()
-
-    def preorder(self) -> Iterator[tuple[int, int]]:
-        """Axis and position of every node below, this one first."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
-            yield node.split or (_LEAF, 0)
-            waiting += reversed(node.halves)
-
-
-def _grown(axes: tuple[Axis, ...], worth: _Worth) -> Cut:
-    """Level by level, as far as it is worth it and there is room."""
-    root = _Node((tuple(0 for _ in axes), tuple(axis.width - 1 for axis in axes)))
-    level, room = [root], MOST_PARTS - 1
-    while level and room:
-        level = [node for node in level if node.box[0] != node.box[1]]
-        asked = worth([node.box for node in level]) if level else []
-        level = [node for node, more in zip(level, asked, strict=True) if more][:room]
-        room -= len(level)
-        for node in level:
-            node.split = _place(axes, node.box)
-            node.halves = tuple(_Node(half) for half in _halves(node.box, *node.split))
-        level = [half for node in level for half in node.halves]
-    along, at = zip(*root.preorder(), strict=True)
-    return Cut(axes, np.array(along, np.int64), np.array(at, np.uint64))
-
-
-def _halves(box: _Box, along: int, at: int) -> tuple[_Box, _Box]:
+def halves(box: Box, along: int, at: int) -> tuple[Box, Box]:
+    """A box below a position along an axis, and from there on."""
     low, high = box
     if not low[along] < at <= high[along]:
         raise damaged("cut", "must halve boxes inside")
@@ -244,31 +180,3 @@ def _halves(box: _Box, along: int, at: int) -> tuple[_Box, _Box]:
 
 def _with(ends: tuple[int, ...], along: int, end: int) -> tuple[int, ...]:
     return (*ends[:along], end, *ends[along + 1 :])
-
-
-def _place(axes: Sequence[Axis], box: _Box) -> tuple[int, int]:
-    """Where to halve a box: special cells first, then along the axis of which it has the largest share."""
-    ends = list(zip(axes, *box, strict=True))
-    for along, (axis, low, high) in enumerate(ends):
-        apart = _special_end(axis, low, high)
-        if apart is not None:
-            return along, apart
-    shares = [(high - low) / axis.width for axis, low, high in ends]
-    along = max(range(len(axes)), key=shares.__getitem__)
-    _, low, high = ends[along]
-    return along, (low + high + 1) // 2
-
-
-def _mixed(axes: Sequence[Axis], box: _Box) -> bool:
-    """Whether a special cell is together with others along some axis."""
-    return any(_special_end(axis, low, high) is not None for axis, low, high in zip(axes, *box, strict=True))
-
-
-def _special_end(axis: Axis, low: int, high: int) -> int | None:
-    """Where to halve so that a special cell comes apart from what is beside it; None if there is none."""
-    behind = axis.before + axis.size
-    if low == high or (low >= axis.before and high < behind):
-        return None
-    if low < axis.before:
-        return low + 1
-    return behind if low < behind else low + 1

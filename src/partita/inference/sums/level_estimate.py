@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 from partita.answer import Answer, Bounds
 from partita.inference.curve import Bools, Floats
 from partita.inference.sums.answers import Joint, Ratio, SumAnswer, ratio_bounds
-from partita.inference.sums.controls import Controls
+from partita.inference.sums.buckets import Past
+from partita.inference.sums.controls import Controls, Reach, There
 from partita.inference.sums.cut import Laid
 from partita.inference.sums.part_tree import PartTree
 from partita.inference.sums.pooling import Pooled, Pooling
-from partita.inference.tails import laplace_mix_reach, laplace_variance
+from partita.inference.tails import laplace_mix_reach, laplace_sum_reach, laplace_variance
 
 __all__ = ["LevelEstimate", "Trees"]
+
+_WAYS_PAST: Final = 8
+"""Rows past the knots of both sides or of one: a quarter of beta / 2 for each is enough."""
 
 
 @final
@@ -29,13 +33,16 @@ __all__ = ["LevelEstimate", "Trees"]
 class Trees:
     """One noisy tree over the parts for each of the controls' rows, all with noise of one scale.
 
-    `noisy` has a row for each control and a column for each node, in whole units of mass.
+    `noisy` has a row for each control and a column for each node, in whole units of mass. `past` counts the
+    rows past all knots, above and below, with noise of scale `past_scale` for each bucket.
     """
 
     controls: Controls
     tree: PartTree
     noisy: NDArray[Any]
     scale: Fraction
+    past: tuple[Past, Past]
+    past_scale: Fraction
 
     @cached_property
     def measured(self) -> Floats:
@@ -79,8 +86,7 @@ class LevelEstimate:
     def sum(self) -> SumAnswer:
         """The sum of the values, as far as they stand out from the noise."""
         controls, line = self._controls, self._controls.line
-        pooled = self.pooled
-        reach = controls.chosen(pooled.found, pooled.deviations, controls.values, self.trees.pooling.clear)
+        reach = self._reach(controls.values)
         weights = controls.weighed(reach, controls.values * float(line.step))
         weights += controls.weighed(reach, controls.ones) * float(line.origin * line.step)
 
@@ -90,18 +96,15 @@ class LevelEstimate:
             return low - slack, high + slack
 
         answer = Answer(
-            float(weights @ pooled.found), lambda: self.pooled_error(weights), bounds, _least(weights)
+            float(weights @ self.pooled.found), lambda: self.pooled_error(weights), bounds, _least(weights)
         )
-        beyond = self._rows(controls.numbers & (weights == 0.0))
-        return SumAnswer(answer, controls.covers(reach), beyond)
+        return SumAnswer(answer, controls.covers(reach), self._beyond(reach))
 
     @property
     def mean(self) -> Ratio:
         """The mean of the values that the sum covers."""
         controls, line = self._controls, self._controls.line
-        reach = controls.chosen(
-            self.found, np.full(self.found.size, self.deviation), controls.values, self.trees.pooling.clear
-        )
+        reach = self._reach(controls.values)
         inside, values = (controls.weighed(reach, each) for each in (controls.ones, controls.values))
 
         def bounds(beta: float) -> tuple[float, float]:
@@ -109,10 +112,9 @@ class LevelEstimate:
             slack = self._most_rows(beta / 2) * controls.rounding
             return ratio_bounds((low - slack, high + slack), self.bounds(inside, beta / 2))
 
-        least, most = float(values.min()), float(values.max())
-        return Ratio(
-            self._joint(values, inside), controls.covers(reach), least, most, bounds, shown=line.number
-        )
+        joint, ends = self._joint(values, inside), (float(values.min()), float(values.max()))
+        least, most = ends if joint.sure else (-float(line.down), float(line.up))
+        return Ratio(joint, controls.covers(reach), least, most, bounds, shown=line.number)
 
     @property
     def variance(self) -> Ratio:
@@ -129,18 +131,18 @@ class LevelEstimate:
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
         """The mean squared distance from the estimated mean: to first order that is exact in the mean."""
         controls = self._controls
-        reach = controls.chosen(
-            self.found, np.full(self.found.size, self.deviation), controls.squares, self.trees.pooling.clear
-        )
+        reach = self._reach(controls.squares)
         inside, values, squares = (
             controls.weighed(reach, each) for each in (controls.ones, controls.values, controls.squares)
         )
-        rows = float(inside @ self.found)
-        mean = float(values @ self.found) / rows if rows > 0.0 else 0.0
+        found = self.pooled.found
+        rows = float(inside @ found)
+        mean = float(values @ found) / rows if rows > 0.0 else 0.0
         centred = squares - 2.0 * mean * values + mean**2 * inside
-        most = (float(values.max()) - float(values.min())) ** 2 / 4.0
+        joint, width = self._joint(centred, inside), float(values.max()) - float(values.min())
+        most = (width if joint.sure else float(controls.line.size - 1)) ** 2 / 4.0
         bounds = self._variance_bounds(values, squares, inside)
-        return Ratio(self._joint(centred, inside), controls.covers(reach), 0.0, most, bounds, shown)
+        return Ratio(joint, controls.covers(reach), 0.0, most, bounds, shown)
 
     def _variance_bounds(self, values: Floats, squares: Floats, inside: Floats) -> Bounds:
         controls = self._controls
@@ -163,11 +165,18 @@ class LevelEstimate:
 
     def pooled_error(self, weights: Floats) -> float:
         """The standard error of a weighted sum of the rows, pooled."""
-        pooled, rows = self.pooled, self._controls.ones
-        leaning = float(weights @ pooled.leaning) * self.error(rows)
-        shares = self.laid.mean[self.laid.cuts]
-        cut = float((shares * (1.0 - shares)) @ np.square(self._held @ weights))
-        return math.sqrt(float(weights**2 @ pooled.deviations**2) + leaning**2 + cut)
+        return math.sqrt(self.pooled_covariance(weights, weights))
+
+    def pooled_covariance(self, one: Floats, other: Floats) -> float:
+        """Of two weighted sums, pooled: by noise, by how many rows the question holds, by cut parts.
+
+        How far guesses lead away from plain least squares is counted, too: here they may be biased.
+        """
+        pooled, led = self.pooled, self.pooled.found - self.found
+        own = float((one * other) @ pooled.deviations**2)
+        leaning = float(one @ pooled.leaning) * float(other @ pooled.leaning)
+        biased = float(one @ led) * float(other @ led)
+        return own + biased + leaning * self.error(self._controls.ones) ** 2 + self._cut(one, other)
 
     @cached_property
     def found(self) -> Floats:
@@ -185,9 +194,11 @@ class LevelEstimate:
 
     def covariance(self, one: Floats, other: Floats) -> float:
         """Of two weighted sums: by noise, and by where the rows of parts that are cut really lie."""
+        return float(one @ other) * self.deviation**2 + self._cut(one, other)
+
+    def _cut(self, one: Floats, other: Floats) -> float:
         shares = self.laid.mean[self.laid.cuts]
-        cut = float((shares * (1.0 - shares)) @ ((self._held @ one) * (self._held @ other)))
-        return float(one @ other) * self.deviation**2 + cut
+        return float((shares * (1.0 - shares)) @ ((self._held @ one) * (self._held @ other)))
 
     def bounds(self, weights: Floats, beta: float) -> tuple[float, float]:
         """Bounds on a weighted sum that hold whatever was covered, of all that can be covered.
@@ -232,15 +243,48 @@ class LevelEstimate:
             _least(self.laid.least),
         )
 
+    def _beyond(self, reach: Reach) -> Answer:
+        """About how many rows lie past what is covered in full.
+
+        Rows past all knots are known for all keys together only; they are taken to be as frequent here.
+        """
+        rows, at_top = self._rows(self._controls.beyond(reach)), self._controls.at_top(reach)
+        past = [each for each, top in zip(self.trees.past, at_top, strict=True) if top and each.buckets]
+        if not past:
+            return rows
+        number, buckets = sum(each.rows for each in past), sum(each.buckets for each in past)
+        share, scale = self._share, self.trees.past_scale
+        deviation = share * math.sqrt(buckets * laplace_variance(scale))
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = rows.worst(beta / 2)
+            return low, high + max(0.0, number + laplace_sum_reach(scale, buckets, beta / _WAYS_PAST))
+
+        value = rows.value + share * max(0, number)
+        return Answer(value, lambda: math.hypot(rows.error, deviation), bounds, rows.least)
+
+    @property
+    def _share(self) -> float:
+        """About which share of all rows with numbers the question holds."""
+        ones = self._controls.ones
+        return min(1.0, max(0.0, float(ones @ self.found)) / max(1.0, float(ones @ self.trees.pooling.whole)))
+
     def _most_rows(self, beta: float) -> float:
         """No more rows hold a number, for certain."""
         return max(0.0, self.bounds(self._controls.numbers.astype(np.float64), beta)[1])
 
+    def _reach(self, weights: Floats) -> Reach:
+        """How far values are covered, where a row adds its weight."""
+        pooled = self.pooled
+        there = There(self.trees.pooling.whole, self.trees.pooling.clear)
+        return self._controls.chosen(pooled.found, pooled.deviations, weights, there)
+
     def _joint(self, top: Floats, bottom: Floats) -> Joint:
+        pairs = (top, top), (bottom, bottom), (top, bottom)
         return Joint(
-            float(top @ self.found),
-            float(bottom @ self.found),
-            *(self.covariance(one, other) for one, other in ((top, top), (bottom, bottom), (top, bottom))),
+            float(top @ self.pooled.found),
+            float(bottom @ self.pooled.found),
+            *(self.pooled_covariance(one, other) for one, other in pairs),
         )
 
 

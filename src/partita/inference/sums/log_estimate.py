@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.inference.curve import Bools, Floats, Ints
-from partita.inference.sums.answers import Covers, Joint, Ratio, SumAnswer, ratio_bounds
+from partita.inference.sums.answers import Joint, Ratio, SumAnswer, ratio_bounds
+from partita.inference.sums.covers import Covers, End
 from partita.inference.sums.log_cells import LogCells, LogLaid
 from partita.inference.sums.part_tree import PartTree
 from partita.inference.tails import laplace_mix_reach, laplace_variance
@@ -102,13 +103,9 @@ class LogEstimate:
             sums = self._bounds(self.laid.low * counted, self.laid.high * counted, beta / 2)
             return ratio_bounds(sums, self._bounds(counted, counted, beta / 2))
 
-        return Ratio(
-            self._joint(self.laid.middle * counted, counted, self.laid.spread),
-            self._covers(reach),
-            *self._extremes(counted),
-            bounds,
-            shown=self.trees.cells.line.number,
-        )
+        joint = self._joint(self.laid.middle * counted, counted, self.laid.spread)
+        least, most = self._extremes(counted, joint)
+        return Ratio(joint, self._covers(reach), least, most, bounds, shown=self.trees.cells.line.number)
 
     @property
     def variance(self) -> Ratio:
@@ -128,7 +125,8 @@ class LogEstimate:
         values, rows = self.laid.middle * counted, self._value(self.laid.share * counted)
         mean = self._value(self.laid.share * values) / rows if rows > 0.0 else 0.0
         centred = (self.laid.square - 2.0 * mean * self.laid.middle + mean**2) * counted
-        low, high = self._extremes(counted)
+        joint = self._joint(centred, counted, np.zeros_like(centred))
+        low, high = self._extremes(counted, joint)
 
         def bounds(beta: float) -> tuple[float, float]:
             ends = np.sort(np.square([self.laid.low, self.laid.high]), axis=0) * counted
@@ -139,11 +137,10 @@ class LogEstimate:
             lowest, highest = ratio_bounds(self._bounds(ends[0], ends[1], beta / 3), count)
             return lowest - max(first**2, last**2), highest - least
 
-        joint = self._joint(centred, counted, np.zeros_like(centred))
         return Ratio(joint, self._covers(reach), 0.0, (high - low) ** 2 / 4.0, bounds, shown)
 
     def _chosen(self, sizes: Floats) -> _Reach:
-        """On each side the octaves for which the sum, less two deviations of its noise, is largest."""
+        """On each side the octaves for which the sum, less three deviations of its noise, is largest."""
         cells = self.trees.cells
         up, down = (self._octaves(cells.octaves * (cells.sides == side), sizes) for side in (1, -1))
         inside = cells.octaves <= np.where(cells.sides > 0, up, np.where(cells.sides < 0, down, 64))
@@ -158,17 +155,20 @@ class LogEstimate:
         return int(np.argmax(sums - _SAFE * np.sqrt(variances)))
 
     def _covers(self, reach: _Reach) -> Covers:
+        """All values of the octaves that are covered, and none beyond."""
         line = self.trees.cells.line
-        up, down = min(line.up, (1 << reach.up) - 1), min(line.down, (1 << reach.down) - 1)
-        asked = self.trees.cells.numbers * (self.laid.most > 0.0) > 0.0
-        everything = not bool((asked & ~reach.inside).any())
-        return Covers(line.number(-down), line.number(up), everything=everything)
+        return Covers(self._end(reach, reach.down, -1, line.down), self._end(reach, reach.up, 1, line.up))
 
-    def _extremes(self, counted: Floats) -> tuple[float, float]:
-        """Between which offsets all rows lie that count."""
+    def _end(self, reach: _Reach, octaves: int, side: int, length: int) -> End:
+        lost = (self.laid.most > 0.0) & ~reach.inside & (self.trees.cells.sides == side)
+        at, whole = self.trees.cells.line.number(side * min(length, (1 << octaves) - 1)), not bool(lost.any())
+        return End(at, None if whole else at, whole)
+
+    def _extremes(self, counted: Floats, joint: Joint) -> tuple[float, float]:
+        """Between which offsets all rows lie that count; anywhere, where there may be none."""
         some = (counted > 0.0) & (self.laid.most > 0.0)
-        if not bool(some.any()):
-            return 0.0, 0.0
+        if not joint.sure or not bool(some.any()):
+            return -float(self.trees.cells.line.down), float(self.trees.cells.line.up)
         return float(self.laid.low[some].min()), float(self.laid.high[some].max())
 
     def _rows(self, counted: Floats) -> Answer:

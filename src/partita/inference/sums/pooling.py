@@ -48,22 +48,22 @@ class Pooling:
         """A linear question about the parts, answered for each row of the controls."""
         nodes, guesses = self._blend(asked)
         guessed = guesses @ self._rows / self._rows.sum()
-        found = (nodes * self.measured).sum(axis=1) + guessed * self._whole
+        found = (nodes * self.measured).sum(axis=1) + guessed * self.whole
         unsure = (self._blend.distrust * np.square(guesses)).sum(axis=1)
         variances = np.square(nodes).sum(axis=1) + unsure + guessed**2 * self.tree.top
         rows = max(float(asked @ self._rows), _LEAST_ROWS)
-        leaning = guessed * self._whole / rows
+        leaning = guessed * self.whole / rows
         return Pooled(found, self.deviation * np.sqrt(variances), leaning)
 
     @cached_property
-    def _whole(self) -> Floats:
+    def whole(self) -> Floats:
         """Each row of the controls over all parts."""
         return np.asarray(np.maximum(self.measured[:, -self.tree.top :].sum(axis=1), 0.0))
 
     @cached_property
     def clear(self) -> Bools:
-        """Which rows of the controls surely hold something."""
-        return np.asarray(self._whole > _CLEAR * self.deviation * np.sqrt(self.tree.top))
+        """Which rows of the controls stand out from the noise over all parts."""
+        return np.asarray(self.whole > _CLEAR * self.deviation * np.sqrt(self.tree.top))
 
     @cached_property
     def _rows(self) -> Floats:
@@ -78,7 +78,7 @@ class Pooling:
     @cached_property
     def _blend(self) -> Blend:
         rows = self._rows.sum()
-        shares = self._whole / rows
+        shares = self.whole / rows
         held = self.tree.sums(self._rows)[-self.tree.top :]
         apart = self.measured[:, -self.tree.top :] - shares[:, np.newaxis] * held
         seen = (np.square(apart).sum(axis=1) - self.tree.top * self.deviation**2) / rows

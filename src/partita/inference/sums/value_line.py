@@ -9,8 +9,8 @@ from typing import final
 import numpy as np
 
 from partita.domain import Domain, Integer, Real
+from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter
-from partita.inference.boxes.axis import LARGEST_AXIS, Axis
 from partita.inference.curve import Bools, Ints, UInts
 
 __all__ = ["ValueLine"]
@@ -72,8 +72,8 @@ class ValueLine:
 
     def offsets(self, places: UInts) -> Ints:
         """The offsets of positions, those below and above clamped to the line; invalid and null have none."""
-        cells = np.clip(places, np.uint64(1), np.uint64(self.size)).astype(np.int64) - 1
-        return np.asarray(cells - self.down)
+        cells = np.clip(places, np.uint64(1), np.uint64(self.size)) - np.uint64(1)
+        return np.asarray(cells.astype(np.int64) - self.down)
 
     def invalid(self, places: UInts) -> Bools:
         """Which positions hold no number, though they are not null."""

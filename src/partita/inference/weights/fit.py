@@ -40,8 +40,8 @@ _REFRESHED: Final = 5
 class Measured:
     """Noisy sums: how to take them and their adjoint, their values, and one over their variances.
 
-    What was not measured has a precision of zero. Weights are at most one; `signed` says that some are
-    negative.
+    Both give new arrays. What was not measured has a precision of zero. Weights are at most one; `signed`
+    says that some are negative.
     """
 
     sums: Callable[[Any], Any]
@@ -68,9 +68,9 @@ class Fit:
         return self._mass_of(self._duals)
 
     def with_blocks(self, blocks: Sequence[Measured]) -> Fit:
-        """The same numbers, to go on from with more measurements of the same kinds."""
+        """The same numbers, to go on from with more measurements of the same kinds, or of one kind more."""
         fit = Fit(self._shape, self._mass, blocks, self._arrays)
-        fit._duals = self._duals
+        fit._duals[: len(self._duals)] = self._duals
         return fit
 
     def climb(self, steps: int) -> Fit:
@@ -123,15 +123,21 @@ class Fit:
         return cover
 
     def _mass_of(self, duals: list[Any]) -> Any:
-        parts = [block.spread(dual) for block, dual in zip(self._blocks, duals, strict=True)]
-        exponent = parts[0] + (parts[1] if len(parts) > 1 else 0.0)
-        for part in parts[2:]:
-            exponent += part
+        exponent = self._exponent(duals)
         xp = namespace(exponent)
         exponent -= xp.max(exponent)
         weights = xp.exp(exponent)
         weights *= self._mass / xp.sum(weights)
         return weights
+
+    def _exponent(self, duals: list[Any]) -> Any:
+        """The sum of numbers times weights, in all cells; what has all axes is last, and comes first."""
+        parts = [block.spread(dual) for block, dual in zip(self._blocks, duals, strict=True)]
+        whole = bool(parts) and tuple(parts[-1].shape) == self._shape
+        exponent = parts.pop() if whole else self._array(np.zeros(self._shape))
+        for part in parts:
+            exponent += part
+        return exponent
 
     def _array(self, values: Floats) -> Any:
         return like(values, self._arrays)

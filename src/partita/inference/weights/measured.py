@@ -12,6 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.exact import freeze
 from partita.inference.released import damaged, noisy_integers
 from partita.inference.tails import half_width, laplace_variance
 from partita.inference.weights.change import Change
@@ -69,9 +70,12 @@ class Weighed:
             raise damaged("indices", "must be of queries that there are")
 
     def grown(self, index: int, noisy: int) -> Weighed:
-        """With one more round."""
+        """With one more round; if the guess before it was worked out, that is kept."""
         answers = noisy_integers(np.array([*self.noisy.tolist(), noisy], object), "noisy")
-        return replace(self, indices=np.append(self.indices, index), noisy=answers)
+        grown = replace(self, indices=np.append(self.indices, index), noisy=answers)
+        if "x" in vars(self):
+            freeze(grown, _then=self)
+        return grown
 
     def before(self, rounds: int) -> Weighed:
         """What was known after so many rounds."""
@@ -89,18 +93,18 @@ class Weighed:
 
     @property
     def blocks(self) -> list[Measured]:
-        """All that was measured, in rows, with weights over the largest."""
+        """All that was measured, in rows, with weights over the largest: along axes, and queries if any."""
         variance = laplace_variance(self.scales.marginal) / self.unit**2
         along = [
             margin_block(margin, values / self.unit, variance)
             for margin, values in zip(self.margins, self._split, strict=True)
         ]
-        values = self.noisy.astype(np.float64) * self._row
-        return [query_block(self.operator, self.indices.tolist(), values.tolist(), self._variance), *along]
+        return [*along, self._query_block] if self.indices.size else along
 
-    def settled(self) -> Fit:
+    def settled(self, steps: int | None = None) -> Fit:
         """The synthetic mass that all measurements ask for, from the even guess on."""
-        return Fit(self.operator.shape, self.mass, self.blocks, self.arrays).climb(_SETTLING)
+        fit = Fit(self.operator.shape, self.mass, self.blocks, self.arrays)
+        return fit.climb(_SETTLING if steps is None else steps)
 
     @cached_property
     def x(self) -> Any:
@@ -171,6 +175,11 @@ class Weighed:
     def _then(self) -> Weighed:
         """What was known when the last query was chosen."""
         return self.before(self.indices.size - 1)
+
+    @property
+    def _query_block(self) -> Measured:
+        values = self.noisy.astype(np.float64) * self._row
+        return query_block(self.operator, self.indices.tolist(), values.tolist(), self._variance)
 
     @property
     def _answer(self) -> float:

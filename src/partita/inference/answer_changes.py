@@ -28,7 +28,7 @@ class AnswerChanges:
         """Those of neighbours who differ in one unit of at most so many rows."""
         change = Change.of(neighbors, contributions=contributions)
         each, count = change.of_answer(operator), len(operator)
-        together = Fraction(change.of_cells * operator.column_norm, each)
+        together = Fraction(max(each, change.of_cells * operator.column_norm), each)
         return AnswerChanges(each, min(together, Fraction(count)), count)
 
     def composition(self, epsilon: Fraction, delta: Fraction) -> Composition:

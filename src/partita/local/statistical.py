@@ -1,0 +1,114 @@
+"""The SQ oracle [Dwork-Roth, Definition 12.4]: the mean of a function, from one bit of many people each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log, sqrt
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+
+from partita.errors import BudgetExceeded, InvalidParameter
+from partita.exact import failure, integer
+from partita.local.columns import Ints
+from partita.local.mean import Mean
+from partita.local.oracle import LROracle
+from partita.noise.words import WordSource
+
+__all__ = ["SQAnswer", "SQOracle", "StatisticalQuery"]
+
+StatisticalQuery: TypeAlias = Callable[[Any], Any]
+"""phi: from a row to [0, 1]; or from rows to a column of such numbers, each from its own row alone."""
+
+_GRID: Final = 2.0**-21
+"""How far a number is from the next step of the public grid, at most."""
+
+
+@final
+@dataclass(frozen=True)
+class SQAnswer:
+    """The mean of phi to within `tau`, which fails with probability at most beta; and how many were asked."""
+
+    value: float
+    tau: float
+    people: int
+
+
+@final
+class SQOracle:
+    """Answers statistical queries, each from the next group of people who were never asked before.
+
+    A person rounds phi(x) at random to a bit and tells the bit by randomized response, both in one exact
+    comparison (`OneBit`). Groups of different queries are disjoint: to ask everybody with a k-th of epsilon
+    would cost about sqrt(k) more in tolerance. People are taken in their order, so if the mean over all of
+    them is meant, that order must have nothing to do with what they hold.
+
+    Guarantee: epsilon-DP of each person, pure, local, for all queries together.
+    Error:     tau = ((e^epsilon + 1) / (e^epsilon - 1)) sqrt(ln(2/beta) / (2n)) + 2^-21, with n people.
+    Proof:     docs/proofs/local_oracles.md
+    """
+
+    def __init__(self, oracle: LROracle, *, epsilon: object, beta: object = Fraction(1, 20)) -> None:
+        self.oracle = oracle
+        self.question = Mean(0, 1, epsilon=epsilon, kind="one-bit")
+        self.beta = failure(beta)
+
+    @property
+    def unasked(self) -> int:
+        """How many people were never asked anything."""
+        return len(self.oracle.book.now.unspent())
+
+    def tau(self, people: int) -> float:
+        """The tolerance of the answer of a group of so many."""
+        return self._gain * sqrt(log(2 / self.beta) / 2 / integer(people, "people", low=1)) + _GRID
+
+    def people(self, tau: float) -> int:
+        """How many people it takes for a tolerance."""
+        if not _GRID < tau <= 1:
+            raise InvalidParameter(
+                "tau", "must lie between 2^-21 and 1", given=tau, fix="pass for example 0.05"
+            )
+        count = ceil(log(2 / self.beta) / 2 * (self._gain / (tau - _GRID)) ** 2)
+        return count - 1 if count > 1 and self.tau(count - 1) <= tau else count
+
+    def ask(
+        self, phi: StatisticalQuery, *, tau: float, columnwise: bool = False, words: WordSource | None = None
+    ) -> SQAnswer:
+        """The mean of phi to within tau, from as many unasked people as it takes; refused if there are less.
+
+        phi gets one row at a time, and is clamped to [0, 1]; where it fails it counts as 1/2. With
+        `columnwise` it gets all rows of the group at once, and must look at each by itself.
+        """
+        who = self._group(self.people(tau))
+        cells = self._by_columns(phi) if columnwise else self._by_rows(phi)
+        reports = self.oracle.ask(who, self.question.randomizer, through=cells, words=words)
+        aggregator = self.question.aggregator()
+        aggregator.add_many(reports)
+        return SQAnswer(min(1.0, max(0.0, aggregator.estimate().value)), self.tau(len(who)), len(who))
+
+    @property
+    def _gain(self) -> float:
+        """(e^epsilon + 1) / (e^epsilon - 1), for the threshold in use."""
+        return 1 / float(2 * self.question.randomizer.chance - 1)
+
+    def _group(self, count: int) -> Ints:
+        unasked = self.oracle.book.now.unspent()
+        if len(unasked) < count:
+            raise BudgetExceeded(
+                f"the query takes {count} people who were never asked, and {len(unasked)} are left; raise tau"
+            )
+        return unasked[:count]
+
+    def _by_rows(self, phi: StatisticalQuery) -> Callable[[Any], Ints]:
+        def number(row: Any) -> float:
+            try:
+                return float(phi(row))
+            except Exception:
+                return float("nan")
+
+        return lambda rows: self.question.cells(np.array([number(row) for row in rows], dtype=np.float64))
+
+    def _by_columns(self, phi: StatisticalQuery) -> Callable[[Any], Ints]:
+        return lambda rows: self.question.cells(np.asarray(phi(rows), dtype=np.float64))
