@@ -50,6 +50,15 @@ def test_cells_are_narrow_for_their_values() -> None:
     assert float((widths / (cells.starts[ordinary].astype(np.float64) - 1.0)).max()) <= 1 / 128
 
 
+@pytest.mark.parametrize("domain", LINES, ids=str)
+def test_octaves_end_with_powers_of_two(domain: Integer) -> None:
+    """A cell lies in one octave as a whole, however far out: both of its ends have as many bits."""
+    cells = LogCells(ValueLine.of(domain))
+    far = np.abs(cells.line.offsets(cells.starts)), np.abs(cells.line.offsets(cells.ends))
+    bits = [[offset.bit_length() for offset in each.tolist()] for each in far]
+    assert bits[0] == bits[1] == cells.octaves.tolist()
+
+
 @pytest.mark.parametrize("domain", [Integer(0, 250), Integer(-100, 200), Real(0, 60, step="0.25")], ids=str)
 def test_small_values_are_exact_without_noise(domain: Any) -> None:
     """Noise off, with cells for single values, every count, sum, mean and variance is that of the rows."""

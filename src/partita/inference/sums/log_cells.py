@@ -85,8 +85,8 @@ class LogCells:
     @cached_property
     def octaves(self) -> Ints:
         """How many bits the largest offset of each cell has."""
-        ends = np.maximum(np.abs(self._offsets(self.starts)), np.abs(self._offsets(self.ends)))
-        return np.array([int(offset).bit_length() for offset in ends])
+        ends = np.abs([self.line.offsets(self.starts), self.line.offsets(self.ends)]).max(axis=0)
+        return np.array([offset.bit_length() for offset in ends.tolist()])
 
     @cached_property
     def sides(self) -> Ints:
