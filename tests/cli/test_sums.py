@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from fractions import Fraction
 from pathlib import Path
@@ -134,6 +135,8 @@ def test_info_and_receipts_tell_of_sums_and_answers(
     assert CANARY not in done.out + done.err
     if name == "sums":
         assert "Sums of wage" in done.out
+        assert "Special cells of wage: below " in " ".join(done.out.split())
+        assert set(record["sums"][0]["specials"]) == {"below", "above", "invalid", "null"}
         assert (record["sums"][0]["column"], record["sums"][0]["keys"]) == ("wage", ["age"])
         assert record["sums"][0]["moments"] is True
         assert [view["view"] for view in record["views"]] == ["age", "sum of wage by age"]
@@ -142,13 +145,26 @@ def test_info_and_receipts_tell_of_sums_and_answers(
         assert (record["queries"]["number"], record["error"]["bound"]) == (2, None)
 
 
+def test_receipts_tell_of_the_special_cells_of_sums(run: Run, folder: Path, people: Path, spec: Path) -> None:
+    """A summed column that was not counted has its rows below, above, invalid and null in the receipt."""
+    common = ["publish", people, "--spec", spec, "--mechanism", "auto", "--by", "", "--sum", "wage"]
+    done = run(*common, "--epsilon", "10000", "-o", "text.parquet")
+    [record] = run(*common, "--epsilon", "10000", "-o", "json.parquet", "--json").records
+    [beside] = [line for line in done.out.splitlines() if line.startswith("beside")]
+    [summed] = record["sums"]
+
+    assert re.findall(r"(\w+) [-\d.,]+ ± ", beside) == ["below", "above", "invalid", "null"]
+    missing = sum(wage is None for wage in TABLE["wage"])
+    assert summed["specials"]["null"]["value"] == pytest.approx(missing, abs=1)
+
+
 def test_flags_say_what_a_spec_says(run: Run, folder: Path, people: Path, spec: Path) -> None:
     """--sum, --moment, --queries and --delta reach the release, and count for more than the spec."""
     common = ["publish", people, "--spec", spec, "--mechanism", "auto"]
 
     assert run(*common, "--by", "", "--sum", "wage", "--moment", "age", "-o", "whole.parquet").code == 0
     asked = ["--queries", "value(wage)", "--queries", "total()", "--delta", "1e-6"]
-    done = run(*common[:-1], "weights", *asked, "-o", "answers.parquet")
+    done = run(*common[:-1], "instance-specific", *asked, "-o", "answers.parquet")
     assert done.code == 0, done.err
     whole = load("whole.parquet")
     assert [(view.column, view.keys, view.moments) for view in whole.sums] == [

@@ -16,7 +16,7 @@ import pytest
 from partita.errors import InvalidData, InvalidParameter, InvalidState
 from partita.local.decoders import supports
 from partita.local.device import Device, Report
-from partita.local.estimates import mean_bounds
+from partita.local.estimates import Frequencies, mean_bounds
 from partita.local.frequency import Frequency
 from partita.local.kinds import FREQUENCY_KINDS
 from partita.local.mean import Mean
@@ -301,6 +301,37 @@ def test_intervals_of_few_bits_cover(n: int, epsilon: object) -> None:
             if answer.interval(0.95)[0] <= number <= answer.interval(0.95)[1]
         )
         assert covered >= 0.88
+
+
+@pytest.mark.parametrize("n", [1, 6, 40])
+@pytest.mark.parametrize("kind", ["response", "unary", "hadamard"])
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_intervals_of_few_reports_cover(n: int, kind: Any, epsilon: object) -> None:
+    """By the exact law of the supports, for shares all over the range: at least 93%, and never a point."""
+    question = Frequency(64, epsilon=epsilon, kind=kind)
+    law = question.randomizer
+    low, high = Frequencies(question, n, np.arange(n + 1)).interval(0.95)
+
+    assert (low < high).all()
+    for holders in {0, n // 6, n // 2, n}:
+        chances = np.convolve(_binomial(holders, law.hit), _binomial(n - holders, law.miss))
+        assert chances[(low <= holders / n) & (holders / n <= high)].sum() >= 0.93
+
+
+def _binomial(n: int, chance: Fraction) -> Any:
+    p = float(chance)
+    return np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
+
+
+def test_an_interval_outside_of_shares_opens_to_the_nearest_end() -> None:
+    """Estimates far below 0 or above 1 keep an end and some width, and little of it with many reports."""
+    question = Frequency(2, epsilon=1, kind="response")
+    for n, most in ((6, 1.0), (100_000, 1e-3)):
+        estimate = Frequencies(question, n, np.array([0, n]))
+        for low, high in (estimate.interval(0.95), estimate.worst(0.05)):
+            assert (low[0], high[1]) == (0, 1)
+            assert 0 < high[0] <= most
+            assert 1 - most <= low[1] < 1
 
 
 def test_the_least_variance_is_that_of_the_law() -> None:

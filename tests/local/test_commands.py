@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def run(*words: str) -> Outcome:
 
 
 def asked(*words: str) -> Outcome:
-    return run("spec", *words, "--epsilon", "4", "-o", "question.json")
+    return run("spec", *words, "--epsilon", "4", "--force", "-o", "question.json")
 
 
 def reported(values: list[str], path: str = "reports.jsonl") -> None:
@@ -72,6 +73,57 @@ def test_a_mean_from_end_to_end() -> None:
 
     assert record["reports"] == 61
     assert set(record) == {"mean", "error", "low", "high", "reports"}
+
+
+def test_a_question_takes_the_place_of_none() -> None:
+    """Devices may be answering it: it is overwritten by force only."""
+    words = ("spec", "--epsilon", "1", "-o", "question.json", "--size")
+    run(*words, "10")
+    before = Path("question.json").read_bytes()
+
+    with pytest.raises(InvalidParameter, match=r"output .*--force"):
+        run(*words, "20")
+    assert Path("question.json").read_bytes() == before
+    run(*words, "20", "--force")
+    assert Path("question.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["report", "none.json", "1"], r"question 'none\.json' could not be read"),
+        (["estimate", "question.json", "none.state"], r"state 'none\.state' could not be read"),
+        (["collect", "question.json", "none.jsonl", "-o", "state"], r"reports 'none\.jsonl' could not"),
+        (["collect", "question.json", "--merge", "none", "-o", "state"], "state 'none' could not"),
+    ],
+)
+def test_a_missing_file_is_named(words: list[str], named: str) -> None:
+    """The path is public, and the command says what it wanted there."""
+    asked("--size", "10")
+    with pytest.raises(SourceError, match=named):
+        run(*words)
+
+
+def test_one_thing_is_no_plural() -> None:
+    """A byte, a line, a report; and a mean is of numbers, not of cells."""
+    said = asked("--mean", "0", "24")
+    reported(["6"])
+    Path("bad.jsonl").write_text("{\n")
+    counted = run("collect", "question.json", "reports.jsonl", "bad.jsonl", "--skip", "-o", "state")
+
+    assert re.search("mean of numbers from 0 to 24 by .* bytes? a report", said.text)
+    assert "1 byte a report" in asked("--labels", "yes", "no").text
+    assert "counted 1 report into state, skipped 1 line\n" in counted.text
+
+
+def test_six_reports_say_next_to_nothing() -> None:
+    """No interval is a point, whatever the estimates are, and none leaves [0, 1]."""
+    asked("--size", "1000")
+    reported(["5"] * 6)
+    run("collect", "question.json", "reports.jsonl", "-o", "state")
+    found: Any = estimated().records
+
+    assert all(0 <= each["low"] < each["high"] <= 1 for each in found)
 
 
 def test_a_device_repeats_itself_and_keeps_its_budget() -> None:

@@ -63,6 +63,42 @@ def test_ranges_and_quantiles_of_people_who_speak_loudly() -> None:
     assert estimate.n == 40_000
 
 
+def test_few_reports_leave_quantiles_open() -> None:
+    """Three reports from the first half do not say that nobody is in the second."""
+    question = Range(64, epsilon=1)
+    aggregator = question.aggregator()
+    for view in range(3):
+        aggregator.add(question.randomize(7, view=view))
+    estimate = aggregator.estimate()
+
+    assert [estimate.quantile_interval(q) for q in (0.1, 0.5, 0.9)] == [(0, 63)] * 3
+
+
+def test_quantiles_of_many_are_narrow_away_from_the_ends() -> None:
+    """The highest quantile is open upwards, whatever was seen; the median is not."""
+    estimate = loud(Range(64, epsilon=12), np.arange(40_000) % 32)
+
+    assert estimate.quantile_interval(1.0)[1] == 63
+    low, high = (int(str(end)) for end in estimate.quantile_interval(0.5))
+    assert 13 <= low <= 16 <= high <= 18
+
+
+def test_a_quantile_at_the_end_of_the_line_is_no_point() -> None:
+    """That everybody is at or below the last cell is certain, but not that they are at it."""
+    estimate = loud(Range(64, epsilon=8), [0] * 100 + [63] * 100)
+
+    assert estimate.quantile(0.55) == 63
+    low, high = estimate.quantile_interval(0.55)
+    assert int(str(low)) < 63 == high
+
+
+def test_nobody_in_order_has_no_quantiles() -> None:
+    """Everybody is null: the interval is the line."""
+    estimate = loud(Range(Integer(1, 6), epsilon=12), [None] * 1_000)
+
+    assert estimate.quantile_interval(0.5) == (1, 6)
+
+
 def test_special_cells_are_in_no_range() -> None:
     """What is below, above, null or invalid has a cell of its own behind the others."""
     question = Range(Integer(1, 6), epsilon=12)

@@ -379,7 +379,7 @@ def test_plans_name_the_theorem() -> None:
     queries = ranges("age") * value("income")
     plan = ComposedTruncation(queries=queries, universe=HUGE, epsilon=1, delta="1e-6").plan_lines(1000)
 
-    assert plan[-1] == "composition: zCDP"
+    assert plan[-1] == "Queries share the budget by zCDP composition."
     assert "epsilon 0.00" in plan[1]
 
 

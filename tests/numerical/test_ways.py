@@ -224,6 +224,29 @@ def test_plans_show_rounds_and_rates(way: Any) -> None:
     assert mechanism.predicted_error(10**6) > 0
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_universe_that_is_too_large_is_refused_with_a_way_out(way: Any) -> None:
+    """Two values of 2^14 cells are too many together; a product of classes and one value is taken apart."""
+    large = Universe(["age", "income"], [Integer(0, 2**14)] * 2)
+    with pytest.raises(InvalidParameter, match="at most 16777216 cells are weighed") as refused:
+        way(queries=value("age") + value("income"), universe=large, epsilon=1)
+
+    assert refused.value.parameter == "universe"
+    assert "ranges(age) * value(income)" in refused.value.fix
+    assert way(queries=ranges("age", CLASSES) * value("income"), universe=large, epsilon=1).delta == 0
+
+
+@pytest.mark.parametrize(("rounds", "spent"), [(1, False), (60, True)])
+@pytest.mark.parametrize("way", WAYS)
+def test_delta_is_spent_where_rounds_need_it(way: Any, rounds: int, spent: bool) -> None:
+    """One round is paid for by pure composition, with all of epsilon; sixty are cheaper with a delta."""
+    facts: dict[str, Any] = {"queries": prefixes("age") * value("income"), "universe": LARGE, "epsilon": 1}
+    with_delta, without = way(**facts, delta="1e-6", rounds=rounds), way(**facts, rounds=rounds)
+
+    assert (with_delta.guarantee.delta > 0) == spent
+    assert (with_delta.budget == without.budget) != spent
+
+
 SLIDES: dict[str, Any] = {
     "count": (between("income", 2, 50), lambda age, v: (v >= 2) & (v <= 50)),
     "total": (between("income", 2, 50) * value("income"), lambda age, v: v * ((v >= 2) & (v <= 50))),

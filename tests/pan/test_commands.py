@@ -55,6 +55,43 @@ def test_a_sketch_is_made_fed_and_asked(run: Run) -> None:
         run("release clinic.pan density")
 
 
+def test_a_release_says_what_is_left(run: Run) -> None:
+    """Which epoch, how many outputs, and when the last one was: of the epoch, and of the sketch."""
+    run("create clinic.pan --kind density --universe 500 --epsilon 4 --releases 2 --epochs 2")
+    said = [run("release clinic.pan density") for _ in range(4)]
+
+    assert [each.text.split("\n")[1] for each in said] == [
+        "epoch 1 of 2, 1 of 2 releases left",
+        "the last output of epoch 1 of 2: its table is erased, epoch 2 begins",
+        "epoch 2 of 2, 1 of 2 releases left",
+        "the last output of epoch 2 of 2: its table is erased, the sketch is over",
+    ]
+    assert [each.records[0]["epoch"] for each in said] == [1, 1, 2, 2]
+    assert [each.records[0]["epoch_over"] for each in said] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "options", ["density --universe 500", "distinct --most 100000", "registers --universe 500 --most 9"]
+)
+def test_all_numbers_of_a_release_have_as_many_decimals(run: Run, options: str) -> None:
+    """Those of two figures of the error."""
+    run(f"create s.pan --epsilon 4 --kind {options}")
+    name = "distinct" if "distinct" in options else "density"
+    numbers = re.findall(r"-?\d[\d,]*(?:\.\d+)?", run(f"release s.pan {name}").text.split("\n")[0])
+
+    assert len(numbers) == 4
+    assert len({len(number.partition(".")[2]) for number in numbers}) == 1
+    assert len(numbers[1].replace(".", "").replace(",", "").lstrip("0")) >= 2
+
+
+def test_a_universe_is_for_all_but_distinct(run: Run) -> None:
+    """The message says which of the two it is."""
+    with pytest.raises(InvalidParameter, match="universe must be left out for distinct"):
+        run("create c.pan --kind distinct --epsilon 1 --universe 5")
+    with pytest.raises(InvalidParameter, match="universe must be given for density"):
+        run("create c.pan --kind density --epsilon 1")
+
+
 @pytest.mark.parametrize(
     ("options", "name"),
     [

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from typing import Any
 
 import pytest
 
+from partita.cli.commands.mechanisms import run
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
@@ -18,6 +20,7 @@ from partita.mechanisms.catalogue import (
     check_name,
     choose,
     choose_boxes,
+    query_mechanisms,
 )
 from partita.points import Points
 from partita.releases.boxes import Boxes
@@ -34,6 +37,14 @@ def test_the_classical_mechanisms_and_the_default_are_listed() -> None:
     expected = {"histogram", "intervals", "intervals-paper", "laplace", "thresholds", "tree"}
 
     assert expected <= set(NAMES)
+
+
+def test_the_command_line_lists_mechanisms_of_sums_beside_the_others() -> None:
+    """All that columns can be published with, each with what it is for."""
+    kinds = {each["mechanism"]: each["columns"] for each in run(Namespace()).records}
+
+    assert {name for name, kind in kinds.items() if kind == "sums"} == {"level-trees", "log-tree"}
+    assert {*NAMES, *BOX_NAMES, *query_mechanisms()} <= set(kinds)
 
 
 def test_the_mechanisms_for_several_columns_are_listed() -> None:

@@ -34,6 +34,7 @@ SCHEMA: dict[str, Domain] = {
 }
 BANDS = [(0, 17), (18, 64), (65, 99)]
 INCOMES = ranges("age", BANDS) * value("income")
+MANY = ranges("age", step=10) * value("income")
 SAID = "ranges(age, (0, 17), (18, 64), (65, 99)) * value(income)"
 EXACT = np.array([DATA["income"][(DATA["age"] >= low) & (DATA["age"] <= high)].sum() for low, high in BANDS])
 
@@ -112,7 +113,7 @@ def test_delta_is_debited_with_epsilon(ledger: Ledger, tmp_path: Path) -> None:
     arguments: dict[str, Any] = {
         "epsilon": 1,
         "delta": "1e-6",
-        "queries": INCOMES,
+        "queries": MANY,
         "mechanism": "weights",
         "ledger": ledger,
         "dataset": "answers",
@@ -130,6 +131,30 @@ def test_delta_is_debited_with_epsilon(ledger: Ledger, tmp_path: Path) -> None:
     assert len(ledger.entries("answers")) == 1
 
 
+@pytest.mark.parametrize("name", ["linear", "projection", "composition", "weights", "normalization"])
+def test_a_delta_that_buys_nothing_is_not_spent(name: str, ledger: Ledger) -> None:
+    """For a few queries pure composition asks for the least noise: the release and its debit are pure."""
+    ledger.open("answers", epsilon=3, delta="1e-5")
+    paid: dict[str, Any] = {"ledger": ledger, "dataset": "answers"}
+
+    release = publish(DATA, SCHEMA, epsilon=1, delta="1e-6", queries=INCOMES, mechanism=name, **paid)
+
+    assert release.queries is not None
+    assert release.guarantee == release.queries.guarantee == Guarantee(epsilon=1)
+    assert ledger.balance("answers").left == Amount(epsilon=Fraction(2), delta=Fraction(1, 10**5))
+
+
+@pytest.mark.parametrize("name", ["linear", "projection", "composition", "weights", "normalization"])
+def test_a_delta_that_lowers_noise_is_spent(name: str) -> None:
+    """For many queries over the same rows another theorem asks for less, and it needs the delta."""
+    asked: dict[str, Any] = {"epsilon": 1, "queries": ranges("age") * value("income"), "mechanism": name}
+
+    pure, approximate = (Request.checked(SCHEMA, delta=delta, **asked) for delta in (0, "1e-6"))
+
+    assert approximate.guarantee.delta == Fraction(1, 10**6)
+    assert approximate.published[0].predicted_error(10**5) < pure.published[0].predicted_error(10**5)
+
+
 @pytest.mark.parametrize(
     ("other", "parameter", "said"),
     [
@@ -140,6 +165,9 @@ def test_delta_is_debited_with_epsilon(ledger: Ledger, tmp_path: Path) -> None:
         ),
         ({"queries": 5}, "queries", "must be queries, or their text"),
         ({"queries": [INCOMES, 5]}, "queries", "must be queries, or their text"),
+        ({"queries": []}, "queries", "must not be empty"),
+        ({"queries": weights("age", lambda age: 1 / 0, bound=1)}, "queries", "got 'zero for every cell'"),
+        ({"queries": "between(age, 3, 1)"}, "ends", "must be in the order of 'age', got '3, 1'"),
         ({"queries": INCOMES, "mechanism": "tree"}, "mechanism", "this one is for one column"),
         ({"queries": INCOMES, "mechanism": "wheights"}, "mechanism", "did you mean 'weights'"),
         ({"mechanism": "weights"}, "mechanism", "this one is for queries"),
@@ -208,6 +236,17 @@ def test_a_plan_shows_what_the_mechanism_would_choose() -> None:
     assert "queries, for 1,000,000 rows: " in shown
     assert "error is the typical error of an answer to a query." in shown
     assert all(line["says"] for line in planned.rows())
+
+
+@pytest.mark.parametrize("name", sorted(query_mechanisms()))
+def test_plans_are_sentences(name: str) -> None:
+    """What every mechanism says, and why it was taken, begins with a capital and ends with a full stop."""
+    planned = plan(SCHEMA, epsilon=1, delta="1e-6", queries=value("income"), mechanism=name, rows=10)
+    [line] = planned.rows()
+
+    said = [*line["says"], planned.request.published[0].why]
+    assert len(said) > 1
+    assert all(each[0].isupper() and each.endswith(".") and not each.endswith("..") for each in said)
 
 
 def test_releases_without_queries_say_so() -> None:

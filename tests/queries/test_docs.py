@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from partita.mechanisms.catalogue import query_mechanisms
 from partita.queries import language
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "queries.md").read_text()
@@ -15,6 +16,11 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "queries.md").read_text()
 def test_the_page_shows_every_word() -> None:
     """Each word of the language is used in a snippet."""
     assert [word for word in language.__all__ if f"pt.{word}(" not in PAGE] == []
+
+
+def test_the_page_names_every_mechanism() -> None:
+    """Each mechanism for queries has an entry in the list of mechanisms."""
+    assert [name for name in query_mechanisms() if f'- `"{name}"` ' not in PAGE] == []
 
 
 @pytest.mark.faults
@@ -31,5 +37,5 @@ def test_the_snippets_of_the_page_run_and_say_so(
     results = re.findall(r"^(release\.labels.*?)\s+# (.*)$", PAGE, flags=re.MULTILINE)
 
     assert [repr(eval(code, names)) for code, _ in results] == [result for _, result in results] != []
-    assert "ranges(age, step=20) * (total() + value(income))" in shown
-    assert eval('pt.parse("ranges(age, step=20) * (total() + value(income))") == asked', names)
+    assert "ranges(age, step=20) * value(income)" in shown
+    assert eval('pt.parse("ranges(age, step=20) * value(income)") == asked', names)

@@ -351,6 +351,9 @@ def test_bad_parameters_are_refused(made: Any) -> None:
         clipped("day", 3),
         between("age", "old", None),
         between("age", 1.5, 2),
+        between("age", 3, 1),
+        ranges("age", [(0, 1), (2, 1)]),
+        between("age", None, 5) * between("day", "2026-01-03", "2026-01-02"),
         between("region", "south", None),
         ranges("income"),
         ranges("age", step="1/2"),
@@ -366,7 +369,7 @@ def test_bad_parameters_are_refused(made: Any) -> None:
     ids=repr,
 )
 def test_queries_that_do_not_fit_a_universe_are_refused(queries: Queries) -> None:
-    """Unknown columns, values and labels, sums of labels, and more queries than there may be."""
+    """Unknown columns, values and labels, ends out of order, sums of labels, and too many queries."""
     with pytest.raises(InvalidParameter):
         queries.over(PEOPLE)
 

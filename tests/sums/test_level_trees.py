@@ -238,7 +238,55 @@ def test_null_and_invalid_count_as_nothing() -> None:
     assert release.count(everything).value == pytest.approx(410)
     assert release.nulls(everything).value == pytest.approx(50)
     assert release.mean(everything).value == pytest.approx(4.0)
-    assert release.outside == (0, 10)
+    found = {name: each.value for name, each in release.specials.items()}
+    assert found == pytest.approx({"below": 0, "above": 10, "invalid": 30, "null": 20})
+
+
+def test_special_cells_have_the_errors_of_their_noise() -> None:
+    """Of 40 intervals of 95%, at least 34 hold the count of each, and so do all certain ones."""
+    truth = {"below": 40, "above": 10, "invalid": 30, "null": 20}
+    rows = [(0, 6)] * 400 + [(0, 8)] * 30 + [(0, 9)] * 20 + [(0, 7)] * 10 + [(1, 0)] * 40
+    mechanism, points = LevelTrees(keys=[KEY], value=VALUE, epsilon=1), _points(rows, (KEY,), VALUE)
+    releases = [mechanism.release(points, noise=tape_noise(EndlessTape(seed))) for seed in range(40)]
+    for name, number in truth.items():
+        found = [release.specials[name] for release in releases]
+        assert sum(low <= number <= high for low, high in (each.interval() for each in found)) >= 34
+        assert all(low <= number <= high for low, high in (each.worst(1e-6) for each in found))
+
+
+def test_both_sides_of_signed_values_count() -> None:
+    """Values on both sides of zero, by many keys: no mean loses the side of which fewer rows are."""
+    random = np.random.default_rng(3)
+    value, axis = Integer(-1000, 1000), Axis(size=100)
+    values = np.clip(np.rint(random.normal(-50, 200, 4732)), -1000, 1000).astype(np.int64)
+    rows = list(zip(random.integers(0, 100, 4732), values + 1001, strict=True))
+    mechanism, points = LevelTrees(keys=[axis], value=value, epsilon=1), _points(rows, (axis,), value)
+    for seed in range(8):
+        release = mechanism.release(points, noise=tape_noise(EndlessTape(seed)))
+        mean = release.mean([release.everything])
+        assert mean.value == pytest.approx(values.mean(), abs=10)
+        assert mean.covers.low <= -300
+        assert mean.covers.high >= 300
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "held", "told"),
+    [
+        ((Axis(size=7),), Integer(-50, 900), 110, "from -50 to 448; sums are over 7 parts of the keys."),
+        ((), Integer(-1000, 100), -110, "from -448 to 100; sums are over all rows together."),
+        ((), Integer(0, 100), 90, "from 0 to 100; sums are over all rows together."),
+        ((), Integer(7, 7), 7, "from 7 to 7; sums are over all rows together."),
+    ],
+)
+def test_the_story_says_which_values_are_told_apart(
+    keys: tuple[Axis, ...], value: Integer, held: int, told: str
+) -> None:
+    """Within the declared bounds, and on both sides."""
+    rows = [(*(0 for _ in keys), held - value.low + 1)] * 500
+    release = LevelTrees(keys=keys, value=value, epsilon=1).release(
+        _points(rows, keys, value), noise=ZeroNoise()
+    )
+    assert release.story == f"Values are told apart {told}"
 
 
 def test_a_mean_of_next_to_nothing_is_not_determinable() -> None:

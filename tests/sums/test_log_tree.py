@@ -11,10 +11,12 @@ import pytest
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
 from partita.inference.sums.log_cells import LogCells
+from partita.inference.sums.log_estimate import LogTrees
 from partita.inference.sums.value_line import ValueLine
 from partita.mechanisms.log_tree import LogTree
 from partita.points import Points
 from partita.releases.boxes import BoxTerm
+from partita.releases.log_tree import LogTreeRelease
 from partita.testing import EndlessTape, ZeroNoise, coupled, tape_noise
 
 LINES = [
@@ -112,3 +114,46 @@ def test_the_release_says_what_it_spent() -> None:
     points = Points.from_rows([[4]], axes=[Axis.of(domain)])
     release = LogTree(value=domain, epsilon="1/7").release(points)
     assert release.spent == Fraction(1, 7)
+
+
+SALARY = Integer(0, 10**6)
+
+
+def _salaries(tapes: int) -> list[LogTreeRelease]:
+    """Releases of 3,000 values below 2^16."""
+    values = np.random.default_rng(4).integers(20_000, 2**16, 3000)
+    points = Points.from_rows((values + 1)[:, None], axes=[Axis.of(SALARY)])
+    mechanism = LogTree(value=SALARY, epsilon=1)
+    return [mechanism.release(points, noise=tape_noise(EndlessTape(seed))) for seed in range(tapes)]
+
+
+def _reaches(releases: list[LogTreeRelease]) -> set[float]:
+    """How far the means of all values from 50,000 on go."""
+    return {release.mean([BoxTerm((50_001,), (SALARY.size,))]).covers.high for release in releases}
+
+
+def test_octaves_without_rows_are_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However their noise falls; were every octave taken to hold rows, some tapes would reach beyond."""
+    assert _reaches(_salaries(30)) == {2.0**16 - 1}
+    monkeypatch.setattr(LogTrees, "clear", (20, 0))
+    assert max(_reaches(_salaries(30))) > 2**16
+
+
+def test_a_mean_that_is_not_determinable_lies_in_the_range_that_was_asked_for() -> None:
+    """Where there may be no rows, interval and guaranteed bounds are the asked range, and no more."""
+    [release] = _salaries(1)
+    found = release.mean([BoxTerm((900_001,), (950_001,))])
+    assert not found.determinable
+    assert found.interval() == found.worst() == (900_000, 950_000)
+    assert release.std([BoxTerm((900_001,), (950_001,))]).interval() == (0.0, 25_000.0)
+    assert release.mean([BoxTerm((10**6 + 3,), (10**6 + 4,))]).interval() == (0, 10**6)
+
+
+def test_special_cells_are_counted_by_name() -> None:
+    """Noise off, rows below, above, invalid and null are those of the data."""
+    places = [0] * 5 + [3] * 70 + [SALARY.size + 1] * 6 + [SALARY.size + 2] * 7 + [SALARY.size + 3] * 8
+    release = LogTree(value=SALARY, epsilon=1).release(
+        Points.from_rows(np.array(places)[:, None], axes=[Axis.of(SALARY)]), noise=ZeroNoise()
+    )
+    found = {name: each.value for name, each in release.specials.items()}
+    assert found == pytest.approx({"below": 5, "above": 6, "invalid": 7, "null": 8})

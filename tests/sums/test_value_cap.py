@@ -84,6 +84,34 @@ def test_clear_values_set_the_cap() -> None:
     assert cap.buckets.tops(noisy, cap.scale) == Tops(4 * 1792, None, (1792, None))
 
 
+def test_a_side_that_is_not_clear_has_the_cap_of_the_other() -> None:
+    """Its values may be as large: a fifth of all rows is seldom clear by itself. None where none can be."""
+    buckets, scale = Buckets(ValueLine.of(Integer(-300, 10**6))), Fraction(20)
+    first = {"up": 3, "down": 4 + len(buckets.above)}
+    for side in first:
+        noisy = np.zeros(buckets.size, np.int64)
+        noisy[first[side] + buckets.below.index(160)] = 500
+        assert buckets.tops(noisy, scale) == Tops(640, 640, (160, 160))
+    noisy[first["up"] + buckets.above.index(5 << 10)] = 500
+    assert buckets.tops(noisy, scale).seen == (5 << 10, 160)
+    noisy[first["down"] :] = 0
+    assert buckets.tops(noisy, scale).seen == (5 << 10, buckets.below[-1])
+
+
+def test_where_nothing_is_clear_the_fullest_bucket_caps_both_sides() -> None:
+    """On whichever side it is; a line with one side has one cap."""
+    scale = Fraction(20)
+    for domain, tops in (
+        (Integer(-300, 900), Tops(48, 48, (12, 12))),
+        (Integer(0, 900), Tops(48, None, (12, None))),
+    ):
+        buckets = Buckets(ValueLine.of(domain))
+        for first in (3, *((4 + len(buckets.above),) if domain.low < 0 else ())):
+            noisy = np.zeros(buckets.size, np.int64)
+            noisy[first + buckets.above.index(12)] = 30
+            assert buckets.tops(noisy, scale) == tops
+
+
 def test_empty_octaves_are_seldom_clear() -> None:
     """The levels are what their tails ask for: an empty bucket passes with probability beta / 2L at most."""
     scale = Fraction(20)

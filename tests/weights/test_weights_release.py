@@ -12,6 +12,7 @@ import pytest
 from partita.domain import Integer
 from partita.errors import InvalidData, InvalidParameter, InvalidRelease
 from partita.guarantee import Guarantee
+from partita.inference.weights.budget import WeightsBudget
 from partita.inference.weights.fit import Fit
 from partita.mechanisms.multiplicative_weights import MultiplicativeWeights
 from partita.points import Points
@@ -98,6 +99,32 @@ def test_a_plan_says_what_each_round_costs() -> None:
     assert "zCDP" in _mechanism(delta="1e-6").plan_lines(100_000)[0]
     assert _mechanism().predicted_numbers(100_000) == 1 + 14 + 12 + 2 * rounds
     assert _mechanism().predicted_error(10_000) > _mechanism(epsilon=4).predicted_error(10_000)
+
+
+@pytest.mark.parametrize("rounds", [None, 1, 3, 5, 9, 40])
+@pytest.mark.parametrize("queries", [prefixes("pay"), QUERIES], ids=["few", "many"])
+def test_delta_is_spent_only_where_some_number_of_rounds_needs_it(queries: Any, rounds: int | None) -> None:
+    """Rounds are chosen by noisy numbers: delta is given back if pure composition is best for all of them."""
+    mechanism = _mechanism(queries=queries, delta="1e-6", rounds=rounds)
+    budget = WeightsBudget(epsilon=1, delta="1e-6", rounds=rounds)
+    choices = range(1, len(mechanism.operator) + 1) if rounds is None else [rounds]
+    pure = {budget.rates(each, 2).rule for each in choices} == {"pure"}
+
+    assert mechanism.guarantee.delta == mechanism.budget.delta == (0 if pure else Fraction(1, 10**6))
+
+
+def test_a_plan_says_how_long_large_universes_take() -> None:
+    """Over more than 2^24 cells NumPy is slow; over more than 2^27 others are named."""
+    large, huge = (Universe(["age", "pay"], [Integer(0, 2**k)] * 2) for k in (13, 14))
+    asked: dict[str, Any] = {"queries": ranges("age", [(0, 9)]), "epsilon": 1}
+
+    assert "NumPy" not in " ".join(_mechanism().plan_lines(1000))
+    assert _mechanism(**asked, universe=large).plan_lines(1000)[-1] == (
+        f"A round over {large.size:,} cells takes up to about 25 seconds with NumPy."
+    )
+    with pytest.raises(InvalidParameter, match="must have at most 134217728 cells") as refused:
+        _mechanism(**asked, universe=huge)
+    assert '"composition"' in refused.value.fix
 
 
 def test_the_story_tells_rows_and_rounds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from partita.cli.output import Record
@@ -44,23 +45,21 @@ def column_records(release: Release) -> list[Record]:
         {
             "column": column,
             "domain": release.slice(column).domain.to_spec(),
-            "specials": {
-                name: {"value": answer.value, "error": answer.error}
-                for name, answer in specials(release, column).items()
-            },
+            "specials": _cells(specials(release, column)),
         }
         for column in release.columns
     ]
 
 
 def sum_records(release: Release) -> list[Record]:
-    """Every summed column, by which keys it can be asked for, and its whole sum."""
+    """Every summed column, by which keys it can be asked for, its noisy special cells, and its whole sum."""
     return [
         {
             "column": view.column,
             "keys": view.keys,
             "domain": view.domain.to_spec(),
             "moments": view.moments,
+            "specials": _cells(view.specials),
             "sum": summary_record(view.sum({}, closed="both")),
         }
         for view in release.sums
@@ -96,3 +95,7 @@ def specials(release: Release, column: str) -> dict[str, Answer]:
 
     cells = release.slice(column).domain.specials
     return {name: release.count({column: Special.named(name)}) for name in cells}
+
+
+def _cells(counts: Mapping[str, Answer]) -> Record:
+    return {name: {"value": answer.value, "error": answer.error} for name, answer in counts.items()}

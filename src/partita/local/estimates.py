@@ -21,6 +21,9 @@ __all__ = ["Frequencies", "HeavyHitter", "mean_bounds"]
 
 Floats = NDArray[np.float64]
 
+_IMAGINED: Final = 4
+"""As many as are added to a proportion [AC98]."""
+
 _HALVINGS: Final = 60
 _BEYOND_ROUNDING: Final = 1 + 2.0**-30
 
@@ -42,7 +45,8 @@ class Frequencies:
     """The estimated share of people who hold each cell, unbiased; it may be a little below 0 or above 1.
 
     `supports` holds how many of the n reports support each cell. The error of a share f is that of
-    n f chances `hit` and n (1 - f) chances `miss`, with the estimate in the place of f.
+    n f chances `hit` and n (1 - f) chances `miss`, with the estimate in the place of f. Few reports may
+    happen to be alike, so four of the largest variance are imagined beside them.
     """
 
     question: Frequency
@@ -64,10 +68,11 @@ class Frequencies:
     @cached_property
     def error(self) -> Floats:
         """The standard error of each frequency."""
-        hit, miss = float(self.question.randomizer.hit), float(self.question.randomizer.miss)
+        of_hit, of_miss = self._variances
         share = self.values.clip(0, 1)
-        variance = share * hit * (1 - hit) + (1 - share) * miss * (1 - miss)
-        return np.sqrt(variance / self.n) / self._gain
+        seen = self.n * (share * of_hit + (1 - share) * of_miss)
+        variance = (seen + _IMAGINED * max(of_hit, of_miss)) / (self.n + _IMAGINED)
+        return np.sqrt(variance * (self.n + 1)) / self.n / self._gain
 
     @property
     def counts(self) -> Floats:
@@ -75,14 +80,24 @@ class Frequencies:
         return self.values * self.n
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """For each cell, bounds that hold with about this confidence, by the normal law."""
-        half = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * self.error
-        return (self.values - half).clip(0, 1), (self.values + half).clip(0, 1)
+        """For each cell, bounds that hold with about this confidence, by the normal law; never a point.
+
+        They hold the shares f from which the estimate is at most as many standard errors away as the
+        confidence allows, with the error that f itself has [Wil27], and half a report more
+        [Yat34].
+        """
+        normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+        of_hit, of_miss = self._variances
+        square = (normal / self._gain) ** 2 / self.n
+        shift = square * (of_hit - of_miss) / 2
+        reach = np.sqrt((shift**2 + square * of_miss + 2 * shift * self.values).clip(0))
+        half, centre = reach + 0.5 / self.n / self._gain, self.values + shift
+        return _shares(centre - half, centre + half)
 
     def worst(self, beta: float = 0.05) -> tuple[Floats, Floats]:
         """For each cell, bounds that fail with probability at most beta, whatever people hold."""
         low, high = mean_bounds(self.supports / self.n, self.n, math.log(2 / float(failure(beta))))
-        return self._frequencies(low).clip(0, 1), self._frequencies(high).clip(0, 1)
+        return _shares(self._frequencies(low), self._frequencies(high))
 
     def __getitem__(self, cell: int) -> Answer:
         """The frequency of one cell."""
@@ -117,12 +132,28 @@ class Frequencies:
         return HeavyHitter(cell, self.question.label(cell), float(self.values[cell]), at_least)
 
     @cached_property
+    def _variances(self) -> tuple[float, float]:
+        """Of the support of a report about the cell, and of one about another."""
+        law = self.question.randomizer
+        return float(law.hit * (1 - law.hit)), float(law.miss * (1 - law.miss))
+
+    @cached_property
     def _gain(self) -> float:
         return float(self.question.randomizer.hit - self.question.randomizer.miss)
 
     def _frequencies(self, shares: Floats) -> Floats:
         """From shares of supporting reports to frequencies of people; exact probabilities, rounded once."""
         return (shares - float(self.question.randomizer.miss)) / self._gain
+
+
+def _shares(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Bounds as shares. What lies outside of [0, 1] says less than it seems to: it opens to the nearest end.
+
+    Bounds that are 2 h apart leave at least h^2 of [0, 1] open, and all of it from h = 1 on. That is next to
+    nothing beside many reports; bounds that lie inside have it anyway.
+    """
+    least = ((high - low) / 2).clip(0, 1) ** 2
+    return np.minimum(low, 1 - least).clip(0, 1), np.maximum(high, least).clip(0, 1)
 
 
 def mean_bounds(shares: Floats, n: int | Ints, log_failures: float) -> tuple[Floats, Floats]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import operator
 from abc import ABC, abstractmethod
@@ -109,6 +108,8 @@ def clamped(x: object, size: int) -> int:
 
 def digest_of(description: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON, in hex."""
+    import hashlib
+
     text = json.dumps(description, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -17,7 +17,7 @@ from partita.local.mean import Mean
 __all__ = ["MeanAggregator"]
 
 _IMAGINED: Final = 4
-"""As many as are added to a proportion [Agresti and Coull 1998]."""
+"""As many as are added to a proportion [AC98]."""
 
 _BLOCK: Final = 1 << 16
 """So many squares, each below 2^46, add up to less than 2^63."""

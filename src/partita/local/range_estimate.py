@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from statistics import NormalDist
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from partita.local.quantiles import quantile_cells
 from partita.local.ranges import Range
 
 __all__ = ["RangeAggregator", "RangeEstimate", "scaled"]
+
+_LEAST_IN_ORDER: Final = 1e-9
+"""Where nobody seems to be in order, nothing is known about their quantiles."""
 
 
 @final
@@ -89,13 +92,18 @@ class RangeEstimate:
         return self._value(self._quantile_cells([float(rational(q, "q"))])[0])
 
     def quantile_interval(self, q: float, confidence: float = 0.95) -> tuple[object, object]:
-        """Two values between which the quantile lies with about this confidence."""
+        """Two values between which the quantile lies with about this confidence.
+
+        Where the error may be all that lies above the quantile, the interval reaches to the end of the line,
+        also if no report comes from there.
+        """
         normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
         share = float(rational(q, "q"))
         [cell] = self._quantile_cells([share])
-        half = normal * self._share((0, cell)).error / self._in_order
+        error = max(self._share((0, end)).error for end in (cell - 1, cell))
+        half = normal * error / max(self._in_order, _LEAST_IN_ORDER)
         low, high = self._quantile_cells([max(0.0, share - half), min(1.0, share + half)])
-        return self._value(low), self._value(high)
+        return self._value(low), self._value(high if share + half < 1 else self.question.ordinary - 1)
 
     @property
     def _in_order(self) -> float:

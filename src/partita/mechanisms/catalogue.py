@@ -17,7 +17,7 @@ from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, Unit
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.with_specials import AxisMechanism
-from partita.mechanisms.workload_mechanism import WorkloadMechanism
+from partita.mechanisms.workload_mechanism import WorkloadMechanism, sentence
 from partita.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.boxes import Boxes
@@ -136,8 +136,8 @@ def choose_queries(
 ) -> Choice[WorkloadMechanism]:
     """The mechanism for a list of queries: the one asked for by name, or that of the least predicted error.
 
-    The predicted errors are compared over the numbers of rows in `ROWS`. A mechanism that cannot have
-    these queries, or so many cells, does not take part.
+    The predicted errors are compared over the numbers of rows in `ROWS`, for rows that reach the largest
+    weights. A mechanism that cannot have these queries, or so many cells, does not take part.
     """
     known = query_mechanisms()
     facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
@@ -149,7 +149,7 @@ def choose_queries(
     if mechanism != AUTO:
         name = _known(mechanism, known)
         made = make(known[name])
-        return Choice(name, f"{_ASKED_FOR} {made.why}".rstrip(), made)
+        return Choice(name, f"{_ASKED_FOR} {_reason(made)}".rstrip(), made)
     return _least(dict(_able(make, known)))
 
 
@@ -199,9 +199,14 @@ def _least(able: Mapping[str, WorkloadMechanism]) -> Choice[WorkloadMechanism]:
     beside = f" against {errors[others[0]]:.3g} of {others[0]!r}" if others else ""
     why = (
         "It has the smallest predicted error of an answer, as a mean over 10^3, 10^5 and 10^7 rows: "
-        f"{errors[best]:.3g}{beside}. {able[best].why}"
+        f"{errors[best]:.3g}{beside}. {_reason(able[best])}"
     )
     return Choice(best, why.rstrip(), able[best])
+
+
+def _reason(made: WorkloadMechanism) -> str:
+    """What a mechanism for queries says that it has chosen, as a sentence."""
+    return sentence(made.why) if made.why else ""
 
 
 def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, Any]) -> tuple[str, str]:

@@ -33,10 +33,18 @@ class ComposedTruncation(TruncatingMechanism):
         return best_composition(self.epsilon, self.delta, 2 * len(self.operator))
 
     @property
+    def uses_delta(self) -> bool:
+        """Whether another theorem than the pure one allows the most."""
+        return self.composition.rule != "pure"
+
+    @property
     def rate(self) -> Fraction:
         """Epsilon for the octaves of one query, and again for its sum."""
         return self.composition.rate
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """How epsilon is shared out, and by which theorem."""
-        return (*super().plan_lines(rows), f"composition: {self.composition.rule}")
+        return (
+            *super().plan_lines(rows),
+            f"Queries share the budget by {self.composition.rule} composition.",
+        )

@@ -30,7 +30,7 @@ _LARGEST_WEIGHT: Final = 2**64
 class LinearWorkload(WorkloadMechanism):
     """Publish once; answer a list of linear queries, each with noise of its own.
 
-    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP if delta is given; ADD_REMOVE or CHANGE_ONE.  [DMNS06]
+    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP if delta lowers noise; ADD_REMOVE or CHANGE_ONE. [DMNS06]
     Error:     O(norm log k / epsilon) for k queries at once; the norm is the largest sum of absolute
                weights of one cell. With delta, O(sqrt(weight norm log 1/delta) log k / epsilon).
     Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
@@ -55,6 +55,11 @@ class LinearWorkload(WorkloadMechanism):
         return self.changes.composition(self.epsilon, self.delta)
 
     @property
+    def uses_delta(self) -> bool:
+        """Whether another theorem than the pure one asks for the least noise."""
+        return self.composition.rule != "pure"
+
+    @property
     def scale(self) -> Fraction:
         """The noise scale of every answer, in units of one over the operator's granularity."""
         return self.changes.each / self.composition.rate
@@ -75,7 +80,9 @@ class LinearWorkload(WorkloadMechanism):
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """How the budget is shared among the queries."""
         scale, rule = float(self.scale / self.operator.granularity), self.composition.rule
-        return (f"{len(self.operator)} answers by {rule} composition, each with noise of scale {scale:.6g}",)
+        return (
+            f"Noise of scale {scale:.6g} on each of {len(self.operator)} answers, by {rule} composition.",
+        )
 
     def release(self, points: Points, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:
         """Answer every query in whole units and add noise."""

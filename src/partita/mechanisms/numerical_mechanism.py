@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,11 @@ from partita.queries.universe import Universe
 from partita.releases.numerical_reading import MOST_CELLS, MOST_GRADED
 
 __all__ = ["NumericalMechanism", "WeighingMechanism"]
+
+_FEWER_CELLS: Final = (
+    "choose coarser domains, or ask for products of classes and one value, "
+    "such as ranges(age) * value(income), which are taken apart by themselves"
+)
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
@@ -85,6 +90,8 @@ class WeighingMechanism(NumericalMechanism, ABC):
             unit=unit,
         )
         freeze(self, decomposition=checked_method(decomposition), rounds=rounds)
+        self._check_sizes()
+        self._return_delta()
         self._check_cells()
 
     @property
@@ -101,6 +108,11 @@ class WeighingMechanism(NumericalMechanism, ABC):
     def budget(self) -> WeightsBudget:
         """How it is shared among the total, the first guess and the rounds."""
         return WeightsBudget(epsilon=self.weighing, delta=self.delta, rounds=self.rounds)
+
+    @property
+    def uses_delta(self) -> bool:
+        """Whether some number of rounds is paid for by another theorem than the pure one."""
+        return self.budget.uses_delta(len(self.widest), len(warm_axes(self.space.shape, self.budget)))
 
     @cached_property
     def space(self) -> Space:
@@ -153,21 +165,26 @@ class WeighingMechanism(NumericalMechanism, ABC):
         rates = self.budget.rates(rounds, len(warm_axes(self.space.shape, self.budget)))
         cells = " x ".join(map(str, self.space.shape))
         return (
-            f"multiplicative weights over {cells} cells and {len(self.widest)} graded queries",
+            f"Multiplicative weights over {cells} cells and {len(self.widest)} graded queries.",
             f"T = {rounds} rounds, epsilon0 = {float(rates.selection):.6g} to select, "
-            f"{float(rates.answer):.6g} to answer ({rates.rule})",
+            f"{float(rates.answer):.6g} to answer ({rates.rule} composition).",
         )
 
     def _rounds(self, rows: int) -> int:
         axes = len(warm_axes(self.space.shape, self.budget))
         return self.budget.rounds_for(rows, len(self.widest), axes, self.change.of_cells / self.space.unit)
 
+    def _check_sizes(self) -> None:
+        """Refuse what cannot be held."""
+        cells, graded = math.prod(self.space.shape), self.space.graded
+        if cells > MOST_CELLS:
+            raise _too_many("universe", cells, f"at most {MOST_CELLS} cells are weighed", _FEWER_CELLS)
+        if graded > MOST_GRADED:
+            rule = f"at most {MOST_GRADED} queries are weighed, all thresholds counted"
+            raise _too_many("queries", graded, rule, 'ask for fewer, or use "composition"')
+
     def _check_cells(self) -> None:
-        """Refuse what cannot be held, and an epsilon whose noise cannot be drawn."""
-        self._at_most("universe", math.prod(self.space.shape), MOST_CELLS, "cells are weighed")
-        self._at_most(
-            "queries", self.space.graded, MOST_GRADED, "queries are weighed, all thresholds counted"
-        )
+        """Refuse an epsilon whose noise cannot be drawn."""
         for rounds in (self.budget.rounds or 1, self.budget.rounds or MOST_ROUNDS):
             self._check_scales(rounds)
 
@@ -177,12 +194,6 @@ class WeighingMechanism(NumericalMechanism, ABC):
         for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
             check_scale(scale, self.epsilon)
 
-    @staticmethod
-    def _at_most(name: str, given: int, most: int, rule: str) -> None:
-        if given > most:
-            raise InvalidParameter(
-                name,
-                f"must be such that at most {most} {rule}",
-                given=given,
-                fix='use decomposition="hat" and coarser classes, or "composition"',
-            )
+
+def _too_many(name: str, given: int, rule: str, fix: str) -> InvalidParameter:
+    return InvalidParameter(name, f"must be such that {rule}", given=given, fix=fix)

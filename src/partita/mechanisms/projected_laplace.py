@@ -60,6 +60,11 @@ class ProjectedLaplace(WorkloadMechanism):
         return self.changes.composition(self.epsilon * (1 - _ROWS_SHARE), self.delta)
 
     @property
+    def uses_delta(self) -> bool:
+        """Whether another theorem than the pure one asks for the least noise."""
+        return self.composition.rule != "pure"
+
+    @property
     def scale(self) -> Fraction:
         """The noise scale of an answer, in units."""
         return self.changes.each / self.composition.rate

@@ -23,7 +23,7 @@ from partita.queries.structured import Structured
 from partita.queries.universe import Universe
 from partita.releases.workload import WorkloadRelease
 
-__all__ = ["LARGEST_DENSE", "WorkloadMechanism"]
+__all__ = ["LARGEST_DENSE", "WorkloadMechanism", "sentence"]
 
 LARGEST_DENSE: Final = 2**30
 """No universe of more cells is made an array."""
@@ -36,7 +36,8 @@ class WorkloadMechanism(Private, ABC):
     """An (epsilon, delta)-DP release of answers to linear queries about points.
 
     A mechanism with parameters of its own spells all of them out, hands those that all have to
-    `_settle_workload`, and checks itself when all are set.
+    `_settle_workload`, and checks itself when all are set. `delta` is what is spent: 0 where a larger one
+    would buy nothing.
     """
 
     name: ClassVar[str]
@@ -66,6 +67,7 @@ class WorkloadMechanism(Private, ABC):
             contributions=contributions,
             unit=unit,
         )
+        self._return_delta()
         self._check()
 
     def _settle_workload(
@@ -84,6 +86,16 @@ class WorkloadMechanism(Private, ABC):
         promise = Guarantee(epsilon=self.epsilon, delta=delta, **self.protected)
         freeze(self, queries=_checked(queries), universe=_over(universe), delta=promise.delta)
         self._check_weights()
+
+    def _return_delta(self) -> None:
+        """Spend no delta that buys nothing; called when all parameters are set."""
+        if self.delta and not self.uses_delta:
+            freeze(self, delta=Fraction(0))
+
+    @property
+    def uses_delta(self) -> bool:
+        """Whether noise may be drawn by a theorem that needs delta: a function of public facts."""
+        return True
 
     @cached_property
     def operator(self) -> Structured:
@@ -156,8 +168,20 @@ class WorkloadMechanism(Private, ABC):
     def _check_weights(self) -> None:
         if self.operator.column_norm == 0:
             raise InvalidParameter(
-                "queries", "must have a weight that is not zero", given=self.queries, fix="ask for something"
+                "queries",
+                "must have a weight that is not zero",
+                given="zero for every cell",
+                fix="ask for values that the columns can have; a function that raises has the weight zero",
             )
+
+
+def sentence(phrase: str) -> str:
+    """A phrase with a capital and a full stop, unless it has them.
+
+    >>> sentence("one threshold for all queries")
+    'One threshold for all queries.'
+    """
+    return f"{phrase[:1].upper()}{phrase[1:]}" + ("" if phrase.endswith(".") else ".")
 
 
 def _checked(queries: object) -> Queries:

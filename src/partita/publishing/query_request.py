@@ -11,7 +11,7 @@ from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.mechanisms.catalogue import AUTO, Choice, choose_queries, query_mechanisms
-from partita.mechanisms.workload_mechanism import WorkloadMechanism
+from partita.mechanisms.workload_mechanism import WorkloadMechanism, sentence
 from partita.points import Points
 from partita.publishing.view_request import ViewRequest, facts_of
 from partita.publishing.views import check_columns
@@ -45,8 +45,8 @@ class QueryRequest(ViewRequest[Points]):
         return queries_described(self.queries, self.columns, self.domains)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """What the mechanism would choose."""
-        return self.choice.mechanism.plan_lines(rows)
+        """What the mechanism would choose, a sentence each."""
+        return tuple(map(sentence, self.choice.mechanism.plan_lines(rows)))
 
     def counted(self, rows: Tally) -> Points:
         """How many rows have each combination of values."""
@@ -69,9 +69,13 @@ def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | 
 
     Weights that are given by a function are settled now, on the public cells of the schema.
     """
-    listed = queries if isinstance(queries, list | tuple) else [] if queries is None else [queries]
-    if not listed:
+    if queries is None:
         return None
+    listed = queries if isinstance(queries, list | tuple) else [queries]
+    if not listed:
+        raise InvalidParameter(
+            "queries", "must not be empty", given="an empty list", fix="name some, or leave it out"
+        )
     read = [_read(each) for each in listed]
     together = read[0]
     for each in read[1:]:
@@ -83,7 +87,7 @@ def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | 
 def query_request(
     queries: Queries, schema: Mapping[str, Domain], guarantee: Guarantee, mechanism: str, share: Fraction
 ) -> QueryRequest:
-    """A view of queries that gets this share of a guarantee's epsilon, and all of its delta."""
+    """A view of queries that gets this share of a guarantee's epsilon, and what it uses of its delta."""
     universe = _universe(schema, queries)
     named = mechanism if mechanism in query_mechanisms() else AUTO
     facts = facts_of(guarantee, share)

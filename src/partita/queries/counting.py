@@ -94,8 +94,8 @@ class Ranges(_OneColumn):
         return Ranges(self.column, (self.ends[index],))
 
     def _spans(self, domain: Domain, axis: Axis) -> Spans:
-        starts = [_start(low, domain, axis, self.column) for low, _ in self.ends]
-        stops = [_stop(high, domain, axis, self.column) for _, high in self.ends]
+        spans = [_span(low, high, domain, axis, self.column) for low, high in self.ends]
+        starts, stops = zip(*spans, strict=True)
         return Spans(axis.width, starts, stops)
 
     def __str__(self) -> str:
@@ -226,24 +226,28 @@ def _end(end: End) -> str:
     return "none" if end is None else written(end)
 
 
-def _start(low: End, domain: Domain, axis: Axis, column: str) -> int:
-    """The first position of a range."""
-    if low is None:
-        return 0
-    found = domain.locate(low, name=column)
-    if found.special is Special.ABOVE:
-        return axis.before + axis.size
-    return axis.position(0 if found.special is Special.BELOW else found.cell)
+def _span(low: End, high: End, domain: Domain, axis: Axis, column: str) -> tuple[int, int]:
+    """The first position of a range, and the position behind it."""
+    first = None if low is None else _cell(low, domain, column)
+    last = None if high is None else _cell(high, domain, column)
+    if first is not None and last is not None and first > last:
+        raise InvalidParameter(
+            "ends",
+            f"must be in the order of {column!r}",
+            given=f"{low}, {high}",
+            fix="put the lower end first",
+        )
+    start = 0 if first is None else axis.before + max(first, 0)
+    everything = axis.before + axis.size + int("above" in domain.specials)
+    return start, everything if last is None else axis.before + min(last + 1, axis.size)
 
 
-def _stop(high: End, domain: Domain, axis: Axis, column: str) -> int:
-    """The position behind a range."""
-    if high is None:
-        return axis.before + axis.size + int("above" in domain.specials)
-    found = domain.locate(high, name=column)
+def _cell(end: str, domain: Domain, column: str) -> int:
+    """The cell of an end; -1 below the bounds, and the number of cells above them."""
+    found = domain.locate(end, name=column)
     if found.special is Special.BELOW:
-        return axis.before
-    return axis.position(axis.size if found.special is Special.ABOVE else found.cell + 1)
+        return -1
+    return domain.size if found.special is Special.ABOVE else found.cell
 
 
 def _decoded(domain: Domain, cell: int) -> str:

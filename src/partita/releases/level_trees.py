@@ -24,7 +24,7 @@ from partita.inference.sums.cut import MOST_PARTS, Cut, KeyCounts
 from partita.inference.sums.level_estimate import LevelEstimate, Trees
 from partita.inference.sums.part_tree import PartTree
 from partita.inference.sums.value_line import ValueLine
-from partita.inference.tails import laplace_variance
+from partita.inference.tails import laplace_sum_reach, laplace_variance
 from partita.releases.axes import checked_terms
 from partita.releases.boxes import BoxTerm
 from partita.releases.ranges import Json, Parts
@@ -95,14 +95,11 @@ class LevelTreesRelease:
         return BoxTerm(tuple(0 for _ in self.keys), tuple(axis.width - 1 for axis in self.keys))
 
     @property
-    def outside(self) -> tuple[int, int]:
-        """The noisy counts of rows below and above the declared bounds, which count as the bounds."""
-        return self._magnitudes.outside(self.buckets)
-
-    @property
-    def outside_error(self) -> float:
-        """The standard error of each of the two."""
-        return math.sqrt(laplace_variance(self.bucket_scale))
+    def specials(self) -> dict[str, Answer]:
+        """How many rows lie below and above the declared bounds, and how many are invalid and null."""
+        below, above = map(self._bucket, self._magnitudes.outside(self.buckets))
+        whole = self._asked([self.everything], None)
+        return {"below": below, "above": above, "invalid": whole.invalid, "null": whole.null}
 
     @cached_property
     def controls(self) -> Controls:
@@ -121,14 +118,13 @@ class LevelTreesRelease:
     @property
     def story(self) -> str:
         """What was chosen on the way."""
-        up, down = (hats and self.value.number(sign * hats.knots.offsets[-1]) for hats, sign in self._sides)
-        ends = [f"{end:,.6g}" for end in (down, up) if end is not None]
-        caps = (
-            f"Values are told apart up to {' and '.join(ends)}"
-            if ends
-            else "No value stood out from the noise"
+        line, tops = self.value, self.controls.tops
+        low, high = -min(tops.down or 0, line.down), min(tops.up or 0, line.up)
+        parts = f"{self.cut.parts:,} parts of the keys" if self.cut.parts > 1 else "all rows together"
+        return (
+            f"Values are told apart from {line.number(low):,.6g} to {line.number(high):,.6g}; "
+            f"sums are over {parts}."
         )
-        return f"{caps}; sums are over {self.cut.parts:,} parts of the keys."
 
     @property
     def spent(self) -> Fraction:
@@ -185,10 +181,15 @@ class LevelTreesRelease:
             )
         return self._asked(terms, density)
 
+    def _bucket(self, noisy: int) -> Answer:
+        """The noisy count of one bucket."""
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach = laplace_sum_reach(self.bucket_scale, 1, beta)
+            return noisy - reach, noisy + reach
+
+        return Answer(float(noisy), lambda: math.sqrt(laplace_variance(self.bucket_scale)), bounds)
+
     @property
     def _magnitudes(self) -> Buckets:
         return Buckets(self.value)
-
-    @property
-    def _sides(self) -> tuple[tuple[Any, int], tuple[Any, int]]:
-        return (self.controls.up, 1), (self.controls.down, -1)

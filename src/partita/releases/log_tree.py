@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.domain import Domain
 from partita.domain.axis import Axis
+from partita.domain.base import ORDERED_SPECIALS
 from partita.guarantee import Guarantee
 from partita.inference.sums.answers import Ratio, SumAnswer
 from partita.inference.sums.log_cells import LogCells
@@ -80,6 +81,13 @@ class LogTreeRelease:
     def everything(self) -> BoxTerm:
         """All values, special cells included."""
         return BoxTerm((0,), (self.value.axis.width - 1,))
+
+    @property
+    def specials(self) -> dict[str, Answer]:
+        """How many rows lie below and above the declared bounds, and how many are invalid and null."""
+        places = 0, *range(self.value.size + 1, self.value.size + 4)
+        found = (self._asked([BoxTerm((place,), (place,))]).rows for place in places)
+        return dict(zip(ORDERED_SPECIALS, found, strict=True))
 
     @cached_property
     def trees(self) -> LogTrees:

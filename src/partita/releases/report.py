@@ -23,6 +23,7 @@ from partita.releases.report_numbers import (
     numbers_contents,
     numbers_rules,
     queries_about,
+    special_cells,
     sums_about,
 )
 from partita.releases.sum_view import SumView
@@ -164,11 +165,10 @@ def _beside(view: View) -> str:
 
 
 def _special_cells(view: BoxView, column: str) -> str:
-    """What is in the special cells of one of several columns, each with an error of its own."""
+    """What is in the special cells of one of several columns."""
     domain = view.declared[column]
     counts = {name: view.count({column: Special.named(name)}, closed="both") for name in domain.specials}
-    said = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
-    return f"Special cells of {column}: {', '.join(said)}."
+    return special_cells(column, counts)
 
 
 def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:

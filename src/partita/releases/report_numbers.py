@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from partita.answer import Answer
 from partita.releases.figures import figure, shortened
 from partita.releases.published import Published
 from partita.releases.query_view import QueryView
 from partita.releases.sum_view import SumView
 
-__all__ = ["numbers_accuracy", "numbers_contents", "numbers_rules", "queries_about", "sums_about"]
+__all__ = [
+    "numbers_accuracy",
+    "numbers_contents",
+    "numbers_rules",
+    "queries_about",
+    "special_cells",
+    "sums_about",
+]
 
 _LONGEST: Final = 100
 
@@ -26,9 +34,16 @@ def numbers_contents(published: Sequence[Published]) -> Iterator[str]:
 
 
 def sums_about(view: SumView) -> str:
-    """The summed column, its domain and its keys."""
+    """The summed column, its domain and its keys, and what is in its special cells."""
     by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
-    return f"Sums of {view.column}, declared as {shortened(repr(view.domain), _LONGEST)}{by}."
+    declared = f"Sums of {view.column}, declared as {shortened(repr(view.domain), _LONGEST)}{by}."
+    return f"{declared} {special_cells(view.column, view.specials)}"
+
+
+def special_cells(column: str, counts: Mapping[str, Answer]) -> str:
+    """What is in the special cells of a column, each with an error of its own."""
+    said = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
+    return f"Special cells of {column}: {', '.join(said)}."
 
 
 def queries_about(view: QueryView) -> str:

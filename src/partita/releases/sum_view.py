@@ -106,6 +106,11 @@ class SumView:
         """How many rows there are: with a number, and without."""
         return Answer.together([self._ask(each, {}, "both") for each in (self.sums.count, self.sums.nulls)])
 
+    @property
+    def specials(self) -> Mapping[str, Answer]:
+        """How many rows of the summed column are below or above its bounds, invalid, and null."""
+        return self.sums.specials
+
     def sum(self, asked: Where, *, closed: Ends) -> SumAnswer:
         """The sum of the column over the rows that have the keys asked for."""
         return self._ask(self.sums.sum, asked, closed)

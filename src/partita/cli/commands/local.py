@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
 from partita.cli.commands.local_lines import ReportLines
-from partita.cli.commands.local_said import estimate_said, question_said
+from partita.cli.commands.local_said import counted, estimate_said, question_said
 from partita.cli.output import Outcome
+from partita.cli.writing import write_whole
+from partita.errors import SourceError
 
 if TYPE_CHECKING:
     from partita.local.aggregator import Aggregator
@@ -67,6 +69,7 @@ def _declare_spec(acts: Commands) -> None:
     )
     declared.add_argument("--round", default="", metavar="NAME", help="everybody answers once in each round")
     declared.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the question")
+    declared.add_argument("--force", action="store_true", help="overwrite the file if it exists")
 
 
 def _declare_report(acts: Commands) -> None:
@@ -120,7 +123,8 @@ def _act(acts: Commands, name: str, run: Any, *, says: str, needs: str) -> argpa
 
 def _spec(options: Options) -> Outcome:
     question = _asked(options).in_round(options.round)
-    _write(options.output, json.dumps(question.to_json(), indent=2).encode() + b"\n")
+    described = json.dumps(question.to_json(), indent=2).encode() + b"\n"
+    write_whole(options.output, described, overwrite=options.force)
     return question_said(question, options.output)
 
 
@@ -160,9 +164,9 @@ def _collect(options: Options) -> Outcome:
         collected = collected.merge(_state(question, path))
     reading = ReportLines(collected, skip=options.skip)
     collected.add_reports(reading.reports(options.reports))
-    _write(options.output, collected.to_bytes())
-    skipped = f", skipped {reading.skipped:,} lines" if options.skip else ""
-    text = f"counted {collected.n:,} reports into {options.output}{skipped}\n{collected.guarantee}"
+    write_whole(options.output, collected.to_bytes(), overwrite=True)
+    skipped = f", skipped {counted(reading.skipped, 'line')}" if options.skip else ""
+    text = f"counted {counted(collected.n, 'report')} into {options.output}{skipped}\n{collected.guarantee}"
     return Outcome.of(
         text,
         path=options.output,
@@ -181,20 +185,18 @@ def _estimate(options: Options) -> Outcome:
 def _question(options: Options) -> Question:
     from partita.local.registry import question_read
 
-    return question_read(Path(options.question).read_bytes())
+    return question_read(_bytes("question", options.question))
 
 
 def _state(question: Question, path: str) -> Any:
-    return type(question.aggregator()).from_bytes(question, Path(path).read_bytes())
+    return type(question.aggregator()).from_bytes(question, _bytes("state", path))
 
 
-def _write(path: str, data: bytes) -> None:
-    """A file that appears whole, in the place of one that was there."""
-    from partita.releases.file_disk import Temporary, checked_path
-
-    with Temporary(checked_path(path), overwrite=True) as file:
-        file.write(data)
-        file.commit()
+def _bytes(name: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError):
+        raise SourceError(f"{name} {path!r}", "could not be read", fix="check the path") from None
 
 
 def _asks_for_labels(question: Question) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from partita.errors import InvalidData, SourceError
 
@@ -30,7 +30,7 @@ class ReportLines:
     def reports(self, paths: Sequence[str]) -> Iterator[Report]:
         """The reports of all files; empty lines are passed over."""
         for path in paths:
-            with open(path, encoding="utf-8", errors="replace") as lines:
+            with _opened(path) as lines:
                 for number, line in enumerate(lines, start=1):
                     if line.strip():
                         yield from self._read(line, f"line {number} of {path}")
@@ -58,3 +58,10 @@ class ReportLines:
             raise InvalidData("report", "was counted before", fix="count each report once")
         self._seen.add(report.id)
         return report
+
+
+def _opened(path: str) -> TextIO:
+    try:
+        return open(path, encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        raise SourceError(f"reports {path!r}", "could not be read", fix="check the path") from None

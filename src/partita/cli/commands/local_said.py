@@ -13,17 +13,26 @@ if TYPE_CHECKING:
     from partita.local.question import Question
     from partita.local.range_estimate import RangeAggregator
 
-__all__ = ["estimate_said", "question_said"]
+__all__ = ["counted", "estimate_said", "question_said"]
 
 _QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "line"), counted(1200, "line")
+    ('1 line', '1,200 lines')
+    """
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def question_said(question: Question, path: str) -> Outcome:
     """What was written, and what one report costs."""
     randomizer = question.randomizer
     text = (
-        f"wrote {path}: {question.asks} of {randomizer.size:,} cells by {randomizer.kind}, "
-        f"{randomizer.report_bytes} bytes a report\n{question.guarantee}"
+        f"wrote {path}: {_about(question)} by {randomizer.kind}, "
+        f"{counted(randomizer.report_bytes, 'byte')} a report\n{question.guarantee}"
     )
     return Outcome.of(
         text,
@@ -35,6 +44,15 @@ def question_said(question: Question, path: str) -> Outcome:
         digest=question.digest,
         guarantee=str(question.guarantee),
     )
+
+
+def _about(question: Question) -> str:
+    """What is asked, in words."""
+    from partita.local import Mean
+
+    if isinstance(question, Mean):
+        return f"mean of numbers from {question.low} to {question.high}"
+    return f"{question.asks} of {question.randomizer.size:,} cells"
 
 
 def estimate_said(
@@ -74,14 +92,18 @@ def _quantiles_said(collected: RangeAggregator, confidence: float) -> Outcome:
         (f"{each['quantile']}", f"{each['value']}", f"{each['low']} to {each['high']}") for each in records
     ]
     rows = [("quantile", "value", "interval"), *lines]
-    return Outcome(f"{table(rows)}\n{collected.n:,} reports; {collected.guarantee}", records)
+    return Outcome(f"{table(rows)}\n{counted(collected.n, 'report')}; {collected.guarantee}", records)
 
 
 def _share_said(collected: RangeAggregator, between: list[str], confidence: float) -> Outcome:
     share = collected.estimate().frequency(*(_cell(end) for end in between))
     low, high = share.interval(confidence)
-    text = f"share {share.value:.4f} ± {share.error:.4f} ({low:.4f} to {high:.4f}), {collected.n:,} reports"
-    return Outcome.of(text, share=share.value, error=share.error, low=low, high=high, reports=collected.n)
+    text = f"share {share.value:.4f} ± {share.error:.4f} ({low:.4f} to {high:.4f})"
+    return _one_said(collected.n, text, share=share.value, error=share.error, low=low, high=high)
+
+
+def _one_said(reports: int, text: str, **numbers: float) -> Outcome:
+    return Outcome.of(f"{text}, {counted(reports, 'report')}", **numbers, reports=reports)
 
 
 def _cell(text: str) -> int:
@@ -94,8 +116,8 @@ def _cell(text: str) -> int:
 def _mean_said(collected: MeanAggregator, confidence: float) -> Outcome:
     answer = collected.estimate()
     low, high = answer.interval(confidence)
-    text = f"mean {answer.value:.6g} ± {answer.error:.3g} ({low:.6g} to {high:.6g}), {collected.n:,} reports"
-    return Outcome.of(text, mean=answer.value, error=answer.error, low=low, high=high, reports=collected.n)
+    text = f"mean {answer.value:.6g} ± {answer.error:.3g} ({low:.6g} to {high:.6g})"
+    return _one_said(collected.n, text, mean=answer.value, error=answer.error, low=low, high=high)
 
 
 def _frequencies_said(collected: FrequencyAggregator, top: int | None, confidence: float) -> Outcome:
@@ -116,7 +138,7 @@ def _frequencies_said(collected: FrequencyAggregator, top: int | None, confidenc
         for cell in order
     ]
     rows = [("value", "share", "± error", "interval"), *(_line(record) for record in records)]
-    return Outcome(f"{table(rows)}\n{collected.n:,} reports; {collected.guarantee}", records)
+    return Outcome(f"{table(rows)}\n{counted(collected.n, 'report')}; {collected.guarantee}", records)
 
 
 def _line(record: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -1,4 +1,4 @@
-"""`partita mechanisms`: what `--mechanism` can name."""
+"""`partita mechanisms`: what `--mechanism` can name, and what sums are published with."""
 
 from __future__ import annotations
 
@@ -23,10 +23,17 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
+    from partita.mechanisms import LevelTrees, LogTree
     from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
     from partita.releases.figures import table
 
-    kinds = {"one": axis_mechanisms(), "several": box_mechanisms(), "queries": query_mechanisms()}
+    sums = {each.name: each for each in (LevelTrees, LogTree)}
+    kinds = {
+        "one": axis_mechanisms(),
+        "several": box_mechanisms(),
+        "sums": sums,
+        "queries": query_mechanisms(),
+    }
     records = [
         {"mechanism": name, "columns": columns, "says": _first_line(kind)}
         for columns, known in kinds.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
-from partita.cli.output import Outcome, with_error
+from partita.cli.output import Outcome
 from partita.errors import InvalidParameter, SourceError
 
 if TYPE_CHECKING:
@@ -126,19 +127,27 @@ def _made(options: Options) -> Sketch:
         if getattr(options, name) is not None:
             raise InvalidParameter(name, f"is none of {options.kind}'s", given=name, fix="leave it out")
     given: dict[str, Any] = {name: getattr(options, name) for name in taken}
+    _check_universe(options)
     given["universe"] = _universe(options.universe)
-    if (given["universe"] is None) != (options.kind == "distinct"):
-        raise InvalidParameter(
-            "universe",
-            "must be given for all sketches but `distinct`",
-            given=options.universe,
-            fix="see --help",
-        )
     make: Any = KINDS[f"pan-{options.kind}"]
     made: Sketch = make(
         epsilon=options.epsilon, **{name: each for name, each in given.items() if each is not None}
     )
     return made
+
+
+def _check_universe(options: Options) -> None:
+    if options.kind == "distinct" and options.universe is not None:
+        raise InvalidParameter(
+            "universe",
+            "must be left out for distinct",
+            given=options.universe,
+            fix="leave it out, since any id may come",
+        )
+    if options.kind != "distinct" and options.universe is None:
+        raise InvalidParameter(
+            "universe", f"must be given for {options.kind}", given=None, fix="pass --universe N or a file"
+        )
 
 
 def _update(options: Options) -> Outcome:
@@ -165,20 +174,38 @@ def _release(options: Options) -> Outcome:
     from partita.pan.sketch_file import SketchFile
 
     with closing(SketchFile(options.sketch)) as file:
+        epoch = file.sketch.epoch
         answer = file.release(options.name)
-        left = file.sketch.releases_left
+        sketch = file.sketch
     low, high = answer.worst(options.beta)
-    text = f"{options.name}: {with_error(answer.value, answer.error)}, from {low:,.6g} to {high:,.6g}"
+    value, error, first, last = _alike(answer.error, answer.value, answer.error, low, high)
     return Outcome.of(
-        text,
+        f"{options.name}: {value} ± {error}, from {first} to {last}\n{_left_said(sketch, epoch)}",
         name=options.name,
         value=answer.value,
         error=answer.error,
         low=low,
         high=high,
         beta=options.beta,
-        releases_left=left,
+        epoch=epoch,
+        epochs=sketch.epochs,
+        epoch_over=sketch.epoch > epoch,
+        releases_left=sketch.releases_left,
     )
+
+
+def _alike(error: float, *numbers: float) -> list[str]:
+    """Numbers with as many decimals as two figures of their error have."""
+    decimals = max(0, 1 - math.floor(math.log10(error))) if error > 0 else 0
+    return [f"{number:,.{decimals}f}" for number in numbers]
+
+
+def _left_said(sketch: Sketch, epoch: int) -> str:
+    """What is left after an output of an epoch, which may have been its last."""
+    if sketch.epoch == epoch:
+        return f"epoch {epoch} of {sketch.epochs}, {sketch.releases_left} of {sketch.releases} releases left"
+    begins = "the sketch is over" if epoch == sketch.epochs else f"epoch {sketch.epoch} begins"
+    return f"the last output of epoch {epoch} of {sketch.epochs}: its table is erased, {begins}"
 
 
 def _announce(options: Options) -> Outcome:

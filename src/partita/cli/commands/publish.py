@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome, Record, with_error
-from partita.cli.records import column_records, named, specials, view_records
+from partita.cli.records import column_records, named, specials, sum_records, view_records
 from partita.cli.request import add_request, reading, requested, spec_of
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from partita.answer import Answer
     from partita.releases.release import Release
+    from partita.releases.sum_view import SumView
 
 __all__ = ["declare", "run"]
 
@@ -93,6 +95,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
         *(("view", f"{named(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
+        *(line for view in release.sums for line in _sum_lines(view)),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]
     return Outcome.of(
@@ -102,6 +105,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         part=next(iter(_parts(release)), None),
         views=view_records(release),
         columns=column_records(release),
+        sums=sum_records(release),
         ledger=options.ledger,
         dataset=dataset,
         left=left,
@@ -118,7 +122,7 @@ def _column_lines(release: Release, column: str) -> Iterator[tuple[str, str]]:
     """A column, its noisy special cells, and a hint where one of them holds more than the axis."""
     beside = specials(release, column)
     yield "column", f"{column}, {release.slice(column).domain}"
-    yield "beside", ", ".join(f"{name} {with_error(each.value, each.error)}" for name, each in beside.items())
+    yield "beside", _counts(beside)
     valued = release.count({column: (None, None)})
     for name in ("invalid", "other"):
         if name in beside and beside[name].value > valued.value + 4 * beside[name].error:
@@ -126,6 +130,16 @@ def _column_lines(release: Release, column: str) -> Iterator[tuple[str, str]]:
                 "hint",
                 f"more rows of {column} are {name} than have a value: check the source and the domain",
             )
+
+
+def _sum_lines(view: SumView) -> Iterator[tuple[str, str]]:
+    """A summed column, and its noisy special cells."""
+    yield "summed", f"{view.column}, {view.domain}"
+    yield "beside", _counts(view.specials)
+
+
+def _counts(cells: Mapping[str, Answer]) -> str:
+    return ", ".join(f"{name} {with_error(each.value, each.error)}" for name, each in cells.items())
 
 
 def _promise(release: Release) -> str:

@@ -38,7 +38,7 @@ _ROUNDING: Final = 1 + 1e-12
 
 
 class Tops(NamedTuple):
-    """The caps above and below the origin, as offsets; None on a side without a cap.
+    """The caps above and below the origin, as offsets; None on a side where no value can be.
 
     `seen` are the caps that counts speak for, where knots go on above.
     """
@@ -128,18 +128,17 @@ class Buckets:
         return np.asarray(bucket)
 
     def tops(self, noisy: NDArray[Any], scale: Fraction) -> Tops:
-        """The caps: on each side the highest bucket that is clear; where none is, the fullest of all.
+        """The caps: on each side the highest bucket that is clear; where none is, as on the other side.
 
-        Knots go on to four times that, where values may: rows beyond a clear cap are few, and seen if there.
+        Where none is on either, the fullest of all serves both. Knots go on to four times that, where values
+        may: rows beyond a clear cap are few, and seen if there.
         """
         sides = noisy[3 : self._behind], noisy[self._behind :]
-        highest = [self._highest(side, scale) for side in sides]
-        if max(highest) < 0:
-            fullest = int(np.argmax(noisy[3:]))
-            highest = [fullest if fullest < len(sides[0]) else -1, fullest - len(sides[0])]
+        clear = [self._highest(side, scale) for side in sides]
+        shared = max(clear) if max(clear) >= 0 else _fullest(*sides)
         up, down = (
-            side[min(found, len(side) - 1)] if found >= 0 and side else None
-            for found, side in zip(highest, (self.above, self.below), strict=True)
+            side[min(found if found >= 0 else shared, len(side) - 1)] if side else None
+            for found, side in zip(clear, (self.above, self.below), strict=True)
         )
         raised = (
             cap and with_headroom(cap, side[-1]) for cap, side in ((up, self.above), (down, self.below))
@@ -200,6 +199,12 @@ def aligned(up: int | None, down: int | None) -> Tops:
     odd = Knots(max(up, down)).odd
     first, second = (odd << max(0, (-(-cap // odd) - 1).bit_length()) for cap in (up, down))
     return Tops(first, second)
+
+
+def _fullest(above: NDArray[Any], below: NDArray[Any]) -> int:
+    """The place, on its own side, of the fullest bucket of both."""
+    fullest = int(np.argmax(np.concatenate([above, below])))
+    return fullest if fullest < above.size else fullest - above.size
 
 
 def _past(caps: tuple[int, ...], top: int, noisy: NDArray[Any]) -> Past:

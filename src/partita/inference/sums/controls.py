@@ -147,6 +147,16 @@ class Controls:
         return ~self.numbers
 
     @property
+    def invalid(self) -> Bools:
+        """The row of what is not null, but no number."""
+        return np.asarray(np.arange(self.size) == _INVALID)
+
+    @property
+    def null(self) -> Bools:
+        """The row of nulls."""
+        return np.asarray(np.arange(self.size) == _NULL)
+
+    @property
     def choices(self) -> int:
         """In how many ways values can be covered."""
         return (1 + self._above // self.degree) ** 2 * (1 + self._below // self.degree) ** 2

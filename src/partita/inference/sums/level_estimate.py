@@ -83,6 +83,16 @@ class LevelEstimate:
         return self._rows(self._controls.nulls)
 
     @property
+    def invalid(self) -> Answer:
+        """How many rows hold something that is no number."""
+        return self._rows(self._controls.invalid)
+
+    @property
+    def null(self) -> Answer:
+        """How many rows hold nothing."""
+        return self._rows(self._controls.null)
+
+    @property
     def sum(self) -> SumAnswer:
         """The sum of the values, as far as they stand out from the noise."""
         controls, line = self._controls, self._controls.line

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.inference.curve import Bools, Floats, Ints
 from partita.inference.sums.answers import Joint, Ratio, SumAnswer, ratio_bounds
+from partita.inference.sums.buckets import FALSE_CAP
 from partita.inference.sums.covers import Covers, End
 from partita.inference.sums.log_cells import LogCells, LogLaid
 from partita.inference.sums.part_tree import PartTree
@@ -45,6 +46,26 @@ class LogTrees:
         """The variance of one of them."""
         return laplace_variance(self.scale)
 
+    @cached_property
+    def clear(self) -> tuple[int, int]:
+        """The last octaves above and below the origin that stand out from the noise, 0 for none.
+
+        Noise alone makes an empty octave of a side stand out with probability at most 1/1000.
+        """
+        return self._last_clear(self.octaves(1)), self._last_clear(self.octaves(-1))
+
+    def octaves(self, side: int) -> Ints:
+        """The octave of each cell of one side; 0 for all others."""
+        return np.asarray(self.cells.octaves * (self.cells.sides == side))
+
+    def _last_clear(self, octaves: Ints) -> int:
+        highest = int(octaves.max())
+        cells = octaves == np.arange(1, highest + 1)[:, np.newaxis]
+        asked = self.tree.plain(cells.astype(np.float64)).nodes
+        rates, beta = np.full(self.measured.size, float(1 / self.scale)), float(FALSE_CAP) / max(1, highest)
+        clear = [nodes @ self.measured > laplace_mix_reach(nodes, rates, beta) for nodes in asked]
+        return int(np.flatnonzero(clear).max(initial=-1)) + 1
+
 
 class _Reach(NamedTuple):
     """How many octaves are covered on each side, and which cells these are."""
@@ -71,6 +92,11 @@ class LogEstimate:
     def nulls(self) -> Answer:
         """How many rows hold none."""
         return self._rows(1.0 - self.trees.cells.numbers)
+
+    @property
+    def rows(self) -> Answer:
+        """How many rows there are, with a number or without."""
+        return self._rows(np.ones(self.trees.cells.size))
 
     @property
     def sum(self) -> SumAnswer:
@@ -140,15 +166,21 @@ class LogEstimate:
         return Ratio(joint, self._covers(reach), 0.0, (high - low) ** 2 / 4.0, bounds, shown)
 
     def _chosen(self, sizes: Floats) -> _Reach:
-        """On each side the octaves for which the sum, less three deviations of its noise, is largest."""
+        """On each side the octaves for which the sum, less three deviations of its noise, is largest.
+
+        None is covered above the last that stands out from the noise over the whole line.
+        """
         cells = self.trees.cells
-        up, down = (self._octaves(cells.octaves * (cells.sides == side), sizes) for side in (1, -1))
+        up, down = (
+            self._octaves(self.trees.octaves(side), last, sizes)
+            for side, last in zip((1, -1), self.trees.clear, strict=True)
+        )
         inside = cells.octaves <= np.where(cells.sides > 0, up, np.where(cells.sides < 0, down, 64))
         return _Reach(up, down, np.asarray(inside))
 
-    def _octaves(self, octaves: Ints, sizes: Floats) -> int:
+    def _octaves(self, octaves: Ints, last: int, sizes: Floats) -> int:
         weights = self.laid.share * sizes
-        upto = (octaves <= np.arange(int(octaves.max()) + 1)[:, np.newaxis]) & (octaves > 0)
+        upto = (octaves <= np.arange(last + 1)[:, np.newaxis]) & (octaves > 0)
         asked = self.trees.tree.plain(upto * weights)
         sums = asked.nodes @ self.trees.measured
         variances = np.square(asked.nodes).sum(axis=1) * self.trees.variance
@@ -165,9 +197,9 @@ class LogEstimate:
         return End(at, None if whole else at, whole)
 
     def _extremes(self, counted: Floats, joint: Joint) -> tuple[float, float]:
-        """Between which offsets all rows lie that count; anywhere, where there may be none."""
-        some = (counted > 0.0) & (self.laid.most > 0.0)
-        if not joint.sure or not bool(some.any()):
+        """Between which offsets all rows lie that count; where there may be none, all that are asked for."""
+        some = (counted if joint.sure else self.trees.cells.numbers) * self.laid.most > 0.0
+        if not bool(some.any()):
             return -float(self.trees.cells.line.down), float(self.trees.cells.line.up)
         return float(self.laid.low[some].min()), float(self.laid.high[some].max())
 

@@ -76,6 +76,10 @@ class WeightsBudget:
             return pure
         return max(pure, self._concentrated(rounds, marginals), key=lambda rates: rates.answer)
 
+    def uses_delta(self, queries: int, marginals: int) -> bool:
+        """Whether zero-concentrated losses allow more for some number of rounds that may be chosen."""
+        return self.rates(self._most_rounds(queries), marginals).rule != "pure"
+
     def rounds_for(self, rows: float, queries: int, marginals: int, reach: float = 1.0) -> int:
         """How many rounds suit about so many rows, of which a unit may change an answer by `reach`.
 
@@ -83,12 +87,15 @@ class WeightsBudget:
         """
         if self.rounds is not None:
             return self.rounds
-        most = max(1, min(queries, MOST_ROUNDS))
-        return min(range(1, most + 1), key=lambda rounds: self.cost(rows, rounds, marginals, reach))
+        choices = range(1, self._most_rounds(queries) + 1)
+        return min(choices, key=lambda rounds: self.cost(rows, rounds, marginals, reach))
 
     def cost(self, rows: float, rounds: int, marginals: int, reach: float = 1.0) -> float:
         """About the error that is left after so many rounds: what they did not find, and their noise."""
         return _LEFT_OVER * max(rows, 1.0) / rounds**2 + reach / self._loudness(rounds, marginals)
+
+    def _most_rounds(self, queries: int) -> int:
+        return max(1, min(queries, MOST_ROUNDS)) if self.rounds is None else self.rounds
 
     def _loudness(self, rounds: int, marginals: int) -> float:
         """One over the noise of a selection and an answer together, in about the units of a row."""
