@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,24 +29,24 @@ class MeanRandomizer(Randomizer):
     size: int = _STEPS + 1
 
     @property
+    @abstractmethod
     def slope(self) -> Fraction:
         """By how much the expected report grows with the number."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def offset(self) -> Fraction:
         """The expected report about 0."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def largest_variance(self) -> float:
         """n times the variance of the estimated mean of numbers scaled to [0, 1], at worst."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def least_variance(self) -> float:
         """The variance of a report, whatever the number is, at least."""
-        raise NotImplementedError
 
 
 @final
