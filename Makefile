@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 SETUP := $(PYTHON) scripts/setup_env.py
+TESTED := dev fast postgres serve spark
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -13,6 +14,8 @@ help:
 	@echo 'make test-fast        lint, types, import contracts, tests on fixed tapes, doctests'
 	@echo 'make test-statistics  laws of the noise on large samples'
 	@echo 'make test-faults      crashes, forks, limits, measured costs'
+	@echo 'make test-engines     one result on every engine: Spark and PostgreSQL'
+	@echo 'make test-browser     the explorer page in a real Chromium'
 	@echo 'make bench            the speed benchmarks'
 	@echo 'make format           format the code and fix what ruff can fix'
 	@echo 'make clean            remove .venv and everything that was built'
@@ -22,11 +25,11 @@ demo:
 	@$(VENV) examples/demo.py
 
 test:
-	@$(SETUP) dev fast
+	@$(SETUP) $(TESTED)
 	@$(VENV) scripts/run_stage.py
 
 test-%:
-	@$(SETUP) dev fast
+	@$(SETUP) $(TESTED)
 	@$(VENV) scripts/run_stage.py $*
 
 bench:

@@ -20,6 +20,7 @@ from typing import Final, NoReturn
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 PYTEST: Final = (sys.executable, "-m", "pytest")
+FAST: Final = "not statistics and not faults and not browser and not engines"
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,13 @@ STAGES: Final = (
             (sys.executable, "-m", "ruff", "format", "--check", "."),
             (sys.executable, "-m", "mypy"),
             (str(BIN / "lint-imports"), "--no-cache", "--no-logo"),
-            (*PYTEST, "-n2", "-m", "not statistics and not faults", "--doctest-modules", "src", "tests"),
+            (*PYTEST, "-n2", "-m", FAST, "--doctest-modules", "src", "tests"),
         ),
     ),
     Stage("statistics", 8, ((*PYTEST, "-n2", "-m", "statistics", "tests"),)),
     Stage("faults", 14, ((*PYTEST, "-m", "faults", "tests"),)),
+    Stage("engines", 12, ((*PYTEST, "-m", "engines", "tests"),)),
+    Stage("browser", 6, ((*PYTEST, "-m", "browser", "tests"),)),
 )
 
 
