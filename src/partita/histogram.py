@@ -1,9 +1,12 @@
-"""The secret: exact sparse counts over the cells of a universe."""
+"""The secret of one axis: exact counts of the cells of a universe, here or elsewhere."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,20 +14,42 @@ from numpy.typing import ArrayLike, NDArray
 from partita.arrays import changes, integer_array
 from partita.errors import InvalidData
 from partita.exact import freeze, integer
+from partita.noise.protocol import Noise
 from partita.releases.cut import Cut
+from partita.secret import Begin, Ints, Remembered, Secret, State, UInts, Work
 
-__all__ = ["Histogram"]
-
-UInts = NDArray[np.uint64]
-Ints = NDArray[np.int64]
+__all__ = ["AxisCounts", "Histogram", "ShardWork"]
 
 _LARGEST_SIZE: Final = 2**64
 _LARGEST_TOTAL: Final = 2**62
 
 
+class AxisCounts(Secret):
+    """Exact counts over cells 0, ..., size-1, wherever they are kept. Only the size is public."""
+
+    size: int
+
+    @abstractmethod
+    def in_shards(self, work: ShardWork, *, noise: Noise) -> UInts:
+        """What work(counts, shard, noise) finds in each of some public ranges of cells, in order.
+
+        The holder splits the universe by public facts, never by counts. The counts are a histogram of the
+        whole universe in which only cells of the shard are filled. Where shards are cut on other machines,
+        each draws noise of its own there, and only one answer for each shard may ever be seen.
+        """
+
+    def spread(self) -> Ints:
+        """The count of every cell in order, empty ones too: what `Histogram.dense` takes."""
+        return self.folded(partial(_spread, self.size))
+
+    def weigh(self, cut: Cut) -> Ints:
+        """The exact weight of each segment of a cut."""
+        return self.folded(partial(_weights, cut.edges, cut.start))
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Histogram:
+class Histogram(AxisCounts):
     """Integer counts over cells 0, ..., size-1, stamped with what one person may contribute.
 
     `cells` holds the cells with a positive count, increasing. Printing a histogram shows its
@@ -87,23 +112,17 @@ class Histogram:
         cells = np.arange(values.size, dtype=np.uint64)
         return Histogram.from_counts(cells, values, size=values.size, contributions=contributions)
 
-    @property
-    def total(self) -> int:
-        """The sum of all counts."""
-        return int(self.counts.sum())
+    def folded(self, work: Work) -> NDArray[Any]:
+        """There is one block."""
+        return work(self.cells, self.counts)
 
-    def spread(self) -> Ints:
-        """The count of every cell in order, empty ones too: what `dense` takes."""
-        counts = np.zeros(self.size, dtype=np.int64)
-        counts[self.cells.astype(np.int64)] = self.counts
-        return counts
+    def in_shards(self, work: ShardWork, *, noise: Noise) -> UInts:
+        """There is one shard, the universe."""
+        return work(self, range(self.size), noise)
 
-    def weigh(self, cut: Cut) -> Ints:
-        """The exact weight of each segment of a cut."""
-        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
-        upto = before[np.searchsorted(self.cells, cut.edges, side="right")]
-        outside = before[np.searchsorted(self.cells, np.uint64(cut.start))]
-        return np.diff(upto, prepend=outside)
+    def descent(self, begin: Begin[State]) -> Remembered[State]:
+        """A walk that remembers where it is."""
+        return Remembered(begin(self.cells, self.counts))
 
     def within(self, start: int, stop: int) -> tuple[UInts, Ints]:
         """Cells start, ..., stop-1 and their counts."""
@@ -114,6 +133,22 @@ class Histogram:
 
     def __repr__(self) -> str:
         return f"Histogram(size={self.size}, contributions={self.contributions}, secret)"
+
+
+ShardWork: TypeAlias = Callable[[Histogram, range, Noise], UInts]
+"""Finds the last cell of every segment of a shard."""
+
+
+def _spread(size: int, cells: UInts, counts: Ints) -> Ints:
+    every = np.zeros(size, np.int64)
+    every[cells.astype(np.int64)] = counts
+    return every
+
+
+def _weights(edges: UInts, start: int, cells: UInts, counts: Ints) -> Ints:
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    upto = before[np.searchsorted(cells, edges, side="right")]
+    return np.diff(upto, prepend=before[np.searchsorted(cells, np.uint64(start))])
 
 
 def _cells(cells: ArrayLike) -> UInts:

@@ -1,27 +1,67 @@
-"""The secret of several columns together: exact counts of distinct points."""
+"""The secret of several columns together: exact counts of distinct points, here or elsewhere."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from functools import partial
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import changes, integer_array
 from partita.domain.axis import Axis, checked_axes
-from partita.errors import InvalidData
+from partita.errors import InvalidData, InvalidParameter
 from partita.exact import freeze, integer
+from partita.histogram import AxisCounts, Histogram
+from partita.secret import Begin, Ints, Remembered, Secret, State, UInts, Work
 
-__all__ = ["Points"]
+__all__ = ["PointCounts", "Points"]
 
 _LARGEST_TOTAL: Final = 2**62
+_MOST_GATHERED: Final = 2**20
+
+
+class PointCounts(Secret):
+    """How many rows are at each point, wherever that is kept. The axes are public."""
+
+    axes: tuple[Axis, ...]
+
+    @abstractmethod
+    def alone(self, axis: int) -> PointCounts:
+        """The same rows along one axis."""
+
+    @abstractmethod
+    def along(self, axis: int) -> AxisCounts:
+        """The rows in ordinary cells of one axis, by cell."""
+
+    def spread(self) -> Ints:
+        """The count of every point, empty ones too: an array with a dimension for each axis."""
+        return self.folded(partial(_spread, tuple(axis.width for axis in self.axes)))
+
+    def gathered(self) -> Points:
+        """All of them here, where the axes have so few cells that there is room for every one."""
+        cells = math.prod(axis.width for axis in self.axes)
+        if cells > _MOST_GATHERED:
+            raise InvalidParameter(
+                "points",
+                f"must have at most {_MOST_GATHERED} cells to be gathered from a cluster",
+                given=cells,
+                fix="choose coarser domains or fewer columns",
+            )
+        every = self.spread()
+        there = np.argwhere(every)
+        return Points.from_rows(
+            there, axes=self.axes, counts=every[every > 0], contributions=self.contributions
+        )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Points:
+class Points(PointCounts):
     """How many rows are at each point, stamped with what one person may contribute.
 
     `places` has a row for each distinct point and a column for each axis: positions as `Axis` counts them,
@@ -64,13 +104,44 @@ class Points:
         there = sums > 0
         return Points(tuple(axes), places[first][there], sums[there], contributions)
 
-    @property
-    def total(self) -> int:
-        """The number of rows."""
-        return int(self.counts.sum())
+    def folded(self, work: Work) -> NDArray[Any]:
+        """There is one block."""
+        return work(self.places, self.counts)
+
+    def descent(self, begin: Begin[State]) -> Remembered[State]:
+        """A walk that remembers where it is."""
+        return Remembered(begin(self.places, self.counts))
+
+    def alone(self, axis: int) -> Points:
+        """Counted anew."""
+        return Points.from_rows(
+            self.places[:, [axis]],
+            axes=[self.axes[axis]],
+            counts=self.counts,
+            contributions=self.contributions,
+        )
+
+    def along(self, axis: int) -> Histogram:
+        """Counted anew, without special cells."""
+        line = self.axes[axis]
+        cells, place = np.unique(self.places[:, axis] - np.uint64(line.before), return_inverse=True)
+        counts = np.zeros(cells.size, np.int64)
+        np.add.at(counts, place, self.counts)
+        inside = cells < np.uint64(line.size)
+        return Histogram(line.size, cells[inside], counts[inside], self.contributions)
+
+    def gathered(self) -> Points:
+        """They are here."""
+        return self
 
     def __repr__(self) -> str:
         return f"Points({len(self.axes)} axes, contributions={self.contributions}, secret)"
+
+
+def _spread(widths: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
+    every = np.zeros(widths, np.int64)
+    every[tuple(places.T.astype(np.int64))] = counts
+    return every
 
 
 def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:

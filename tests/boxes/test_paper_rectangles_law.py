@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -21,6 +21,7 @@ from partita.mechanisms.partition import Partition
 from partita.noise import Noise
 from partita.points import Points
 from partita.releases.paper_rectangles import PaperRectanglesRelease
+from partita.secret import Descent
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -331,21 +332,33 @@ def _one_noise(looks: Any, counts: Any, room: int) -> Any:
     return np.asarray(noisy >= looks.floor, bool), noisy[np.asarray(noisy >= looks.floor, bool)]
 
 
-def _bare_successors(looks: Any, rows: Any, number: int) -> Stage:
+def _bare_successors(looks: Any, tree: SegmentTree, walk: Any, number: int) -> Stage:
     """Only the first dimension has noise."""
     if not hasattr(looks, "seen"):
         looks.seen = True
     else:
         looks._session = ZeroNoise()
-    return RIGHT_STAGE(looks, rows, number)
+    return RIGHT_STAGE(looks, tree, walk, number)
 
 
-def _empty_unvisited(looks: Any, rows: Any, number: int) -> Stage:
+def _empty_unvisited(looks: Any, tree: SegmentTree, walk: Any, number: int) -> Stage:
     """Nodes without rows get no noise and are never kept."""
-    right, count = rows.count, rows.count
-    rows.count = lambda owners, nodes: np.where(right(owners, nodes) > 0, count(owners, nodes), -(10**6))
     looks._session = _Widened(looks._session)
-    return RIGHT_STAGE(looks, rows, number)
+    return RIGHT_STAGE(looks, tree, _Peopled(walk), number)
+
+
+class _Peopled(Descent[Any]):
+    """A walk for which counts of nobody are missing."""
+
+    def __init__(self, walk: Any) -> None:
+        self._walk = walk
+
+    def go(self, step: Any) -> None:
+        self._walk.go(step)
+
+    def folded(self, work: Any) -> Any:
+        counts = self._walk.folded(work)
+        return np.where(counts > 0, counts, -(10**6))
 
 
 class _Widened:
@@ -458,15 +471,15 @@ def test_special_cells_that_are_cut_by_the_data_are_caught(monkeypatch: pytest.M
 def test_children_of_pruned_nodes_are_never_released(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree in which the children of pruned nodes were visited does not hang together, and is refused."""
 
-    def bug(looks: Any, rows: Any, number: int) -> Stage:
+    def bug(looks: Any, tree: SegmentTree, walk: Any, number: int) -> Stage:
         levels = []
         owners, nodes = np.arange(number), np.ones(number, np.int64)
         while nodes.size:
-            kept, noisy = looks.take(rows.count(owners, nodes), 10**6)
+            kept, noisy = looks.take(walk.folded(partial(module._counted, owners, nodes)), 10**6)
             levels.append((owners[kept], nodes[kept], noisy))
-            parents, nodes = rows.tree.children(nodes)
+            parents, nodes = tree.children(nodes)
             owners = owners[parents]
-        return Stage.of(rows.tree, levels)
+        return Stage.of(tree, levels)
 
     monkeypatch.setattr(module, "_stage", bug)
     mechanism = _mechanism((Axis(size=64), Axis(size=64)), epsilon=200, threshold=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -304,8 +304,10 @@ def _leaves_paid_once_and_looked_at_twice(patch: pytest.MonkeyPatch) -> None:
 
 def _root_looked_at_for_free(patch: pytest.MonkeyPatch) -> None:
     class Counting(LOOKS):
-        def __init__(self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction) -> None:
-            super().__init__(points, plan, session, scale)
+        def __init__(
+            self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction, **root: int
+        ) -> None:
+            super().__init__(points, plan, session, scale, **root)
             session.add(points.total, scale / UNITS)
 
     patch.setattr(module, "_Looks", Counting)
@@ -315,7 +317,7 @@ def _rows_counted_in_two_boxes(patch: pytest.MonkeyPatch) -> None:
     class Doubling(LOOKS):
         def open(self, cut: Cut) -> None:
             super().open(cut)
-            np.add.at(self._counts, (self._boxes + 1) % self._counts.size, self._rows)
+            self._counts += np.roll(self._counts, 1)
 
     patch.setattr(module, "_Looks", Doubling)
 
@@ -323,7 +325,8 @@ def _rows_counted_in_two_boxes(patch: pytest.MonkeyPatch) -> None:
 def _rows_of_leaves_counted_on(patch: pytest.MonkeyPatch) -> None:
     class Keeping(LOOKS):
         def follow(self, expanded: Any) -> None:
-            self._boxes = np.maximum(0, np.cumsum(expanded) - 1)[self._boxes]
+            behind = np.maximum(0, np.cumsum(expanded) - 1)
+            self._walk.go(lambda points: points._replace(boxes=behind[points.boxes]))
 
     patch.setattr(module, "_Looks", Keeping)
     patch.setattr(Cut, "child", lambda cut, boxes, slots: cut.starts[boxes])
@@ -357,7 +360,7 @@ def _true_count_in_the_first_look(patch: pytest.MonkeyPatch) -> None:
 
     class Telling(LOOKS):
         def open(self, cut: Cut) -> None:
-            counted[:] = [np.bincount(self._boxes, self._rows, minlength=cut.sizes.size)]
+            counted[:] = [self._walk.folded(partial(module._counted, cut.sizes.size))]
             super().open(cut)
 
     def first_look(rule: SpendingRule, fork: Any, counts: Any, budget: Any) -> Any:
@@ -374,8 +377,10 @@ def _true_total(patch: pytest.MonkeyPatch) -> None:
 
 def _boxes_from_the_data(patch: pytest.MonkeyPatch) -> None:
     class Telling(LOOKS):
-        def __init__(self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction) -> None:
-            super().__init__(points, plan, session, scale)
+        def __init__(
+            self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction, **root: int
+        ) -> None:
+            super().__init__(points, plan, session, scale, **root)
             object.__setattr__(plan, "splittable", lambda boxes: np.full(len(boxes.first), points.total > 1))
 
     patch.setattr(module, "_Looks", Telling)

@@ -23,7 +23,7 @@ from partita.inference.numerical.space import PlainSpace
 from partita.inference.weights import measured
 from partita.inference.weights.change import Change
 from partita.mechanisms import numerical_mechanism
-from partita.mechanisms.global_truncation import GlobalTruncation
+from partita.mechanisms.global_truncation import GlobalTruncation, _Peaks
 from partita.mechanisms.instance_truncation import InstanceTruncation
 from partita.mechanisms.normalization import Normalization
 from partita.mechanisms.numerical_mechanism import WeighingMechanism
@@ -183,7 +183,9 @@ def test_a_row_of_many_digits_costs_all_of_the_total(decomposition: Any) -> None
 
 def _true_threshold(self: GlobalTruncation, points: Points) -> Any:
     """Octaves that all rows are said to be in, the one of the largest weight of all."""
-    peaks = octave_of(self._peaks(points), self.space.tops)
+    peaks = octave_of(
+        _Peaks(self.operator, self.decomposed).at(points.places, points.counts), self.space.tops
+    )
     counts = np.zeros(len(self.space.tops), np.int64)
     counts[int(peaks.max())] = 10**6
     return counts

@@ -296,7 +296,9 @@ def _true_total_at_the_root(patch: pytest.MonkeyPatch) -> None:
     right = SpendingTree._grow
 
     def grow(tree: SpendingTree, looks: Any) -> Any:
-        return right(_tree(tree.size, total=10 * int(looks._before[-1])), looks)
+        return right(
+            _tree(tree.size, total=10 * int(looks._walk.folded(lambda running: running.before)[-1])), looks
+        )
 
     patch.setattr(SpendingTree, "_grow", grow)
 

@@ -14,6 +14,7 @@ from partita.inference.sums.buckets import Buckets, Tops, aligned, clear_level, 
 from partita.inference.sums.knots import Knots
 from partita.inference.sums.value_line import ValueLine
 from partita.mechanisms.value_cap import ValueCap
+from partita.points import Points
 from partita.testing import RationalNoise, law, privacy_loss
 
 FAR = 10**6
@@ -36,10 +37,11 @@ class _Told:
 
 def _law(domain: Integer, counts: tuple[int, ...]) -> Any:
     cap = ValueCap(value=domain, epsilon=1)
-    places = np.arange(len(counts), dtype=np.uint64)
+    places = np.arange(len(counts))[:, np.newaxis]
+    points = Points.from_rows(places, axes=[cap.value.axis], counts=counts)
 
     def run(noise: RationalNoise) -> Tops:
-        noisy = cap.measure(places, np.array(counts), session=_Told(noise))  # type: ignore[arg-type]
+        noisy = cap.measure(points, session=_Told(noise))  # type: ignore[arg-type]
         return cap.buckets.tops(noisy, cap.scale)
 
     return law(run, RationalNoise(BASE, window=range(2)))

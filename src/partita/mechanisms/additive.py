@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
@@ -71,10 +71,10 @@ class Additive(Mechanism):
         """How many integers the release holds."""
         return self.released.length(self.size)
 
-    def _measured(self, data: Histogram, noise: Noise) -> dict[str, Any]:
+    def _measured(self, data: AxisCounts, noise: Noise) -> dict[str, Any]:
         """The fields of the release."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        noisy = session.add(self.exact(histogram.spread()), self.scale)
+        noisy = session.add(self.exact(counts.spread()), self.scale)
         guarantee = self.guarantee if session.secure else None
         return {"noisy": noisy, "size": self.size, "scale": self.scale, "guarantee": guarantee}

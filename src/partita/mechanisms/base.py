@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from partita.exact import freeze
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 
@@ -72,8 +72,8 @@ class Private:
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class Mechanism(Private, ABC):
-    """A pure epsilon-DP release of one histogram."""
+    """A pure epsilon-DP release of the counts of one axis, wherever they are kept."""
 
     @abstractmethod
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> object:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> object:
         """Draw noise and release."""

@@ -14,7 +14,7 @@ from partita.guarantee import Neighbors, Unit
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.boxes import Boxes
 
 __all__ = ["BoxMechanism"]
@@ -79,9 +79,9 @@ class BoxMechanism(Private, ABC):
     def predicted_numbers(self, rows: int) -> int:
         """About how many integers the release holds."""
 
-    def fitting(self, points: Points) -> Points:
+    def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie on these axes and bound contributions at least as tightly."""
-        if not isinstance(points, Points):
+        if not isinstance(points, PointCounts):
             raise InvalidData("points", "must be Points", fix="use Points.from_rows")
         if points.axes != self.axes:
             raise InvalidData("points", "must lie on the mechanism's axes", fix="use one domain for both")
@@ -95,7 +95,7 @@ class BoxMechanism(Private, ABC):
         return points
 
     @abstractmethod
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> Boxes:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> Boxes:
         """Draw noise and release."""
 
 

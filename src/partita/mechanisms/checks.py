@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.noise.system import LARGEST_SCALE, SMALLEST_SCALE
 
 __all__ = ["check_scale", "fitting"]
@@ -22,9 +22,9 @@ def check_scale(scale: Fraction, epsilon: Fraction) -> None:
         )
 
 
-def fitting(data: Histogram, size: int, contributions: int) -> Histogram:
-    """The histogram, if it is over `size` cells and bounds contributions at least as tightly."""
-    if not isinstance(data, Histogram):
+def fitting(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
+    """The counts, if they are over `size` cells and bound contributions at least as tightly."""
+    if not isinstance(data, AxisCounts):
         raise InvalidData("data", "must be a Histogram", fix="use Histogram.from_cells")
     if data.size != size:
         raise InvalidParameter(

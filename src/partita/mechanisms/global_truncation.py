@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, final
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.curve import Ints
+from partita.inference.curve import Ints, UInts
+from partita.inference.numerical.decomposed import Decomposed
 from partita.inference.numerical.graded import Graded
 from partita.inference.numerical.octaves import octave_of, shared_top
 from partita.mechanisms.checks import check_scale
@@ -17,7 +19,8 @@ from partita.mechanisms.numerical_mechanism import WeighingMechanism
 from partita.mechanisms.numerical_rows import weight_blocks
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
+from partita.queries.structured import Structured
 from partita.releases.numerical_global import GlobalTruncationRelease
 
 __all__ = ["GlobalTruncation"]
@@ -52,7 +55,7 @@ class GlobalTruncation(WeighingMechanism):
         """The noise on the count of each octave."""
         return self.rows_changed / (self.epsilon * _FINDING)
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GlobalTruncationRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> GlobalTruncationRelease:
         """Count rows by the octave of their largest weight, and weigh queries cut where these end."""
         data, session = self.fitting(points), noise.session()
         octaves = session.add(self._octaves(data), self.octave_scale)
@@ -72,21 +75,33 @@ class GlobalTruncation(WeighingMechanism):
         share = float(self.epsilon * _FINDING)
         return (f"epsilon {share:.6g} for one threshold of all queries", *super().plan_lines(rows))
 
-    def _octaves(self, points: Points) -> Ints:
+    def _octaves(self, points: PointCounts) -> Ints:
         """How many rows have their largest weight in each octave."""
-        counts = np.zeros(len(self.space.tops), np.int64)
-        np.add.at(counts, octave_of(self._peaks(points), self.space.tops), points.counts)
-        return counts
-
-    def _peaks(self, points: Points) -> NDArray[Any]:
-        """The largest weight of each point; if values are decomposed, its value if its class is asked for."""
-        if self.decomposed is None:
-            found = [weights.max(axis=0) for weights, _ in weight_blocks(self.operator, points)]
-            return np.concatenate([np.zeros(0, np.int64), *found])
-        asked = self.decomposed.asked(points.places)
-        return np.where(asked, self.decomposed.values(points.places), 0)
+        peaks = _Peaks(self.operator, self.decomposed)
+        return points.folded(partial(_octave_counts, peaks, self.space.tops))
 
     def _check_cells(self) -> None:
         """The noise on octaves must be one that can be drawn, too."""
         super()._check_cells()
         check_scale(self.octave_scale, self.epsilon)
+
+
+class _Peaks(NamedTuple):
+    """The largest weights of points."""
+
+    operator: Structured
+    decomposed: Decomposed | None
+
+    def at(self, places: UInts, counts: Ints) -> NDArray[Any]:
+        """The largest weight of each; if values are decomposed, its value if its class is asked for."""
+        if self.decomposed is None:
+            found = [weights.max(axis=0) for weights, _ in weight_blocks(self.operator, places, counts)]
+            return np.concatenate([np.zeros(0, np.int64), *found])
+        return np.where(self.decomposed.asked(places), self.decomposed.values(places), 0)
+
+
+def _octave_counts(peaks: _Peaks, tops: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
+    """How many rows have their largest weight in each octave."""
+    found = np.zeros(len(tops), np.int64)
+    np.add.at(found, octave_of(peaks.at(places, counts), tops), counts)
+    return found

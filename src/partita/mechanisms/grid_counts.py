@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-import numpy as np
-
 from partita.errors import InvalidParameter
 from partita.inference.boxes.prediction import grid_error
-from partita.inference.curve import Ints
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.grid import MOST_CELLS, GridRelease
 
 __all__ = ["GridCounts"]
@@ -68,9 +65,9 @@ class GridCounts(BoxMechanism):
         """How many integers the release holds."""
         return self.cells
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> GridRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> GridRelease:
         """Add noise to every cell, whether or not there is a row in it."""
-        cells = self._exact(self.fitting(points))
+        cells = self.fitting(points).spread().ravel()
         session = noise.session()
         return GridRelease(
             axes=self.axes,
@@ -78,10 +75,3 @@ class GridCounts(BoxMechanism):
             scale=self.scale,
             guarantee=self.guarantee if session.secure else None,
         )
-
-    def _exact(self, points: Points) -> Ints:
-        """The count of every cell, the last axis fastest."""
-        cells = np.zeros(self.cells, np.int64)
-        shape = tuple(axis.width for axis in self.axes)
-        cells[np.ravel_multi_index(tuple(points.places.T.astype(np.int64)), shape)] = points.counts
-        return cells

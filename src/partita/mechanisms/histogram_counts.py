@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.query_error import independent_error
 from partita.mechanisms.additive import Additive
 from partita.noise.protocol import Noise
@@ -54,6 +54,6 @@ class HistogramCounts(Additive):
         """The cells themselves."""
         return cells
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> HistogramRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> HistogramRelease:
         """Add noise to every cell."""
         return HistogramRelease(**self._measured(data, noise))

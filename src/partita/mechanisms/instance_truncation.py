@@ -12,7 +12,7 @@ from partita.inference.numerical.graded import Graded
 from partita.mechanisms.numerical_mechanism import WeighingMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.numerical_instance import InstanceTruncationRelease, Rule
@@ -69,7 +69,7 @@ class InstanceTruncation(WeighingMechanism):
         """Counts above every threshold, and queries cut at every threshold."""
         return self.space.joint
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> InstanceTruncationRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> InstanceTruncationRelease:
         """Weigh counts and cut queries together; thresholds follow from what is released."""
         data, session = self.fitting(points), noise.session()
         return InstanceTruncationRelease(

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, TypeAlias, final
 
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.tent_budget import LITTLE
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
@@ -89,14 +89,14 @@ class Intervals(Mechanism):
         return self.tool(total=rows).predicted_numbers(rows)
 
     def release(
-        self, data: Histogram, *, noise: Noise = SYSTEM
+        self, data: AxisCounts, *, noise: Noise = SYSTEM
     ) -> PartitionTentsRelease | SpendingTreeRelease:
         """Count everybody, choose by the noisy count, and let the tool do the rest."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        noisy = int(session.add(histogram.total, self.total_scale))
+        noisy = int(session.add(counts.total, self.total_scale))
         total = min(_LARGEST_TOTAL, max(-_LARGEST_TOTAL, noisy))
-        release = self.tool(total=total).release(histogram, noise=PartNoise(session))
+        release = self.tool(total=total).release(counts, noise=PartNoise(session))
         return replace(release, guarantee=self.guarantee if session.secure else None)
 
     @property

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.query_error import independent_error
 from partita.mechanisms.additive import Additive
 from partita.noise.protocol import Noise
@@ -56,6 +56,6 @@ class Laplace(Additive):
         lows, highs = np.triu_indices(self.size)
         return np.asarray(before[highs + 1] - before[lows])
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> LaplaceRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> LaplaceRelease:
         """Count every interval and add noise."""
         return LaplaceRelease(**self._measured(data, noise))

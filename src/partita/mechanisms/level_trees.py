@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import ClassVar, Final, final
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final, final
+
+from numpy.typing import NDArray
 
 from partita.domain import Domain
 from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
+from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Tops
 from partita.inference.sums.controls import Controls
 from partita.inference.sums.cut import MOST_PARTS, Cut, KeyCounts
@@ -25,7 +28,7 @@ from partita.mechanisms.checks import check_scale
 from partita.mechanisms.value_cap import ValueCap, fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.level_trees import LevelTreesRelease
 
 __all__ = ["LevelTrees"]
@@ -109,7 +112,7 @@ class LevelTrees(Private):
         return self.cap.buckets.size + self._controls(_WIDEST).size * best_tree(self._parts(rows)).nodes
 
     def release(
-        self, points: Points, density: KeyCounts | None = None, *, noise: Noise = SYSTEM
+        self, points: PointCounts, density: KeyCounts | None = None, *, noise: Noise = SYSTEM
     ) -> LevelTreesRelease:
         """Find the caps, lay every row on the knots around its value, and add noise to all nodes.
 
@@ -118,11 +121,11 @@ class LevelTrees(Private):
         """
         rows = fitting_points(points, (*self.keys, self.cap.value.axis), self.contributions)
         cut = self._cut(density)
-        parts, places, tree = cut.of(rows.places[:, :-1]), rows.places[:, -1], best_tree(cut.parts)
+        tree = best_tree(cut.parts)
         session = noise.session()
-        buckets = self.cap.measure(places, rows.counts, session=session)
+        buckets = self.cap.measure(rows, session=session)
         controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))
-        masses = controls.summed(parts, places, rows.counts, cut.parts)
+        masses = rows.folded(partial(_masses, cut, controls))
         scale = self._scale(tree, controls)
         return LevelTreesRelease(
             keys=self.keys,
@@ -174,6 +177,11 @@ class LevelTrees(Private):
 
     def _controls(self, tops: Tops) -> Controls:
         return Controls(self.cap.value, tops, self.degree)
+
+
+def _masses(cut: Cut, controls: Controls, places: UInts, counts: Ints) -> NDArray[Any]:
+    """The whole mass of every row in each part of the keys, exactly."""
+    return controls.summed(cut.of(places[:, :-1]), places[:, -1], counts, cut.parts)
 
 
 def _keys(keys: object) -> tuple[Axis, ...]:

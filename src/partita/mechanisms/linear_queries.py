@@ -14,7 +14,7 @@ import numpy as np
 from partita.errors import InvalidParameter
 from partita.exact import freeze, rational
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.query_error import independent_error
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
@@ -89,12 +89,12 @@ class LinearQueries(Mechanism):
         """The expected largest error over all queries is at most this [SU, section 1.1]."""
         return independent_error(self.scale, len(self.queries)) / self.granularity
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> LinearQueriesRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> LinearQueriesRelease:
         """Answer every query in whole units and add noise."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
         return LinearQueriesRelease(
-            noisy=session.add(self._operator.answers(histogram.spread()), self.scale),
+            noisy=session.add(self._operator.answers(counts.spread()), self.scale),
             queries=self.queries,
             granularity=self.granularity,
             scale=self.scale,

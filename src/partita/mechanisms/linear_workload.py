@@ -16,7 +16,7 @@ from partita.mechanisms.checks import check_scale
 from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import LARGEST_SCALE, SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.linear_workload import LinearWorkloadRelease
 
 __all__ = ["LinearWorkload"]
@@ -84,7 +84,7 @@ class LinearWorkload(WorkloadMechanism):
             f"Noise of scale {scale:.6g} on each of {len(self.operator)} answers, by {rule} composition.",
         )
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:
         """Answer every query in whole units and add noise."""
         truth = self.truth(self.fitting(points))
         session = noise.session()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from partita.domain import Domain
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
+from partita.inference.curve import Ints, UInts
 from partita.inference.sums.log_cells import LogCells
 from partita.inference.sums.part_tree import PartTree, best_tree
 from partita.inference.sums.value_line import ValueLine
@@ -22,7 +23,7 @@ from partita.mechanisms.checks import check_scale
 from partita.mechanisms.value_cap import fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.log_tree import LogTreeRelease
 
 __all__ = ["LogTree"]
@@ -90,11 +91,10 @@ class LogTree(Private):
         """How many integers the release holds."""
         return self.tree.nodes
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> LogTreeRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> LogTreeRelease:
         """Count every node and add noise; the points have one column, the value."""
-        fitting_points(points, (self.cells.line.axis,), self.contributions)
-        counts = np.zeros(self.cells.size, np.int64)
-        np.add.at(counts, self.cells.of(points.places[:, 0]), points.counts)
+        rows = fitting_points(points, (self.cells.line.axis,), self.contributions)
+        counts = rows.folded(partial(_cell_counts, self.cells))
         session = noise.session()
         return LogTreeRelease(
             value=self.cells.line,
@@ -103,3 +103,10 @@ class LogTree(Private):
             scale=self.scale,
             guarantee=self.guarantee if session.secure else None,
         )
+
+
+def _cell_counts(cells: LogCells, places: UInts, counts: Ints) -> Ints:
+    """How many rows are in each cell."""
+    exact = np.zeros(cells.size, np.int64)
+    np.add.at(exact, cells.of(places[:, 0]), counts)
+    return exact

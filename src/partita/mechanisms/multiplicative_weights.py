@@ -17,7 +17,7 @@ from partita.mechanisms.weights_rounds import planned, scales_of, warm_axes, wei
 from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.multiplicative_weights import WeightsRelease
@@ -106,7 +106,7 @@ class MultiplicativeWeights(WorkloadMechanism):
         """What neighbours differ by."""
         return Change.of(self.neighbors, contributions=self.contributions)
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> WeightsRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> WeightsRelease:
         """Measure the total, the axes and the rounds; the rest is post-processing."""
         counts = self.counts(self.fitting(points))
         session = noise.session()

@@ -9,7 +9,7 @@ from partita.inference.numerical.graded import Graded
 from partita.mechanisms.numerical_mechanism import WeighingMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.numerical_normalization import NormalizationRelease
 
 __all__ = ["Normalization"]
@@ -32,7 +32,7 @@ class Normalization(WeighingMechanism):
         """Each query over its largest weight."""
         return self.space.whole
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> NormalizationRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> NormalizationRelease:
         """Weigh the graded queries."""
         data, session = self.fitting(points), noise.session()
         return NormalizationRelease(

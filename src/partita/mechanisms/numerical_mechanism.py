@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from partita.errors import InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Neighbors, Unit
+from partita.inference.curve import Ints, UInts
 from partita.inference.numerical.decomposed import Decomposed, Method, checked_method, space_of
 from partita.inference.numerical.decomposition import spread_masses
 from partita.inference.numerical.graded import Graded
@@ -26,7 +27,7 @@ from partita.mechanisms.checks import check_scale
 from partita.mechanisms.weights_rounds import scales_of, warm_axes, weigh
 from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.numerical_reading import MOST_CELLS, MOST_GRADED
@@ -129,16 +130,13 @@ class WeighingMechanism(NumericalMechanism, ABC):
         """The queries taken apart into classes and a value, where the cells are of these."""
         return Decomposed.of(self.operator) if isinstance(self.space, DecomposedSpace) else None
 
-    def masses(self, points: Points) -> NDArray[Any]:
+    def masses(self, points: PointCounts) -> NDArray[Any]:
         """The mass in each cell: counts of rows, or values laid on knots."""
         if self.decomposed is None or not isinstance(self.space, DecomposedSpace):
             return self.counts(points)
-        cells, values = self.decomposed.cells(points.places), self.decomposed.values(points.places)
-        size = math.prod(self.space.classes.shape)
-        table = spread_masses(self.space.decomposition, cells, values, points.counts, size)
-        return table.reshape(self.space.shape)
+        return points.folded(partial(_masses, self.decomposed, self.space))
 
-    def weighed(self, graded: Graded, points: Points, session: Noise) -> Weighed:
+    def weighed(self, graded: Graded, points: PointCounts, session: Noise) -> Weighed:
         """The graded queries answered by multiplicative weights, for `weighing` between neighbours."""
         return weigh(
             self.masses(points),
@@ -193,6 +191,13 @@ class WeighingMechanism(NumericalMechanism, ABC):
         scales = scales_of(rates, self.change, self.space.whole)
         for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
             check_scale(scale, self.epsilon)
+
+
+def _masses(decomposed: Decomposed, space: DecomposedSpace, places: UInts, counts: Ints) -> NDArray[Any]:
+    """Values laid on the knots of their classes."""
+    cells, values = decomposed.cells(places), decomposed.values(places)
+    table = spread_masses(space.decomposition, cells, values, counts, math.prod(space.classes.shape))
+    return table.reshape(space.shape)
 
 
 def _too_many(name: str, given: int, rule: str, fix: str) -> InvalidParameter:

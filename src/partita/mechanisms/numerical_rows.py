@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.inference.curve import Ints
+from partita.inference.curve import Ints, UInts
 from partita.inference.numerical.decomposed import Decomposed
 from partita.inference.numerical.octaves import octave_of
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.limbs import exact_product, exact_sums
 from partita.queries.structured import Structured
 
@@ -32,7 +33,7 @@ class Rows(Protocol):
         """The sum of min(w, cut) of each query, in units, as Python ints."""
 
 
-def rows_of(operator: Structured, points: Points) -> Rows:
+def rows_of(operator: Structured, points: PointCounts) -> Rows:
     """By classes where queries are products of zeros and ones and one value, else point by point."""
     decomposed = Decomposed.of(operator)
     if decomposed is not None and decomposed.classes.binary and decomposed.classes.cells <= _MOST_AT_ONCE:
@@ -46,22 +47,15 @@ class PointRows:
     """The weights of all queries, evaluated at every point."""
 
     operator: Structured
-    points: Points
+    points: PointCounts
 
     def octaves(self, tops: tuple[int, ...]) -> Ints:
         """Points one by one, all queries of each."""
-        found = np.zeros((len(self.operator), len(tops)), np.int64)
-        queries = np.arange(len(self.operator))[:, np.newaxis]
-        for weights, counts in weight_blocks(self.operator, self.points):
-            _count(found, queries, octave_of(weights, tops), counts)
-        return found
+        return self.points.folded(partial(_octaves, self.operator, tops))
 
     def sums(self, cuts: NDArray[Any]) -> NDArray[Any]:
         """Products of cut weights and counts."""
-        total = np.zeros(len(self.operator), object)
-        for weights, counts in weight_blocks(self.operator, self.points):
-            total += exact_product(_cut(weights, cuts[:, np.newaxis]), counts, self.operator.largest)
-        return total
+        return self.points.folded(partial(_sums, self.operator, cuts))
 
 
 @final
@@ -70,15 +64,13 @@ class ClassRows:
     """Values summed up by classes first: a query adds up the classes that it asks for."""
 
     decomposed: Decomposed
-    points: Points
+    points: PointCounts
 
     def octaves(self, tops: tuple[int, ...]) -> Ints:
         """Rows of classes that a query does not ask for have weight zero."""
-        table = np.zeros((self.decomposed.classes.cells, len(tops)), np.int64)
-        values = self.decomposed.values(self.points.places)
-        _count(table, self.decomposed.cells(self.points.places), octave_of(values, tops), self.points.counts)
+        table = self.points.folded(partial(_class_octaves, self.decomposed, tops))
         found = np.asarray(self.decomposed.classes.forward(table))
-        found[:, 0] += self.points.total - found.sum(axis=1)
+        found[:, 0] += table.sum() - found.sum(axis=1)
         return found
 
     def sums(self, cuts: NDArray[Any]) -> NDArray[Any]:
@@ -86,22 +78,44 @@ class ClassRows:
         total = np.zeros(len(self.decomposed.classes), object)
         for cut in sorted(set(cuts.tolist())):
             mine = cuts == cut
-            total[mine] = np.asarray(self.decomposed.classes.answers(self._by_class(cut)))[mine]
+            sums = self.points.folded(partial(_class_sums, self.decomposed, cut))
+            total[mine] = np.asarray(self.decomposed.classes.answers(sums))[mine]
         return total
 
-    def _by_class(self, cut: int) -> NDArray[Any]:
-        values = _cut(self.decomposed.values(self.points.places), np.array(cut, object))
-        cells, largest = self.decomposed.cells(self.points.places), self.decomposed.value.largest
-        sums = exact_sums(values, self.points.counts, cells, largest, self.decomposed.classes.cells)
-        return sums.astype(object)
 
-
-def weight_blocks(operator: Structured, points: Points) -> Iterator[tuple[NDArray[Any], Ints]]:
+def weight_blocks(operator: Structured, places: UInts, counts: Ints) -> Iterator[tuple[NDArray[Any], Ints]]:
     """The weights of all queries at some points at a time, and how many rows are at each of these."""
     step = max(1, _MOST_AT_ONCE // len(operator))
-    for first in range(0, len(points.places), step):
+    for first in range(0, len(places), step):
         some = slice(first, first + step)
-        yield operator.weights_at(points.places[some]), np.asarray(points.counts[some])
+        yield operator.weights_at(places[some]), np.asarray(counts[some])
+
+
+def _octaves(operator: Structured, tops: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
+    found = np.zeros((len(operator), len(tops)), np.int64)
+    queries = np.arange(len(operator))[:, np.newaxis]
+    for weights, times in weight_blocks(operator, places, counts):
+        _count(found, queries, octave_of(weights, tops), times)
+    return found
+
+
+def _sums(operator: Structured, cuts: NDArray[Any], places: UInts, counts: Ints) -> NDArray[Any]:
+    total = np.zeros(len(operator), object)
+    for weights, times in weight_blocks(operator, places, counts):
+        total += exact_product(_cut(weights, cuts[:, np.newaxis]), times, operator.largest)
+    return total
+
+
+def _class_octaves(decomposed: Decomposed, tops: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
+    table = np.zeros((decomposed.classes.cells, len(tops)), np.int64)
+    _count(table, decomposed.cells(places), octave_of(decomposed.values(places), tops), counts)
+    return table
+
+
+def _class_sums(decomposed: Decomposed, cut: int, places: UInts, counts: Ints) -> NDArray[Any]:
+    values = _cut(decomposed.values(places), np.array(cut, object))
+    cells, largest = decomposed.cells(places), decomposed.value.largest
+    return exact_sums(values, counts, cells, largest, decomposed.classes.cells).astype(object)
 
 
 def _count(table: Ints, rows: Ints, octave: Ints, counts: Ints) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, final
+from typing import final
 
 from partita.errors import InvalidParameter, LedgerRefusal, StreamForked
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.ledger.file import LedgerFile
 from partita.mechanisms.online_store import OnlineStore
 from partita.streams.durable.account import Writer
 
 __all__ = ["OnlineAccount"]
-
-_PATIENCE: Final = 30
 
 
 @final
@@ -45,7 +42,7 @@ class OnlineAccount:
                 fix="pass a Ledger and one of its datasets",
             )
         _pay(store, guarantee, ledger, dataset)
-        writer = Writer(LedgerFile(ledger.path, _PATIENCE), store.name, store.acts)
+        writer = Writer(ledger.store, store.name, store.acts)
         with _said(store):
             writer.claim(lambda _: b"")
         return OnlineAccount(store, writer)
@@ -73,9 +70,7 @@ def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str)
     key = f"weights {store.name}"
     entry = next((entry for entry in ledger.entries(dataset) if entry.key == key), None)
     if entry is None and store.acts:
-        raise LedgerRefusal(
-            f"ledger {str(ledger.path)!r} has not paid for this session; pass the one that did"
-        )
+        raise LedgerRefusal(f"ledger {ledger.address!r} has not paid for this session; pass the one that did")
     store.pay_by_ledger()
     if entry is None:
         entry = ledger.debit(dataset, guarantee, what="online weights", key=key)

@@ -32,7 +32,7 @@ from partita.mechanisms.online_terms import OnlineTerms
 from partita.mechanisms.weights_rounds import margins_for
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts, Points
 from partita.queries.language import total
 from partita.queries.parsing import queries_from
 from partita.queries.queries import Queries
@@ -249,7 +249,7 @@ class WeightsSession:
 def open_session(
     path: str | os.PathLike[str],
     terms: OnlineTerms,
-    points: Points,
+    points: PointCounts,
     *,
     ledger: Ledger | None = None,
     dataset: str | None = None,
@@ -259,6 +259,7 @@ def open_session(
 
     All of epsilon is debited from the ledger at the first opening, and from then on the session is opened
     with that ledger only. Without a ledger nothing notices if the file is copied and both copies are used.
+    Points on a cluster are gathered before anything is debited: questions come one at a time.
     """
     data = _checked(points, terms)
     place = Path(os.path.realpath(path))
@@ -277,7 +278,7 @@ def open_session(
 
 
 def _checked(points: object, terms: OnlineTerms) -> Points:
-    if not isinstance(points, Points) or points.axes != terms.universe.axes:
+    if not isinstance(points, PointCounts) or points.axes != terms.universe.axes:
         raise InvalidData(
             "points", "must be Points in the universe", fix="use Points.from_rows with its axes"
         )
@@ -288,7 +289,7 @@ def _checked(points: object, terms: OnlineTerms) -> Points:
             given=terms.guarantee.contributions,
             fix="raise it",
         )
-    return points
+    return points.gathered()
 
 
 def _along(points: Points, margin: Margin) -> Any:

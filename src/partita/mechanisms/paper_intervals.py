@@ -10,7 +10,7 @@ from typing import ClassVar, Final, final
 
 from partita.exact import failure, freeze, integer
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts, Histogram
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.mechanisms.part_noise import PartNoise
@@ -111,12 +111,12 @@ class PaperIntervals(Mechanism):
         weight = max(1.0, self.partition.threshold - early)
         return min(1 + int(rows / weight), self.size, _MOST_SEGMENTS)
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> PaperIntervalsRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> PaperIntervalsRelease:
         """Cut, then count the segments in a tree."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
         part = PartNoise(session)
-        cut = self.partition.cut(histogram, noise=part)
-        segments = Histogram.dense(histogram.weigh(cut), contributions=histogram.contributions)
+        cut = self.partition.cut(counts, noise=part)
+        segments = Histogram.dense(counts.weigh(cut), contributions=counts.contributions)
         tree = self.tree(segments=len(cut)).release(segments, noise=part)
         return PaperIntervalsRelease(cut=cut, tree=tree, guarantee=self.guarantee if session.secure else None)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, Final, final
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.exact import failure, freeze, integer, rational
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.histogram import Histogram
 from partita.inference.boxes.paper_guess import Guess
 from partita.inference.boxes.tree_of_trees import (
     SegmentTree,
@@ -34,8 +33,9 @@ from partita.mechanisms.partition import Partition
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.noise.tails import floor_log
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.paper_rectangles import PaperRectanglesRelease
+from partita.secret import Descent
 
 __all__ = ["PaperRectangles"]
 
@@ -129,32 +129,26 @@ class PaperRectangles(BoxMechanism):
         """About how many integers the release holds: an edge for each segment, three for each kept node."""
         return self._guess(rows).numbers
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> PaperRectanglesRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> PaperRectanglesRelease:
         """Cut every axis, then count the products of segments in a tree of trees, pruned as it grows."""
         points = self.fitting(points)
         session = noise.session()
         edges = tuple(self._edges(points, axis, session) for axis in range(len(self.axes)))
         segments = [cut.size for cut in edges]
-        places = [np.searchsorted(cut, points.places[:, axis]) for axis, cut in enumerate(edges)]
         looks = _Looks(session, self.scale(segments), self.floor(segments))
         return PaperRectanglesRelease(
             axes=self.axes,
             edges=edges,
-            trees=_grow(looks, segments, places, points.counts),
+            trees=_grow(looks, segments, points.descent(partial(_Rows.of_all, edges))),
             scale=looks.scale,
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _edges(self, points: Points, index: int, session: Noise) -> UInts:
+    def _edges(self, points: PointCounts, index: int, session: Noise) -> UInts:
         """The last position of each segment of an axis; every special cell is a segment of its own."""
         axis, partition = self.axes[index], self.partitions[index]
-        cells, place = np.unique(points.places[:, index], return_inverse=True)
-        counts = np.zeros(cells.size, np.int64)
-        np.add.at(counts, place, points.counts)
         start, behind = np.uint64(axis.before), np.uint64(axis.before + axis.size)
-        inside = (cells >= start) & (cells < behind)
-        ordered = Histogram(axis.size, cells[inside] - start, counts[inside], points.contributions)
-        cut = partition.cut(ordered, noise=PartNoise(session))
+        cut = partition.cut(points.along(index), noise=PartNoise(session))
         before = np.arange(axis.before, dtype=np.uint64)
         return np.concatenate([before, cut.edges + start, np.arange(axis.after, dtype=np.uint64) + behind])
 
@@ -190,39 +184,62 @@ class _Looks:
         return kept, noisy[kept]
 
 
-def _grow(looks: _Looks, segments: Sequence[int], places: Sequence[Ints], counts: Ints) -> TreeOfTrees:
+def _grow(looks: _Looks, segments: Sequence[int], walk: Descent[_Rows]) -> TreeOfTrees:
     """Dimension by dimension: the kept nodes of one are the owners of the trees of the next."""
-    rows = _Rows(SegmentTree(segments[0]), places[0], counts, np.arange(counts.size), np.zeros_like(counts))
-    stages = [_stage(looks, rows, 1)]
-    for size, place in zip(segments[1:], places[1:], strict=True):
-        rows = _Rows(SegmentTree(size), place, counts, *rows.within(stages[-1]))
-        stages.append(_stage(looks, rows, stages[-1].nodes.size))
+    stages = [_stage(looks, SegmentTree(segments[0]), walk, 1)]
+    for size in segments[1:]:
+        walk.go(partial(_owned, stages[-1]))
+        stages.append(_stage(looks, SegmentTree(size), walk, stages[-1].nodes.size))
     return TreeOfTrees(tuple(stages), looks.floor)
 
 
-def _stage(looks: _Looks, rows: _Rows, number: int) -> Stage:
+def _stage(looks: _Looks, tree: SegmentTree, walk: Descent[_Rows], number: int) -> Stage:
     """The trees of so many owners, all at once and level by level: children of kept nodes are visited."""
     levels = []
     owners, nodes, room = np.arange(number), np.ones(number, np.int64), MOST_NODES
     while nodes.size:
-        kept, noisy = looks.take(rows.count(owners, nodes), room)
+        kept, noisy = looks.take(walk.folded(partial(_counted, owners, nodes)), room)
         owners, nodes = owners[kept], nodes[kept]
         levels.append((owners, nodes, noisy))
         room -= nodes.size
-        parents, nodes = rows.tree.children(nodes)
+        parents, nodes = tree.children(nodes)
         owners = owners[parents]
-    return Stage.of(rows.tree, levels)
+    return Stage.of(tree, levels)
+
+
+def _owned(stage: Stage, rows: _Rows) -> _Rows:
+    return rows.within(stage)
+
+
+def _counted(owners: Ints, nodes: Ints, rows: _Rows) -> Ints:
+    return rows.count(owners, nodes)
+
+
+class _Segments(NamedTuple):
+    """The segments that points lie in, dimension by dimension, how many there are, and the rows of each."""
+
+    places: tuple[Ints, ...]
+    sizes: tuple[int, ...]
+    counts: Ints
 
 
 class _Rows:
     """The secret of one dimension: the points in the box of each owner, by owner and then by segment."""
 
-    def __init__(self, tree: SegmentTree, places: Ints, counts: Ints, points: Ints, owners: Ints) -> None:
-        keys = owners * tree.size + places[points]
+    def __init__(self, segments: _Segments, dimension: int, points: Ints, owners: Ints) -> None:
+        self._segments, self._dimension = segments, dimension
+        self._tree = SegmentTree(segments.sizes[dimension])
+        keys = owners * self._tree.size + segments.places[dimension][points]
         order = np.argsort(keys, kind="stable")
-        self.tree = tree
         self._keys, self._points = keys[order], points[order]
-        self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[self._points])])
+        self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(segments.counts[self._points])])
+
+    @classmethod
+    def of_all(cls, edges: Sequence[UInts], places: UInts, counts: Ints) -> _Rows:
+        """All points belong to the one owner of the first dimension."""
+        located = tuple(np.searchsorted(cut, places[:, axis]) for axis, cut in enumerate(edges))
+        segments = _Segments(located, tuple(cut.size for cut in edges), counts)
+        return cls(segments, 0, np.arange(counts.size), np.zeros(counts.size, np.int64))
 
     def count(self, owners: Ints, nodes: Ints) -> Ints:
         """The exact count of each node of the trees of these owners.
@@ -233,14 +250,14 @@ class _Rows:
         first, behind = self._stretches(owners, nodes)
         return np.asarray(self._before[behind] - self._before[first])
 
-    def within(self, stage: Stage) -> tuple[Ints, Ints]:
-        """The points in each kept node, and its place in the stage."""
+    def within(self, stage: Stage) -> _Rows:
+        """The points in each kept node, which is the owner of a tree of the next dimension."""
         owners, rows = spread(*self._stretches(stage.owners, stage.nodes))
-        return self._points[rows], owners
+        return _Rows(self._segments, self._dimension + 1, self._points[rows], owners)
 
     def _stretches(self, owners: Ints, nodes: Ints) -> tuple[Ints, Ints]:
         """Where the points of each node begin and end: they are neighbours."""
-        first, behind = (owners * self.tree.size + bound for bound in self.tree.spans(nodes))
+        first, behind = (owners * self._tree.size + bound for bound in self._tree.spans(nodes))
         return np.searchsorted(self._keys, first), np.searchsorted(self._keys, behind)
 
 

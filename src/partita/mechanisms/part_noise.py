@@ -9,13 +9,15 @@ from typing import Any, ClassVar, final
 
 from numpy.typing import ArrayLike
 
+from partita.errors import InvalidParameter
 from partita.noise.hazard import Law
 from partita.noise.protocol import Noise, Positions, Segments
 from partita.noise.reals import Exact
+from partita.noise.system import SYSTEM, SystemNoise
 from partita.noise.tables import Ints
 from partita.noise.words import UInts
 
-__all__ = ["PartNoise"]
+__all__ = ["PartNoise", "noise_elsewhere"]
 
 
 @final
@@ -62,3 +64,21 @@ class PartNoise:
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         """As the whole chooses by scores."""
         return self.whole.exponential(scores, scale)
+
+
+def noise_elsewhere(noise: Noise) -> SystemNoise:
+    """The noise that another machine may draw with in place of this one: the system's, with a key from there.
+
+    Only where this noise is the system's, too: tapes, exact laws and recorders stay where they are.
+    """
+    whole = noise
+    while isinstance(whole, PartNoise):
+        whole = whole.whole
+    if whole.secure:
+        return SYSTEM
+    raise InvalidParameter(
+        "noise",
+        "must be the system's where other machines draw it",
+        given=type(whole).__name__,
+        fix="leave it out, or hold the counts here",
+    )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from partita.errors import EntropyError, InvalidData, InvalidParameter
 from partita.exact import failure, freeze, integer, one_of
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts, Histogram
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise import tails
@@ -99,19 +99,21 @@ class Partition(Mechanism):
             return self.threshold + tails.geometric_quantile(self.scale, each) + 1
         return self.threshold + tails.difference_quantile(self.law, self.scale, each)
 
-    def cut(self, data: Histogram | ArrayLike, *, within: range | None = None, noise: Noise = SYSTEM) -> Cut:
-        """Cut a histogram, or cells given one per row in ascending order.
+    def cut(self, data: AxisCounts | ArrayLike, *, within: range | None = None, noise: Noise = SYSTEM) -> Cut:
+        """Cut counts, or cells given one per row in ascending order.
 
-        `within` cuts one public range of cells only. Cuts of disjoint ranges are independent and
-        compose in parallel; `Cut.join` puts them together.
+        `within` cuts one public range of cells only, of counts that are here. Cuts of disjoint ranges are
+        independent and compose in parallel; `Cut.join` puts them together. So do the shards of counts that
+        are kept on other machines.
         """
-        histogram = self._histogram(data)
-        shard = self._range(within)
+        counts = self._counts(data)
+        if within is not None:
+            return self._cut_within(counts, self._range(within), noise)
         session = noise.session()
-        edges = self._seals(histogram, shard, session)
-        return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if session.secure else None)
+        edges = counts.in_shards(self._seals, noise=session)
+        return Cut(edges=edges, guarantee=self.guarantee if session.secure else None)
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> Cut:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> Cut:
         """The same as `cut`, as every mechanism has it."""
         return self.cut(data, noise=noise)
 
@@ -124,6 +126,13 @@ class Partition(Mechanism):
     def online(self, *, noise: Noise = SYSTEM) -> Cutter:
         """Cut a stream whose items arrive in order of position."""
         return Cutter(self, noise)
+
+    def _cut_within(self, counts: AxisCounts, shard: range, noise: Noise) -> Cut:
+        if not isinstance(counts, Histogram):
+            raise InvalidData("data", "must be a Histogram to be cut within a range", fix="cut all of it")
+        session = noise.session()
+        edges = self._seals(counts, shard, session)
+        return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if session.secure else None)
 
     def _seals(self, histogram: Histogram, shard: range, noise: Noise) -> NDArray[np.uint64]:
         """The fast walk as far as it is certain, then one segment by the book, and again."""
@@ -169,14 +178,12 @@ class Partition(Mechanism):
                 fix="raise it, or leave it to be chosen",
             )
 
-    def _histogram(self, data: Histogram | ArrayLike) -> Histogram:
-        if not isinstance(data, Histogram):
+    def _counts(self, data: AxisCounts | ArrayLike) -> AxisCounts:
+        if not isinstance(data, AxisCounts):
             return Histogram.from_sorted(data, size=self.size, contributions=self.contributions)
         return fitting(data, self.size, self.contributions)
 
     def _range(self, within: object) -> range:
-        if within is None:
-            return range(self.size)
         if isinstance(within, range) and within.step == 1 and 0 <= within.start < within.stop <= self.size:
             return within
         raise InvalidParameter(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
 
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
+from partita.inference.curve import Ints, UInts
 from partita.inference.query_error import typical_error
 from partita.inference.released import LARGEST_NUMBER
 from partita.inference.tent_budget import (
@@ -111,16 +112,16 @@ class PartitionTents(Mechanism):
         full = budget.informed * Fraction(budget.partition, BUDGET_UNITS) / Fraction(budget.level)
         return 8 * min(self.size, math.ceil(full) + _FEW_EMPTY)
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> PartitionTentsRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> PartitionTentsRelease:
         """Ask if cells are full, cut if they are not, and count with all that is left."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        filled = self._filled(histogram, session)
+        filled = self._filled(counts, session)
         if filled is not None and self._is_full(filled):
-            cut, (tents, pairs) = None, self._count_cells(histogram, session)
+            cut, (tents, pairs) = None, self._count_cells(counts, session)
         else:
-            cut = self.partition.cut(histogram, noise=PartNoise(session))
-            tents, pairs = self._count_segments(histogram, cut, session)
+            cut = self.partition.cut(counts, noise=PartNoise(session))
+            tents, pairs = self._count_segments(counts, cut, session)
         return PartitionTentsRelease(
             size=self.size,
             total=self.total,
@@ -132,15 +133,15 @@ class PartitionTents(Mechanism):
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _filled(self, histogram: Histogram, noise: Noise) -> int | None:
+    def _filled(self, counts: AxisCounts, noise: Noise) -> int | None:
         """How many rows there are if each cell counts up to a public limit, noisy; None if it is not asked.
 
         One row more or less changes it by at most one.
         """
         if not self.budget.asks_if_full:
             return None
-        rows = int(np.minimum(histogram.counts, self._full_cell).sum())
-        return int(noise.add(rows, self._scale(self.budget.fullness)))
+        rows = counts.folded(partial(_limited, self._full_cell))
+        return int(noise.add(int(rows[0]), self._scale(self.budget.fullness)))
 
     def _is_full(self, filled: int) -> bool:
         return filled >= _FULL_PART * self._full_cell * self.size
@@ -150,24 +151,23 @@ class PartitionTents(Mechanism):
         """How many rows make a cell well filled."""
         return math.ceil(_FULL_CELL / self.rate)
 
-    def _count_cells(self, histogram: Histogram, noise: Noise) -> tuple[TentCounts, None]:
+    def _count_cells(self, counts: AxisCounts, noise: Noise) -> tuple[TentCounts, None]:
         """Every cell is a unit."""
-        return measured(histogram.spread(), self._rate(self.budget.counting(full=True)), noise), None
+        return measured(counts.spread(), self._rate(self.budget.counting(full=True)), noise), None
 
-    def _count_segments(
-        self, histogram: Histogram, cut: Cut, noise: Noise
-    ) -> tuple[TentCounts, Pairs | None]:
+    def _count_segments(self, counts: AxisCounts, cut: Cut, noise: Noise) -> tuple[TentCounts, Pairs | None]:
         """Units are the segments and their last cells, or the segments, with a second look at pairs."""
         pieces = Cut(edges=with_last_cells_apart(cut.edges))
         units = self.budget.counting(full=False)
+        weights = counts.weigh(pieces)
         if len(pieces) == len(cut) or self.budget.cuts_off_last_cells(len(cut)):
-            return measured(histogram.weigh(pieces), self._rate(units), noise), None
-        tents = measured(histogram.weigh(cut), self._rate(units - self.budget.pairs), noise)
-        return tents, self._look_at_pairs(histogram, cut, pieces, noise)
+            return measured(weights, self._rate(units), noise), None
+        segments = np.add.reduceat(weights, pieces.locate(cut.starts))
+        tents = measured(segments, self._rate(units - self.budget.pairs), noise)
+        return tents, self._look_at_pairs(weights, cut, pieces, noise)
 
-    def _look_at_pairs(self, histogram: Histogram, cut: Cut, pieces: Cut, noise: Noise) -> Pairs:
+    def _look_at_pairs(self, weights: Ints, cut: Cut, pieces: Cut, noise: Noise) -> Pairs:
         """Last cell and rest of every wide segment; a row lies in one of the two."""
-        weights = histogram.weigh(pieces)
         last = pieces.locate(cut.edges)[cut.edges > cut.starts]
         scale = self._scale(self.budget.pairs)
         return Pairs(
@@ -187,3 +187,8 @@ class PartitionTents(Mechanism):
         """Bounds on the scales of all looks, whatever the data and the total turn out to be."""
         highest_level = 2 ** (GRAIN_BITS * (MOST_LEVELS - 1)) / _SMALLEST_SHARE
         return highest_level * self._scale(LEAST_COUNTING), self._scale(LEAST_LOOK)
+
+
+def _limited(most: int, cells: UInts, counts: Ints) -> Ints:
+    """How many rows there are if each cell counts up to `most`."""
+    return np.array([np.minimum(counts, most).sum()])

@@ -17,7 +17,7 @@ from partita.mechanisms.checks import check_scale
 from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.universe import Universe
 from partita.releases.projected_laplace import ProjectedLaplaceRelease
 
@@ -107,7 +107,7 @@ class ProjectedLaplace(WorkloadMechanism):
             lines.append("the noise of an answer exceeds a quarter of the rows: an even guess may do better")
         return tuple(lines)
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> ProjectedLaplaceRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> ProjectedLaplaceRelease:
         """Release the number of rows and every answer with noise; project."""
         data = self.fitting(points)
         session = noise.session()

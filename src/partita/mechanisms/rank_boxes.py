@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from partita.inference.boxes.ranks import trimmed
 from partita.inference.boxes.schedule import rank_schedule
 from partita.inference.boxes.slots import RankSlots, halvings
 from partita.inference.boxes.tree_recipe import Recipe
-from partita.inference.curve import Ints
+from partita.inference.curve import Ints, UInts
 from partita.inference.spending_rule import UNITS
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
@@ -25,7 +25,7 @@ from partita.mechanisms.part_noise import PartNoise
 from partita.mechanisms.spending_boxes import SpendingBoxes, grow
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.rank_boxes import RankBoxesRelease
 from partita.releases.rank_views import RankViews
 from partita.releases.spending_boxes import SpendingBoxesRelease
@@ -128,7 +128,7 @@ class RankBoxes(BoxMechanism):
         edges = sum(min(most, axis.width) + 1 for axis in self.axes)
         return edges + int(_NUMBERS * max(float(rows * self.rate), _FEWEST_NUMBERS))
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> RankBoxesRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> RankBoxesRelease:
         """Release the views, score the pairs of axes in their ranks, and grow the tree in rank space."""
         fitting = self.fitting(points)
         session = noise.session()
@@ -153,9 +153,9 @@ class RankBoxes(BoxMechanism):
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _views(self, points: Points, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
+    def _views(self, points: PointCounts, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
         noise = PartNoise(session)
-        return tuple(view.release(_alone(points, axis), noise=noise) for axis, view in enumerate(self.views))
+        return tuple(view.release(points.alone(axis), noise=noise) for axis, view in enumerate(self.views))
 
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
         """Where the tree may cut, by released numbers: axes that matter first."""
@@ -164,32 +164,22 @@ class RankBoxes(BoxMechanism):
         return BoxPlan(slots, rank_schedule(matters, [halvings(each.line) for each in slots]))
 
 
-def _alone(points: Points, axis: int) -> Points:
-    """The points along one axis."""
-    return Points.from_rows(
-        points.places[:, [axis]],
-        axes=[points.axes[axis]],
-        counts=points.counts,
-        contributions=points.contributions,
-    )
-
-
-def _scores(points: Points, views: RankViews) -> Ints:
+def _scores(points: PointCounts, views: RankViews) -> Ints:
     """The exact scores of all pairs: a row counts in one cell of each, so it changes each by at most one."""
-    ranks = [
-        RankSlots(edges).holding(places).astype(np.int64)
-        for edges, places in zip(views.top_edges, points.places.T, strict=True)
-    ]
-    return np.array(
-        [
-            _misfit((ranks[one] << TOP_BITS) + ranks[other], points.counts, views.expected(one, other))
-            for one, other in pairs(len(ranks))
-        ]
-    )
+    expected = np.array([views.expected(*pair) for pair in pairs(len(views.top_edges))])
+    counts = points.folded(partial(_pair_counts, tuple(views.top_edges), expected.shape))
+    return _misfit(counts, expected)
 
 
-def _misfit(cells: Ints, rows: Ints, expected: Ints) -> int:
-    """The sum of |count - expected| over all cells, of exact counts."""
-    counts = np.zeros_like(expected)
-    np.add.at(counts, cells, rows)
-    return int(np.abs(counts - expected).sum())
+def _misfit(counts: Ints, expected: Ints) -> Ints:
+    """For each pair the sum of |count - expected| over all cells, of exact counts."""
+    return np.asarray(np.abs(counts - expected).sum(axis=-1))
+
+
+def _pair_counts(edges: tuple[UInts, ...], shape: tuple[int, ...], places: UInts, rows: Ints) -> Ints:
+    """For each pair of axes how many rows are in each cell of their ranks."""
+    ranks = [RankSlots(each).holding(places[:, axis]).astype(np.int64) for axis, each in enumerate(edges)]
+    counts = np.zeros(shape, np.int64)
+    for row, (one, other) in zip(counts, pairs(len(ranks)), strict=True):
+        np.add.at(row, (ranks[one] << TOP_BITS) + ranks[other], rows)
+    return counts

@@ -15,7 +15,7 @@ from partita.mechanisms.rank_boxes import RankBoxes
 from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.grid import MOST_CELLS
 from partita.releases.rank_boxes import RankBoxesRelease
 from partita.releases.rectangles import RectanglesRelease
@@ -94,7 +94,7 @@ class Rectangles(BoxMechanism):
         return self.structure(total=rows).predicted_numbers(rows)
 
     def release(
-        self, points: Points, *, noise: Noise = SYSTEM
+        self, points: PointCounts, *, noise: Noise = SYSTEM
     ) -> RankBoxesRelease | RectanglesRelease | SpendingBoxesRelease:
         """Count everybody if that matters, choose, and let the structure do the rest."""
         fitting = self.fitting(points)
@@ -102,14 +102,14 @@ class Rectangles(BoxMechanism):
         release = self._chosen(fitting, session) if self.asks_for_total else self._only(fitting, session)
         return replace(release, guarantee=self.guarantee if session.secure else None)
 
-    def _chosen(self, points: Points, session: Noise) -> RectanglesRelease:
+    def _chosen(self, points: PointCounts, session: Noise) -> RectanglesRelease:
         """The total is released, and what it chose."""
         noisy = int(session.add(points.total, self.total_scale))
         total = min(LARGEST_TOTAL, max(-LARGEST_TOTAL, noisy))
         chosen = self.structure(total=total).release(points, noise=PartNoise(session))
         return RectanglesRelease(chosen=chosen, total=total, scale=self.total_scale)
 
-    def _only(self, points: Points, session: Noise) -> RankBoxesRelease | SpendingBoxesRelease:
+    def _only(self, points: PointCounts, session: Noise) -> RankBoxesRelease | SpendingBoxesRelease:
         """The structure that public facts chose."""
         return self._fixed.release(points, noise=PartNoise(session))
 

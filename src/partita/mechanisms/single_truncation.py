@@ -20,7 +20,7 @@ from partita.mechanisms.numerical_mechanism import NumericalMechanism
 from partita.mechanisms.numerical_rows import Rows, rows_of
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.numerical_truncation import TruncationRelease
@@ -129,7 +129,7 @@ class TruncatingMechanism(NumericalMechanism, ABC):
             f"epsilon {float(self.rate):.6g} for a threshold, and as much for the sum below it",
         )
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> TruncationRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> TruncationRelease:
         """Cut every query, and sum it."""
         data, session = self.fitting(points), noise.session()
         made = self.truncation.cut(rows_of(self.operator, data), session)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from partita.domain.axis import Axis
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
+from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.plan import MOST_BITS, BoxLevel, BoxPlan, native_schedule
 from partita.inference.boxes.prediction import tree_error
 from partita.inference.boxes.shape import BoxShape
@@ -28,7 +29,7 @@ from partita.mechanisms.checks import check_scale
 from partita.mechanisms.noisy_looks import NoisyLooks
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.releases.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
 
 __all__ = ["Grown", "SpendingBoxes", "grow"]
@@ -123,7 +124,7 @@ class SpendingBoxes(BoxMechanism):
         opened = int(self.plan.cut(0, self.plan.root).sizes.sum())
         return max(_PER_OPENED * opened, min(_PER_CELL * cells, int(_PER_ROW * rows * self.rate)))
 
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> SpendingBoxesRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> SpendingBoxesRelease:
         """Grow the tree level by level, all nodes of a level at once."""
         fitting = self.fitting(points)
         session = noise.session()
@@ -148,13 +149,13 @@ class Grown(NamedTuple):
 
 
 def grow(
-    points: Points, *, plan: BoxPlan, recipe: Recipe, scale: Fraction, total: int | None, session: Noise
+    points: PointCounts, *, plan: BoxPlan, recipe: Recipe, scale: Fraction, total: int | None, session: Noise
 ) -> Grown:
     """Grow a tree over points. It costs UNITS / `scale` of epsilon for each row by which neighbours differ.
 
     `total` is a number that is public already; if there is none, the first look is at the root.
     """
-    looks = _Looks(points, plan, session, scale)
+    looks = _Looks(points, plan, session, scale, root=points.total if total is None else 0)
     rule = recipe.rule(float(1 / scale))
     front = _front(plan, looks, total)
     levels: list[Bools] = []
@@ -208,22 +209,47 @@ def _most(plan: BoxPlan, at: int) -> int:
 
 
 class _Looks(NoisyLooks):
-    """Looks at boxes. Every point knows the box it lies in, counted among those that are cut next."""
+    """Looks at boxes, as points walk down the tree. Nobody looks at a root whose total is public."""
 
-    def __init__(self, points: Points, plan: BoxPlan, session: Noise, scale: Fraction) -> None:
-        super().__init__(session, scale, root=points.total)
-        self._slots, self._rows = plan.holding(points.places), points.counts
-        self._boxes = np.zeros(self._rows.size, np.int64)
+    def __init__(
+        self, points: PointCounts, plan: BoxPlan, session: Noise, scale: Fraction, *, root: int
+    ) -> None:
+        super().__init__(session, scale, root=root)
+        self._walk = points.descent(partial(_at_root, plan))
 
     def open(self, cut: Cut) -> None:
         """Turn to the next level: every point moves to its child."""
-        self._boxes = cut.child(self._boxes, self._slots)
-        counts = np.zeros(int(cut.sizes.sum()), np.int64)
-        np.add.at(counts, self._boxes, self._rows)
-        self.turn_to(counts)
+        self._walk.go(partial(_moved, cut))
+        self.turn_to(self._walk.folded(partial(_counted, int(cut.sizes.sum()))))
 
     def follow(self, expanded: Bools) -> None:
         """Count boxes among the expanded ones, and let go of the points in leaves."""
-        alive = expanded[self._boxes]
-        self._slots, self._rows = self._slots[alive], self._rows[alive]
-        self._boxes = (np.cumsum(expanded) - 1)[self._boxes[alive]]
+        self._walk.go(partial(_among, expanded))
+
+
+class _Walkers(NamedTuple):
+    """Points that walk down: their slots, their rows, and the box each is in, of those that are cut next."""
+
+    slots: Corners
+    rows: Ints
+    boxes: Ints
+
+
+def _at_root(plan: BoxPlan, places: Corners, counts: Ints) -> _Walkers:
+    return _Walkers(plan.holding(places), counts, np.zeros(counts.size, np.int64))
+
+
+def _moved(cut: Cut, points: _Walkers) -> _Walkers:
+    return points._replace(boxes=cut.child(points.boxes, points.slots))
+
+
+def _counted(boxes: int, points: _Walkers) -> Ints:
+    counts = np.zeros(boxes, np.int64)
+    np.add.at(counts, points.boxes, points.rows)
+    return counts
+
+
+def _among(expanded: Bools, points: _Walkers) -> _Walkers:
+    alive = expanded[points.boxes]
+    boxes = (np.cumsum(expanded) - 1)[points.boxes[alive]]
+    return _Walkers(points.slots[alive], points.rows[alive], boxes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.curve import Floats, Ints, UInts
 from partita.inference.query_error import typical_error
 from partita.inference.released import LARGEST_NUMBER
@@ -115,11 +115,11 @@ class SpendingTree(Mechanism):
         worth = int(rows * self.rate / _ROWS_PER_NODE)
         return 6 * max(self.branching, min(self.size, worth))
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> SpendingTreeRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> SpendingTreeRelease:
         """Grow the tree level by level, all nodes of a level at once."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        looks = _Looks(histogram, session, self.scale)
+        looks = _Looks(counts, session, self.scale)
         return SpendingTreeRelease(
             shape=TreeShape.join([_root(self.size), *self._grow(looks)]),
             looks=looks.taken,
@@ -169,15 +169,30 @@ class _Front(NamedTuple):
 class _Looks(NoisyLooks):
     """Looks at ranges of cells. Nobody looks at the root: the total is a public number."""
 
-    def __init__(self, histogram: Histogram, session: Noise, scale: Fraction) -> None:
+    def __init__(self, counts: AxisCounts, session: Noise, scale: Fraction) -> None:
         super().__init__(session, scale, root=0)
-        self._cells = histogram.cells
-        self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(histogram.counts)])
+        self._walk = counts.descent(_Running.over)
 
     def open(self, boxes: Boxes) -> None:
         """Turn to the next level."""
-        behind = self._before[np.searchsorted(self._cells, boxes.last, side="right")]
-        self.turn_to(behind - self._before[np.searchsorted(self._cells, boxes.first)])
+        self.turn_to(self._walk.folded(partial(_between, boxes)))
+
+
+class _Running(NamedTuple):
+    """The secret, in order: how many rows lie before each cell."""
+
+    cells: UInts
+    before: Ints
+
+    @classmethod
+    def over(cls, cells: UInts, counts: Ints) -> _Running:
+        return cls(cells, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+
+
+def _between(boxes: Boxes, running: _Running) -> Ints:
+    """The exact count of each box."""
+    behind = running.before[np.searchsorted(running.cells, boxes.last, side="right")]
+    return np.asarray(behind - running.before[np.searchsorted(running.cells, boxes.first)])
 
 
 def _root(size: int) -> TreeLevel:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partita.exact import freeze, integer
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.query_error import typical_error
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_strategy import GRAIN_BITS, TentStrategy, planned
@@ -71,12 +71,12 @@ class Tents(Mechanism):
         """How many integers the release holds."""
         return sum(planned(self.size)[0])
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TentRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> TentRelease:
         """Count every cell and every tent, and add noise."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        counts = measured(histogram.spread(), self.rate, session)
-        return TentRelease(size=self.size, tents=counts, guarantee=self.guarantee if session.secure else None)
+        tents = measured(counts.spread(), self.rate, session)
+        return TentRelease(size=self.size, tents=tents, guarantee=self.guarantee if session.secure else None)
 
 
 def measured(units: NDArray[np.int64], rate: Fraction, noise: Noise) -> TentCounts:

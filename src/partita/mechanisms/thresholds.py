@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.inference.query_error import difference_error
 from partita.mechanisms.additive import Additive
 from partita.noise.protocol import Noise
@@ -54,6 +54,6 @@ class Thresholds(Additive):
         """Running sums."""
         return np.cumsum(cells)
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> ThresholdRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> ThresholdRelease:
         """Count every prefix and add noise."""
         return ThresholdRelease(**self._measured(data, noise))

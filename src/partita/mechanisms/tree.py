@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 from partita.guarantee import Neighbors, Unit
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
+from partita.inference.curve import Ints, UInts
 from partita.inference.query_error import (
     independent_error,
     spread_ranges,
@@ -133,14 +133,13 @@ class Tree(Mechanism):
         """How many integers the release holds."""
         return sum(self.shape.nodes)
 
-    def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> TreeRelease:
         """Count every node and add noise."""
-        histogram = fitting(data, self.size, self.contributions)
+        counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        levels = [
-            session.add(_node_counts(histogram, width), scale)
-            for width, scale in zip(self.widths, self.scales, strict=True)
-        ]
+        nodes = counts.folded(partial(_node_counts, self.size, self.widths))
+        exact = np.split(nodes, np.cumsum(self.shape.nodes)[:-1])
+        levels = [session.add(level, scale) for level, scale in zip(exact, self.scales, strict=True)]
         return TreeRelease(
             levels=tuple(levels),
             size=self.size,
@@ -150,11 +149,15 @@ class Tree(Mechanism):
         )
 
 
-def _node_counts(histogram: Histogram, width: int) -> NDArray[np.int64]:
-    """The exact count of each node of `width` cells."""
-    counts = np.zeros(-(-histogram.size // width), dtype=np.int64)
-    np.add.at(counts, (histogram.cells // np.uint64(width)).astype(np.int64), histogram.counts)
-    return counts
+def _node_counts(size: int, widths: tuple[int, ...], cells: UInts, counts: Ints) -> Ints:
+    """The exact count of each node, level by level: nodes of a level are as many cells wide."""
+    return np.concatenate([_level_counts(size, width, cells, counts) for width in widths])
+
+
+def _level_counts(size: int, width: int, cells: UInts, counts: Ints) -> Ints:
+    nodes = np.zeros(-(-size // width), dtype=np.int64)
+    np.add.at(nodes, (cells // np.uint64(width)).astype(np.int64), counts)
+    return nodes
 
 
 def _size(size: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -21,7 +21,7 @@ from partita.inference.sums.value_line import ValueLine
 from partita.mechanisms.base import Private
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
-from partita.points import Points
+from partita.points import PointCounts
 
 __all__ = ["ValueCap", "fitting_points"]
 
@@ -66,17 +66,22 @@ class ValueCap(Private):
         """What is counted."""
         return Buckets(self.value)
 
-    def measure(self, places: UInts, counts: Ints, *, session: Noise) -> NDArray[Any]:
-        """The noisy count of every bucket: each row is in one."""
-        exact = np.zeros(self.buckets.size, np.int64)
-        np.add.at(exact, self.buckets.of(places), counts)
-        noisy: NDArray[Any] = session.add(exact, self.scale)
+    def measure(self, points: PointCounts, *, session: Noise) -> NDArray[Any]:
+        """The noisy count of every bucket: each row is in one. The value is the last column of the points."""
+        noisy: NDArray[Any] = session.add(points.folded(partial(_bucketed, self.buckets)), self.scale)
         return noisy
 
 
-def fitting_points(points: Points, axes: tuple[Axis, ...], contributions: int) -> Points:
+def _bucketed(buckets: Buckets, places: UInts, counts: Ints) -> Ints:
+    """How many rows are in each bucket."""
+    exact = np.zeros(buckets.size, np.int64)
+    np.add.at(exact, buckets.of(places[:, -1]), counts)
+    return exact
+
+
+def fitting_points(points: PointCounts, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
     """The points, if they lie on the axes of keys and value and bound contributions at least as tightly."""
-    if not isinstance(points, Points):
+    if not isinstance(points, PointCounts):
         raise InvalidData("points", "must be Points", fix="use Points.from_rows")
     if points.axes != axes:
         raise InvalidData(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Guarantee, Neighbors, rows_changed
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts
 from partita.mechanisms.checks import check_scale, fitting
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -53,7 +53,7 @@ class AxisMechanism(Protocol):
     def predicted_numbers(self, rows: int) -> int:
         """About how many integers the release holds."""
 
-    def release(self, data: Histogram, *, noise: Noise = ...) -> Ranges:
+    def release(self, data: AxisCounts, *, noise: Noise = ...) -> Ranges:
         """Draw noise and release."""
 
 
@@ -90,20 +90,20 @@ class WithSpecials:
         return rows_changed(self.axis.neighbors, self.axis.contributions) / self.axis.epsilon
 
     def release(
-        self, data: Histogram, beside: Mapping[str, int], *, noise: Noise = SYSTEM
+        self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise = SYSTEM
     ) -> tuple[Ranges, Specials]:
         """Release the axis and, beside it, the noisy count of each special cell."""
         axis, noisy = self.measure(data, beside, noise=noise)
         return axis, Specials(counts=dict(zip(self.specials, noisy.tolist(), strict=True)), scale=self.scale)
 
     def measure(
-        self, data: Histogram, beside: Mapping[str, int], *, noise: Noise
+        self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise
     ) -> tuple[Ranges, NDArray[Any]]:
         """Everything that is drawn: the axis by its mechanism, then noise on each special count."""
-        histogram = fitting(data, self.axis.size, self.axis.contributions)
-        counts = self._counts(beside)
+        counts = fitting(data, self.axis.size, self.axis.contributions)
+        specials = self._counts(beside)
         session = noise.session()
-        return self.axis.release(histogram, noise=session), session.add(counts, self.scale)
+        return self.axis.release(counts, noise=session), session.add(specials, self.scale)
 
     def _counts(self, beside: object) -> NDArray[np.int64]:
         """The count of every special cell, in the order in which they are named."""

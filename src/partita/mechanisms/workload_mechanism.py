@@ -17,7 +17,7 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.points import PointCounts
 from partita.queries.queries import Queries
 from partita.queries.structured import Structured
 from partita.queries.universe import Universe
@@ -125,12 +125,12 @@ class WorkloadMechanism(Private, ABC):
         return ()
 
     @abstractmethod
-    def release(self, points: Points, *, noise: Noise = SYSTEM) -> WorkloadRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> WorkloadRelease:
         """Draw noise and release."""
 
-    def fitting(self, points: Points) -> Points:
+    def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie in the universe and bound contributions at least as tightly."""
-        if not isinstance(points, Points):
+        if not isinstance(points, PointCounts):
             raise InvalidData("points", "must be Points", fix="use Points.from_rows")
         if points.axes != self.universe.axes:
             raise InvalidData("points", "must lie in the universe", fix="use one list of domains for both")
@@ -143,7 +143,7 @@ class WorkloadMechanism(Private, ABC):
             )
         return points
 
-    def counts(self, points: Points) -> NDArray[np.int64]:
+    def counts(self, points: PointCounts) -> NDArray[np.int64]:
         """How many rows are in each cell of the universe, as an array of its shape."""
         if self.universe.size > LARGEST_DENSE:
             raise InvalidParameter(
@@ -152,15 +152,13 @@ class WorkloadMechanism(Private, ABC):
                 given=self.universe.size,
                 fix="choose coarser domains or fewer columns",
             )
-        counts = np.zeros(self.universe.shape, np.int64)
-        counts[tuple(points.places.T.astype(np.int64))] = points.counts
-        return counts
+        return points.spread()
 
-    def truth(self, points: Points) -> NDArray[Any]:
+    def truth(self, points: PointCounts) -> NDArray[Any]:
         """The exact answers in units: from an array if the universe is small, else point by point."""
         if self.universe.size <= _MOST_CELLS:
             return np.asarray(self.operator.answers(self.counts(points)))
-        return self.operator.answers_at(points.places, points.counts)
+        return points.folded(self.operator.answers_at)
 
     def _check(self) -> None:
         """Refuse what the mechanism cannot do; called when all parameters are set."""

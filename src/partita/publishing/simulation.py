@@ -10,7 +10,9 @@ import numpy as np
 
 from partita.errors import InvalidParameter
 from partita.exact import integer
+from partita.histogram import Histogram
 from partita.inference.curve import Floats
+from partita.points import Points
 from partita.publishing.making import count
 from partita.publishing.planning import Plan
 from partita.publishing.trial import BoxTrial, ColumnTrial, Trial
@@ -18,6 +20,7 @@ from partita.publishing.view_request import CountRequest
 from partita.releases.box_view import BoxView
 from partita.releases.figures import figure, table
 from partita.releases.file_views import view_name
+from partita.releases.view import View
 from partita.sources import open_source
 
 __all__ = ["Measured", "Simulation", "simulate"]
@@ -113,9 +116,16 @@ def _measured(view: CountRequest[Any], secret: Any, ranges: int) -> list[Measure
 
 def _trial(view: CountRequest[Any], secret: Any) -> Trial:
     released = view.release(secret)
-    if isinstance(released, BoxView):
+    if isinstance(released, BoxView) and isinstance(secret, Points):
         return BoxTrial(released.boxes, secret)
-    return ColumnTrial(released.axis, secret.histogram)
+    if isinstance(released, View) and isinstance(secret.histogram, Histogram):
+        return ColumnTrial(released.axis, secret.histogram)
+    raise InvalidParameter(
+        "source",
+        "must be a table that is counted on this machine",
+        given=type(secret).__name__,
+        fix="simulate with a sample of it in a file",
+    )
 
 
 def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> Measured:

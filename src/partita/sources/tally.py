@@ -15,7 +15,7 @@ from partita.domain import Category, Domain, Encoded, Integer, Special, is_domai
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.exact import integer
-from partita.histogram import Histogram
+from partita.histogram import AxisCounts, Histogram
 from partita.points import Points
 from partita.sources.bounding import bound, people
 from partita.sources.keys import distinct
@@ -23,7 +23,7 @@ from partita.sources.names import checked, positions
 from partita.sources.protocol import Source, Table
 from partita.sources.regroup import regroup
 
-__all__ = ["Column", "Tally", "tally"]
+__all__ = ["Column", "Tally", "places", "tally"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -33,7 +33,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 class Column:
     """One column of a table: how many rows in each ordinary cell, and in each special one."""
 
-    histogram: Histogram
+    histogram: AxisCounts
     specials: Mapping[str, int]
 
     def __repr__(self) -> str:
@@ -63,17 +63,17 @@ class Tally:
     def points(self, names: Sequence[str]) -> Points:
         """The counts of several columns together: rows are at positions along the axes of their domains."""
         positions(names, list(self.cells))
-        places, counts = regroup(
-            [_places(self.schema[name], self.cells[name]) for name in names], self.counts
+        along, counts = regroup(
+            [places(self.schema[name], self.cells[name]) for name in names], self.counts
         )
         axes = tuple(Axis.of(self.schema[name]) for name in names)
-        return Points(axes, np.stack(places, axis=1), counts, self.contributions)
+        return Points(axes, np.stack(along, axis=1), counts, self.contributions)
 
     def __repr__(self) -> str:
         return f"Tally({list(self.cells)}, contributions={self.contributions}, secret)"
 
 
-def _places(domain: Domain, encoded: Encoded) -> npt.NDArray[np.uint64]:
+def places(domain: Domain, encoded: Encoded) -> npt.NDArray[np.uint64]:
     """Where cells, ordinary and special ones, lie along the axis of their domain."""
     starts = np.zeros(len(Special), np.uint64)
     starts[Special.ORDINARY] = Axis.of(domain).position(0)

@@ -2,7 +2,8 @@
 
 The shipped code is run with other noise in place of the system's: through every branch of an
 exact rational law (`law`), on every short tape of words (`tape_law`), on a neighbour with the
-noise that hides the difference (`coupled`), with no noise at all (`ZeroNoise`).
+noise that hides the difference (`coupled`), with no noise at all (`ZeroNoise`), on counts that are
+kept in many places (`Scattered`).
 """
 
 from partita.testing.coupling import CouplingBroken, coupled
@@ -10,6 +11,7 @@ from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
 from partita.testing.loss import Loss, privacy_loss
 from partita.testing.neighbors import add_remove_pairs, change_one_pairs, data_sets
 from partita.testing.rational import OutputLaw, RationalNoise, law
+from partita.testing.scattered import Scattered, ScatteredPoints
 from partita.testing.suite import check_mechanism, mechanisms
 from partita.testing.tapes import EndlessTape, TapeLaw, tape_law, tape_noise
 
@@ -21,6 +23,8 @@ __all__ = [
     "OutputLaw",
     "RationalNoise",
     "RecordingNoise",
+    "Scattered",
+    "ScatteredPoints",
     "TapeLaw",
     "ZeroNoise",
     "add_remove_pairs",
