@@ -1,24 +1,23 @@
-"""A process that dies inside a transaction: python crash.py PATH DATASET.
+"""A process that dies inside a transaction: python crash.py PLACE DATASET.
 
-Its page cache is one page, so that most of what it wrote is in the file when it dies, and the
+In a file its page cache is one page, so that most of what it wrote is in the file when it dies, and the
 journal that undoes it lies beside.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 from partita.guarantee import Guarantee
-from partita.ledger import Amount, Debit
-from partita.ledger.file import LedgerFile
+from partita.ledger import Amount, Debit, Ledger
+from partita.ledger.address import is_address
+from partita.ledger.store import Connection
 from partita.ledger.tables import add_debit
 
 
-def main(path: str, dataset: str) -> None:
+def main(place: str, dataset: str) -> None:
     price = Fraction(1, 10**6)
     debit = Debit(
         number=0,
@@ -29,13 +28,14 @@ def main(path: str, dataset: str) -> None:
         charged=Amount(price),
     )
 
-    def die(connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA cache_size = 1")
+    def die(connection: Connection) -> None:
+        if not is_address(place):
+            connection.execute("PRAGMA cache_size = 1")
         for _ in range(500):
             add_debit(connection, debit)
         os._exit(9)
 
-    LedgerFile(Path(path), 30).write(die)
+    Ledger(place).store.write(die)
 
 
 if __name__ == "__main__":

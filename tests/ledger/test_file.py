@@ -23,6 +23,14 @@ from partita.ledger import Amount, Balance, Debit, Ledger, file
 RELEASE = Guarantee(epsilon="1/10")
 
 
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A ledger with three epsilon for the rows of `people`, in a file."""
+    made = Ledger(tmp_path / "budget.db")
+    made.open("people", epsilon=3)
+    return made
+
+
 def sql(path: Path, *statements: str) -> None:
     """Do to the file what a ledger never does."""
     with closing(sqlite3.connect(path)) as connection:

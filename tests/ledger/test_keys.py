@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,11 +96,12 @@ def test_without_a_key_every_debit_is_charged(ledger: Ledger) -> None:
 
 
 def test_only_a_digest_of_the_request_is_stored(ledger: Ledger) -> None:
-    """The entry holds 64 hexadecimal digits, and the file nothing of the request."""
+    """The entry holds 64 hexadecimal digits, and the store nothing of the request."""
     debit = ask(ledger, request={"by": ["a most peculiar column"]})
+    stored = ledger.store.read(lambda connection: connection.execute("SELECT * FROM entries").fetchall())
 
     assert len(debit.request or "") == 64
-    assert b"peculiar" not in ledger.path.read_bytes()
+    assert "peculiar" not in repr(stored)
 
 
 def test_marking_again_changes_nothing(ledger: Ledger) -> None:
@@ -132,9 +133,9 @@ def test_lost_budget_stays_spent(ledger: Ledger) -> None:
     assert ledger.balance("people").spent.epsilon == 2
 
 
-def test_a_debit_is_marked_in_its_own_ledger(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_debit_is_marked_in_its_own_ledger(ledger: Ledger, places: Callable[[str], str]) -> None:
     """The same number in another ledger is another debit, and so is a number that is not there."""
-    other = Ledger(tmp_path / "other.db")
+    other = Ledger(places("other"))
     other.open("people", epsilon=3)
     debit, foreign = ask(ledger), ask(other, what="salaries")
 

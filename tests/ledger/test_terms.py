@@ -140,7 +140,7 @@ def test_an_entry_has_a_day_and_no_time(ledger: Ledger) -> None:
     assert len(debit.day) == len("2026-01-31")
 
 
-def test_a_large_epsilon_warns_once_and_not_when_it_is_read(ledger: Ledger) -> None:
+def test_a_large_epsilon_warns_once_and_not_when_it_is_read(ledger: Ledger, place: str) -> None:
     """Opening and stating warn; listing, balancing and marking do not."""
     with pytest.warns(PrivacyWarning):
         ledger.open("large", epsilon=20)
@@ -149,7 +149,7 @@ def test_a_large_epsilon_warns_once_and_not_when_it_is_read(ledger: Ledger) -> N
     debit = ledger.debit("large", release, what="large")
 
     assert ledger.mark_done(debit).stated == release
-    assert Ledger(ledger.path).entries("large")[0].stated == release
+    assert Ledger(place).entries("large")[0].stated == release
 
 
 OPENS: list[Callable[[Ledger], object]] = [

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
+from partita.histogram import Histogram
+from partita.sources import Column
 
 SCHEMA: dict[str, Domain] = {
     "age": Integer(0, 120),
@@ -34,6 +36,12 @@ TABLE: dict[str, list[Any]] = {
     "born": [datetime.date(1990, 1, day) if day < 8 else None for day in range(1, 9)],
     "seen": [None, *(datetime.datetime(2024, 2, day, 12, 30, 59, 250_000) for day in range(1, 8))],
 }
+
+
+def exact(column: Column) -> Histogram:
+    """The counts of a column that is counted here, and not on a cluster."""
+    assert isinstance(column.histogram, Histogram)
+    return column.histogram
 
 
 def arrow() -> Any:

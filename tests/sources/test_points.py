@@ -19,6 +19,8 @@ from partita.sources import open_source, tally
 from partita.sources.bounding import bound
 from tests.sources.conftest import SCHEMA, TABLE
 
+from .conftest import exact
+
 PAIR: dict[str, Domain] = {"age": Integer(0, 9), "region": Category(["north", "south"])}
 AGES = [None, -1, 0, 5, 9, 10, float("nan")]
 REGIONS = [None, "north", "south", "west"]
@@ -78,7 +80,7 @@ def test_marginals_are_those_of_each_column() -> None:
 
     ordinary = {
         (axis.position(cell),): count
-        for cell, count in zip(column.histogram.cells.tolist(), column.histogram.counts.tolist(), strict=True)
+        for cell, count in zip(exact(column).cells.tolist(), exact(column).counts.tolist(), strict=True)
     }
     special = {
         (place,): column.specials[name]

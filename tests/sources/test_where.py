@@ -14,7 +14,7 @@ from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, SourceError
 from partita.sources import open_source, tally
 
-from .conftest import SCHEMA, TABLE, arrow
+from .conftest import SCHEMA, TABLE, arrow, exact
 
 AGE = {"age": SCHEMA["age"]}
 
@@ -22,7 +22,7 @@ AGE = {"age": SCHEMA["age"]}
 def counted(data: Any, where: tuple[str, str], **other: Any) -> tuple[dict[int, int], dict[str, int]]:
     """How many rows of the part are in each cell of the age, and in each special cell."""
     column = tally(open_source(data), AGE, where=where, **other).column("age")
-    cells = zip(column.histogram.cells.tolist(), column.histogram.counts.tolist(), strict=True)
+    cells = zip(exact(column).cells.tolist(), exact(column).counts.tolist(), strict=True)
     return dict(cells), {name: count for name, count in column.specials.items() if count}
 
 
@@ -36,11 +36,11 @@ def kept(**conditions: Any) -> Any:
 def test_every_container_counts_the_same_part(container: Any, region: str) -> None:
     """What is counted is what a table with those rows alone would give, be it nobody."""
     column = tally(open_source(kept(region=region)), AGE).column("age")
-    exact = dict(zip(column.histogram.cells.tolist(), column.histogram.counts.tolist(), strict=True))
+    alone = dict(zip(exact(column).cells.tolist(), exact(column).counts.tolist(), strict=True))
 
     found, beside = counted(container, ("region", region))
 
-    assert found == exact
+    assert found == alone
     assert beside == {name: count for name, count in column.specials.items() if count}
 
 
@@ -113,7 +113,7 @@ def test_adding_a_row_changes_its_own_part_only() -> None:
                 ).column("age")
                 for table in (rows, [*rows, added])
             )
-            moved = int(after.histogram.counts.sum() - before.histogram.counts.sum())
+            moved = int(exact(after).counts.sum() - exact(before).counts.sum())
             moved += sum(after.specials.values()) - sum(before.specials.values())
             assert moved == (added[1] == region)
 
@@ -129,7 +129,7 @@ def test_a_part_of_a_column_that_is_not_there_is_refused() -> None:
 def test_parts_of_a_category_are_its_labels() -> None:
     """A part has as many rows as the cell of its label."""
     regions = Category(["north", "south"])
-    cells = tally(open_source(TABLE), {"region": regions}).column("region").histogram
+    cells = exact(tally(open_source(TABLE), {"region": regions}).column("region"))
 
     for cell, label in enumerate(regions.labels):
         found, beside = counted(TABLE, ("region", label))

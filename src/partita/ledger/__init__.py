@@ -5,9 +5,12 @@
     terms       what the steward opened: a total, a unit, neighbours, constant columns
     spending    how charges compose: sequentially, and in parallel over the parts of a column
     debit       one entry of the ledger
-    schema      the tables, which refuse to forget
+    store       what keeps a ledger: one piece of work in one durable transaction
+    schema      the tables in SQLite, which refuse to forget
     file        SQLite: transactions, durability, typed errors
-    tables      what is said to SQLite
+    address     where a database is, and what of that may be shown
+    postgres    PostgreSQL, for services on several hosts; its tables are in `postgres_schema`
+    tables      what is said to a store
     book        `Ledger`, which puts them together
 
 Why the accounting is right: docs/decisions/ledger.md

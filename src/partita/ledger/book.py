@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -21,10 +20,12 @@ from partita.errors import (
 )
 from partita.exact import integer
 from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.ledger.address import Address, is_address
 from partita.ledger.amount import Balance
 from partita.ledger.debit import Debit, State
 from partita.ledger.file import LedgerFile
 from partita.ledger.names import Part, checked_day, checked_guarantee, checked_text, digest
+from partita.ledger.store import Connection, Store
 from partita.ledger.tables import (
     add_debit,
     add_terms,
@@ -41,10 +42,11 @@ __all__ = ["Ledger"]
 
 @final
 class Ledger:
-    """A file of budgets that never lets a dataset spend more than its total.
+    """Budgets in a file, or in PostgreSQL, that never let a dataset spend more than its total.
 
-    A debit is on disk before `debit` returns, and is made before any noise is drawn: a crash may lose
-    budget, never spend it unseen. `patience` says for how many seconds to wait for other writers.
+    `path` is that of a file, or an address like "postgresql://user@host/database" for a ledger that several
+    hosts share. A debit is on disk before `debit` returns, and is made before any noise is drawn: a crash
+    may lose budget, never spend it unseen. `patience` says for how many seconds to wait for other writers.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -62,14 +64,30 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, patience: int = 30) -> None:
-        self._file = LedgerFile(_checked_path(path), integer(patience, "patience", low=0, high=86_400))
-        if self._file.exists():
-            self._file.check()
+        self._store = _store(path, integer(patience, "patience", low=0, high=86_400))
+        if self._store.exists():
+            self._store.check()
+
+    @property
+    def address(self) -> str:
+        """Where the ledger is, as it may be shown: a path, or a host and a database."""
+        return self._store.address
 
     @property
     def path(self) -> Path:
-        """The file that holds the ledger."""
-        return self._file.path
+        """The file that holds the ledger, where a file does."""
+        if not isinstance(self._store, LedgerFile):
+            raise self._store.error("is no file", "use its address")
+        return self._store.path
+
+    @property
+    def store(self) -> Store:
+        """What keeps the ledger."""
+        return self._store
+
+    def exists(self) -> bool:
+        """Whether somebody has opened a dataset in it."""
+        return self._store.exists()
 
     def open(
         self,
@@ -92,30 +110,30 @@ class Ledger:
             contributions=contributions,
             constant=constant,
         )
-        if not self._file.exists():
-            self._file.create()
-        self._file.write(lambda connection: _open(connection, name, terms))
+        if not self._store.exists():
+            self._store.create()
+        self._store.write(lambda connection: _open(connection, name, terms))
         return terms
 
     def datasets(self) -> dict[str, Terms]:
         """The terms of every dataset, by name."""
-        return self._file.read(read_terms)
+        return self._store.read(read_terms)
 
     def entries(self, dataset: str) -> tuple[Debit, ...]:
         """Every debit of a dataset, in the order they were made."""
         self._terms(dataset)
-        return self._file.read(lambda connection: find_debits(connection, "dataset", dataset))
+        return self._store.read(lambda connection: find_debits(connection, "dataset", dataset))
 
     def balance(self, dataset: str) -> Balance:
         """The total of a dataset, and what is spent and left of it."""
         terms = self._terms(dataset)
-        return Balance(terms.total, self._file.read(lambda c: read_spending(c, dataset)).spent)
+        return Balance(terms.total, self._store.read(lambda c: read_spending(c, dataset)).spent)
 
     def forecast(self, dataset: str, guarantee: Guarantee, *, part: Part | None = None) -> int:
         """How many more releases with this guarantee the dataset can pay for."""
         terms = self._terms(dataset)
         price, place = terms.price(checked_guarantee(guarantee)), terms.checked_part(part)
-        spending = self._file.read(lambda connection: read_spending(connection, dataset))
+        spending = self._store.read(lambda connection: read_spending(connection, dataset))
         return price.times_in(terms.total - spending.before(place))
 
     def debit(
@@ -148,31 +166,31 @@ class Ledger:
             key=None if key is None else checked_text(key, "key"),
             request=digest(request),
         )
-        return self._file.write(lambda connection: _debit(connection, debit, terms))
+        return self._store.write(lambda connection: _debit(connection, debit, terms))
 
     def mark_done(self, debit: Debit) -> Debit:
         """Record that the release of a debit is stored; again changes nothing."""
         made = _checked_debit(debit)
-        return self._file.write(lambda connection: _mark(connection, made, "done"))
+        return self._store.write(lambda connection: _mark(connection, made, "done"))
 
     def mark_lost(self, debit: Debit) -> Debit:
         """Record that the release of a debit will never be stored; what it cost stays spent."""
         made = _checked_debit(debit)
-        return self._file.write(lambda connection: _mark(connection, made, "lost"))
+        return self._store.write(lambda connection: _mark(connection, made, "lost"))
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+        return f"Ledger({self.address!r})"
 
     def _terms(self, dataset: str) -> Terms:
-        terms = self._file.read(read_terms).get(checked_text(dataset, "dataset"))
+        terms = self._store.read(read_terms).get(checked_text(dataset, "dataset"))
         if terms is None:
             raise UnknownDataset(
-                f"dataset {dataset!r} has no budget in ledger {str(self.path)!r}; the steward opens it first"
+                f"dataset {dataset!r} has no budget in ledger {self.address!r}; the steward opens it first"
             )
         return terms
 
 
-def _open(connection: sqlite3.Connection, dataset: str, terms: Terms) -> None:
+def _open(connection: Connection, dataset: str, terms: Terms) -> None:
     there = read_terms(connection).get(dataset)
     if there is None:
         add_terms(connection, dataset, terms)
@@ -183,7 +201,7 @@ def _open(connection: sqlite3.Connection, dataset: str, terms: Terms) -> None:
         )
 
 
-def _debit(connection: sqlite3.Connection, debit: Debit, terms: Terms) -> Debit:
+def _debit(connection: Connection, debit: Debit, terms: Terms) -> Debit:
     earlier = None if debit.key is None else find_debit(connection, "key", debit.key)
     if earlier is not None:
         return _replayed(earlier, debit)
@@ -220,7 +238,7 @@ def _checked_debit(debit: object) -> Debit:
     return debit
 
 
-def _mark(connection: sqlite3.Connection, debit: Debit, state: State) -> Debit:
+def _mark(connection: Connection, debit: Debit, state: State) -> Debit:
     stored = find_debit(connection, "number", debit.number)
     if stored is None or replace(stored, state="debited") != replace(debit, state="debited"):
         raise LedgerRefusal(
@@ -244,6 +262,14 @@ def _written(terms: Terms) -> str:
     bound = "" if terms.contributions is None else f" of at most {terms.contributions}"
     constant = f", constant {', '.join(terms.constant)}" if terms.constant else ""
     return f"{terms.total} under {terms.neighbors} per {terms.unit}{bound}{constant}"
+
+
+def _store(path: object, patience: int) -> Store:
+    if not is_address(path):
+        return LedgerFile(_checked_path(path), patience)
+    from partita.ledger.postgres import PostgresStore
+
+    return PostgresStore(Address(str(path)), patience)
 
 
 def _checked_path(path: object) -> Path:

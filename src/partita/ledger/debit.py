@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,8 +10,9 @@ from typing import Any, Literal, TypeAlias, final
 from partita.guarantee import Guarantee
 from partita.ledger.amount import Amount
 from partita.ledger.names import Part
+from partita.ledger.store import Damaged
 
-__all__ = ["COLUMNS", "Debit", "State", "amount", "from_row", "to_row", "unreadable"]
+__all__ = ["COLUMNS", "Debit", "State", "amount", "from_row", "to_row"]
 
 State: TypeAlias = Literal["debited", "done", "lost"]
 
@@ -106,11 +106,6 @@ def amount(epsilon: object, delta: object) -> Amount:
     return Amount(_stored(epsilon), _stored(delta))
 
 
-def unreadable() -> sqlite3.DatabaseError:
-    """What SQLite would say of a damaged page, said of a damaged value."""
-    return sqlite3.DatabaseError("a stored value cannot be read")
-
-
 def _request(debit: Debit) -> tuple[object, ...]:
     return debit.dataset, debit.what, debit.stated, debit.part, debit.request
 
@@ -135,7 +130,7 @@ def _stored(text: object) -> Fraction:
     try:
         number = Fraction(str(text))
     except (ValueError, ZeroDivisionError):
-        raise unreadable() from None
+        raise Damaged from None
     if number < 0:
-        raise unreadable()
+        raise Damaged
     return number

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, TypeVar, final
 
 from partita.errors import LedgerError
-from partita.ledger.schema import MARK, SCHEMA, VERSION
+from partita.ledger.schema import COUNTERS, MARK, SCHEMA, VERSION
+from partita.ledger.store import DAMAGED, LOCKED, Damaged
 
 __all__ = ["HELD", "REFUSALS", "LedgerFile", "primary_name", "put_in_place", "sync_folder"]
 
@@ -27,12 +28,7 @@ _SETTINGS: Final = (
 )
 _STAMPS: Final = ("application_id", "user_version")
 _BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
-_LOCKED: Final = ("is locked by another process", "try again, or end the process that holds it")
 _FOREIGN: Final = ("is not a Partita ledger", "check the path")
-_DAMAGED: Final = (
-    "is damaged",
-    "restore a copy that knows every debit; a new ledger would forget what was spent",
-)
 
 HELD: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 """What SQLite says of a file that another has locked."""
@@ -49,19 +45,29 @@ REFUSALS: Final = {
 }
 """What is wrong with any file that SQLite refuses, by what SQLite says, and what to do."""
 
-_SAID: Final = {**dict.fromkeys(HELD, _LOCKED), **REFUSALS, "SQLITE_NOTADB": _FOREIGN}
+_SAID: Final = {**dict.fromkeys(HELD, LOCKED), **REFUSALS, "SQLITE_NOTADB": _FOREIGN}
 
 
 @final
 @dataclass(frozen=True)
 class LedgerFile:
-    """A path and how many seconds to wait for others; it holds nothing open between two acts.
+    """The `Store` in a file: a path, and how many seconds to wait for others.
 
     Only SQLite ever opens the file: closing any other descriptor would drop SQLite's locks.
     """
 
     path: Path
     patience: int
+
+    @property
+    def address(self) -> str:
+        """The path, as text."""
+        return str(self.path)
+
+    @property
+    def additions(self) -> tuple[str, ...]:
+        """The table of counters, which the first ledgers lack."""
+        return COUNTERS
 
     def exists(self) -> bool:
         """Whether a file can be seen there; `Path.exists` would raise where a folder is closed."""
@@ -71,7 +77,7 @@ class LedgerFile:
         """Refuse a file that is no ledger, or in which table and index tell different stories."""
         verdict = self.read(lambda connection: connection.execute("PRAGMA integrity_check(1)").fetchone())
         if verdict != ("ok",):
-            raise self.error(*_DAMAGED)
+            raise self.error(*DAMAGED)
 
     def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """What `work` finds in one consistent state of the file."""
@@ -89,13 +95,13 @@ class LedgerFile:
             raise self.error(f"cannot be created ({_reason(error)})", "check the folder") from None
 
     def error(self, rule: str, fix: str) -> LedgerError:
-        return LedgerError(f"ledger {str(self.path)!r} {rule}; {fix}")
+        return LedgerError(f"ledger {self.address!r} {rule}; {fix}")
 
     def _transact(self, begin: str, work: Callable[[sqlite3.Connection], Result]) -> Result:
         for attempt in range(_ATTEMPTS):
             try:
                 return self._attempt(begin, work)
-            except (sqlite3.Error, UnicodeDecodeError) as error:
+            except (sqlite3.Error, UnicodeDecodeError, Damaged) as error:
                 name = primary_name(error)
                 if name not in _BUSY or attempt == _ATTEMPTS - 1:
                     raise self._translated(name) from None
@@ -129,7 +135,7 @@ class LedgerFile:
     def _translated(self, name: str) -> LedgerError:
         if name == "SQLITE_CANTOPEN" and not self.exists():
             return self.error("does not exist", "open a dataset first, or check the path")
-        return self.error(*_SAID.get(name, _DAMAGED))
+        return self.error(*_SAID.get(name, DAMAGED))
 
 
 def primary_name(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The tables of a ledger. Numbers are text like 1/3; entries are never removed or rewritten.
+"""The tables of a ledger in SQLite. Numbers are text like 1/3; entries are never removed or rewritten.
 
 What decides about budgets is written twice, in a table and in an index, so that SQLite's integrity
 check sees a byte that was damaged in either.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MARK", "SCHEMA", "VERSION"]
+__all__ = ["COUNTERS", "MARK", "SCHEMA", "VERSION"]
 
 MARK: Final = int.from_bytes(b"PLdg")
 VERSION: Final = 1
@@ -70,3 +70,17 @@ CREATE TRIGGER terms_keep BEFORE UPDATE ON datasets
 BEGIN SELECT RAISE (ABORT, 'terms never change'); END;
 COMMIT;
 """
+
+COUNTERS: Final = (
+    """CREATE TABLE IF NOT EXISTS counters (
+        counter TEXT NOT NULL PRIMARY KEY,
+        periods INTEGER NOT NULL,
+        record  BLOB NOT NULL,
+        writer  TEXT NOT NULL
+    )""",
+    """CREATE TRIGGER IF NOT EXISTS counters_stay BEFORE DELETE ON counters
+    BEGIN SELECT RAISE (ABORT, 'counters are never removed'); END""",
+    """CREATE TRIGGER IF NOT EXISTS counters_rise BEFORE UPDATE ON counters WHEN NEW.periods < OLD.periods
+    BEGIN SELECT RAISE (ABORT, 'periods never become fewer'); END""",
+)
+"""How far each durable counter has got, and who writes it."""

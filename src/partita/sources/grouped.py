@@ -15,7 +15,7 @@ from partita.sources.keys import check_sum, from_engine, sort, to_engine, wide, 
 from partita.sources.names import checked
 from partita.sources.protocol import Batches, Rows, Table
 
-__all__ = ["Grouped"]
+__all__ = ["Grouped", "finished"]
 
 
 @final
@@ -38,7 +38,7 @@ class Grouped:
         for place, name in zip(places[len(keys) :], sums, strict=True):
             check_sum(kinds[place], name)
         table = self._grouped(_prepared(rows, kinds, places), len(keys))
-        return _finished(table, kinds[: len(keys)], keys, sums)
+        return finished(table, kinds[: len(keys)], keys, sums)
 
     def _grouped(self, rows: Batches, keys: int) -> Table:
         counted = condensable(rows.schema)
@@ -67,7 +67,8 @@ def _prepared(rows: Batches, kinds: Sequence[Any], places: Sequence[int]) -> Bat
     return Batches(schema, batches())
 
 
-def _finished(table: Table, kinds: Sequence[Any], keys: Sequence[str], sums: Sequence[str]) -> Table:
+def finished(table: Table, kinds: Sequence[Any], keys: Sequence[str], sums: Sequence[str]) -> Table:
+    """What an engine has grouped, in the order and the types that `Source.counts` promises."""
     ordered = sort(table, len(keys)).columns
     columns = [from_engine(column, kind) for column, kind in zip(ordered, kinds, strict=False)]
     totals = [column.cast(pa.decimal128(38, 0)) for column in ordered[len(keys) + 1 :]]

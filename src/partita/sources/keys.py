@@ -132,8 +132,14 @@ def _plain(array: Any) -> Any:
     if types.is_run_end_encoded(array.type):
         return _plain(pc.run_end_decode(array))
     if types.is_dictionary(array.type):
-        return _plain(array.dictionary_decode())
+        return _unviewed(_plain(array.dictionary)).take(array.indices)
     return array
+
+
+def _unviewed(array: Any) -> Any:
+    """The same rows, where they are views of text or bytes, as bytes: Arrow takes rows of those only."""
+    viewed = types.is_string_view(array.type) or types.is_binary_view(array.type)
+    return array.cast(pa.large_binary()) if viewed else array
 
 
 def _one_zero_one_nan(floats: Any) -> Any:

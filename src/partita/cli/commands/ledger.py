@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -42,7 +41,12 @@ def _act(
 ) -> argparse.ArgumentParser:
     example = f"partita ledger {name}{' people' if dataset else ''}{needs} --ledger budget.db"
     declared = command(acts, name, run, says=says, example=example)
-    declared.add_argument("--ledger", default="budget.db", metavar="FILE", help="default: %(default)s")
+    declared.add_argument(
+        "--ledger",
+        default="budget.db",
+        metavar="PLACE",
+        help="a file, or postgresql://user@host/database; default: %(default)s",
+    )
     if dataset:
         declared.add_argument("dataset", metavar="DATASET")
     return declared
@@ -89,6 +93,7 @@ def _declare_forecast(acts: Commands) -> None:
 
 def _open(options: Options) -> Outcome:
     from partita.ledger import Ledger
+    from partita.ledger.address import shown
 
     terms = Ledger(options.ledger).open(
         options.dataset,
@@ -99,7 +104,7 @@ def _open(options: Options) -> Outcome:
         neighbors=options.neighbors,
         constant=tuple(options.constant),
     )
-    text = f"dataset {options.dataset!r} has {_terms_said(terms)} in {options.ledger}"
+    text = f"dataset {options.dataset!r} has {_terms_said(terms)} in {shown(options.ledger)}"
     return Outcome.of(text, **_terms_record(options.dataset, terms))
 
 
@@ -148,12 +153,14 @@ def _columns(rows: Iterable[Sequence[str]]) -> str:
 def _existing(path: str) -> Ledger:
     """A ledger to look at: one that is not there is an error, and is not made."""
     from partita.ledger import Ledger
+    from partita.ledger.address import shown
 
-    if not os.path.exists(path):
+    ledger = Ledger(path)
+    if not ledger.exists():
         raise LedgerError(
-            f"ledger {path!r} does not exist; check the path, or open it with `partita ledger open`"
+            f"ledger {shown(path)!r} does not exist; check the path, or open it with `partita ledger open`"
         )
-    return Ledger(path)
+    return ledger
 
 
 def _terms(ledger: Ledger, dataset: str) -> Terms:

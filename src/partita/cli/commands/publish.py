@@ -7,11 +7,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from partita.asking.records import column_records, named, specials, sum_records, view_records
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome, Record, with_error
-from partita.cli.records import column_records, named, specials, sum_records, view_records
 from partita.cli.request import add_request, reading, requested, spec_of
 from partita.errors import InvalidParameter
+from partita.ledger.address import shown
 
 if TYPE_CHECKING:
     from partita.answer import Answer
@@ -88,6 +89,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
     from partita.releases.figures import table
     from partita.releases.file_entries import guarantee_entries
 
+    ledger = None if options.ledger is None else shown(options.ledger)
     debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
@@ -106,7 +108,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         views=view_records(release),
         columns=column_records(release),
         sums=sum_records(release),
-        ledger=options.ledger,
+        ledger=ledger,
         dataset=dataset,
         left=left,
     )
@@ -155,5 +157,5 @@ def _paid(ledger: str | None, dataset: str | None) -> tuple[str, Record | None]:
     if ledger is None or dataset is None:
         return "by nobody: no ledger was named, so this spending is not recorded", None
     left = Ledger(ledger).balance(dataset).left
-    said = f"by dataset {dataset!r} in {ledger}, which has {left} left"
+    said = f"by dataset {dataset!r} in {shown(ledger)}, which has {left} left"
     return said, {"epsilon": left.epsilon, "delta": left.delta}
