@@ -1,4 +1,4 @@
-"""`python -m benchmarks.streams`: JSON rows, or Markdown, about the errors of continual counters."""
+"""`python -m benchmarks.streams`: JSON rows, or Markdown, about continual counters: errors and speed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from benchmarks import machine
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.table import table
-from benchmarks.streams import dense, packing, pan, sparse
+from benchmarks.streams import dense, feeding, packing, pan, sparse
 from benchmarks.streams.measure import Effort
 
 ROWS: dict[str, Callable[[Effort], Iterator[Json]]] = {
@@ -20,6 +20,7 @@ ROWS: dict[str, Callable[[Effort], Iterator[Json]]] = {
     "sparse": sparse.sparse,
     "pan": pan.pan,
     "packing": packing.packing,
+    "feeding": feeding.feeding,
 }
 
 

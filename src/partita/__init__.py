@@ -123,10 +123,21 @@ if TYPE_CHECKING:
     from partita.releases.regions import HalfSpace, Polygon
     from partita.releases.sum_view import SumView
     from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
+    from partita.sources.postgres import Postgres
     from partita.streams.base import ContinualCounter, Running
     from partita.streams.capping import Cap, Capped
     from partita.streams.counter import Counter
-    from partita.streams.durable import DurableCounter, Event, open_counter, read_outputs, resume_counter
+    from partita.streams.durable import (
+        DurableCounter,
+        DurableFamily,
+        Event,
+        open_counter,
+        open_family,
+        read_outputs,
+        resume_counter,
+        resume_family,
+        resume_stream,
+    )
     from partita.streams.family import CounterFamily
     from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
     from partita.streams.pan_private import PanPrivateCounter
@@ -250,10 +261,21 @@ _HOMES = {
     "releases.regions": ("HalfSpace", "Polygon"),
     "releases.sum_view": ("SumView",),
     "releases.where": ("ABOVE", "BELOW", "INVALID", "NULL", "OTHER"),
+    "sources.postgres": ("Postgres",),
     "streams.base": ("ContinualCounter", "Running"),
     "streams.capping": ("Cap", "Capped"),
     "streams.counter": ("Counter",),
-    "streams.durable": ("DurableCounter", "Event", "open_counter", "read_outputs", "resume_counter"),
+    "streams.durable": (
+        "DurableCounter",
+        "DurableFamily",
+        "Event",
+        "open_counter",
+        "open_family",
+        "read_outputs",
+        "resume_counter",
+        "resume_family",
+        "resume_stream",
+    ),
     "streams.family": ("CounterFamily",),
     "streams.naive": ("DirectCounter", "PerStepCounter", "RandomizedResponseCounter"),
     "streams.pan_private": ("PanPrivateCounter",),
@@ -294,6 +316,7 @@ __all__ = [
     "DirectCounter",
     "Domain",
     "DurableCounter",
+    "DurableFamily",
     "EntropyError",
     "Event",
     "GlobalTruncation",
@@ -346,6 +369,7 @@ __all__ = [
     "Plan",
     "Points",
     "Polygon",
+    "Postgres",
     "PrivacyWarning",
     "ProjectedLaplace",
     "ProjectedLaplaceRelease",
@@ -398,6 +422,7 @@ __all__ = [
     "marginal",
     "matrix",
     "open_counter",
+    "open_family",
     "open_weights",
     "parse",
     "plan",
@@ -407,6 +432,8 @@ __all__ = [
     "ranges",
     "read_outputs",
     "resume_counter",
+    "resume_family",
+    "resume_stream",
     "simulate",
     "total",
     "value",

@@ -24,7 +24,8 @@ def test_the_snippets_on_the_page_run(folder: Path) -> None:
         exec(block, names)
 
     assert len(blocks) >= 5
-    assert sorted(path.name for path in folder.iterdir()) == ["visits.db", "visits.db.lock", "visits.outputs"]
+    made = [f"{name}{end}" for name in ("towns", "visits") for end in (".db", ".db.lock", ".outputs")]
+    assert sorted(path.name for path in folder.iterdir()) == made
 
 
 def test_the_winter_of_influenza_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,6 +168,8 @@ class ContinualCounter(ABC):
 
 def counted(x: object) -> int:
     """What was counted in a period, as an int; no error shows it."""
+    if type(x) is int and -LARGEST < x < LARGEST:
+        return x
     try:
         return integer(x, "x", low=1 - LARGEST, high=LARGEST - 1)
     except InvalidParameter:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Self, final
 
 import numpy as np
@@ -88,17 +90,28 @@ class Counter(NoisyCount):
         )
 
     def _everywhere(self, beta: float) -> float:
-        """Each tree has its share of beta: all if there is one, else a half, a quarter and so on."""
-        plans = self._epochs.plans
-        shares = [beta] if self.horizon is not None else [beta / 2 ** (i + 1) for i in range(len(plans))]
-        return max(
-            centred_everywhere(plan, self.terms.rate, self._carried(plans[:i]), share)
-            for i, (plan, share) in enumerate(zip(plans, shares, strict=True))
-        )
+        return _everywhere(tuple(self._epochs.plans), self.terms.rate, beta, ends=self.horizon is not None)
 
-    def _carried(self, plans: list[Plan]) -> Mix:
-        """The noise that whole trees leave behind."""
-        return sum((centred_mix(plan, self.terms.rate, plan.horizon) for plan in plans), mix([]))
+    def _carried(self, plans: Sequence[Plan]) -> Mix:
+        return _carried(plans, self.terms.rate)
+
+
+@lru_cache(maxsize=256)
+def _everywhere(plans: tuple[Plan, ...], rate: Fraction, beta: float, *, ends: bool) -> float:
+    """How far any output may be off, all at once.
+
+    Each tree has its share of beta: all if there is one, else a half, a quarter and so on.
+    """
+    shares = [beta] if ends else [beta / 2 ** (i + 1) for i in range(len(plans))]
+    return max(
+        centred_everywhere(plan, rate, _carried(plans[:i], rate), share)
+        for i, (plan, share) in enumerate(zip(plans, shares, strict=True))
+    )
+
+
+def _carried(plans: Sequence[Plan], rate: Fraction) -> Mix:
+    """The noise that whole trees leave behind."""
+    return sum((centred_mix(plan, rate, plan.horizon) for plan in plans), mix([]))
 
 
 def _first_plan(horizon: int | None, given: Plan | None) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
@@ -22,9 +23,11 @@ from partita.streams.integers import row
 from partita.streams.state import LONGEST, WIDTH, Fields, misfit
 from partita.streams.stepping import Stepping
 
-__all__ = ["CounterFamily"]
+__all__ = ["FAMILY_LARGEST", "CounterFamily"]
 
-_LARGEST: Final = 2**31
+FAMILY_LARGEST: Final = 2**31
+"""A period counts less than this for each key, and there are no more periods than this."""
+
 _MOST_KEYS: Final = 2**22
 _BETWEEN: Final = "\0"
 _REST: Final = 2**16
@@ -67,7 +70,7 @@ class CounterFamily(Stepping):
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         self.keys = _public_keys(keys)
         self._places = {key: place for place, key in enumerate(self.keys)}
-        self._tree = _tree_over(integer(horizon, "horizon", low=1, high=_LARGEST), shape)
+        self._tree = _tree_over(integer(horizon, "horizon", low=1, high=FAMILY_LARGEST), shape)
         check_scale(SHARES / terms.rate, terms.epsilon)
         _refuse_too_many(self.keys, self._tree.bytes_of_each(terms.rate) + 2 * WIDTH)
         session = noise.session()
@@ -83,6 +86,15 @@ class CounterFamily(Stepping):
         bits = self._tree.fraction_bits
         whole, part = self._counts + (self._error >> bits), self._error & ((1 << bits) - 1)
         return np.asarray(whole + part / (1 << bits), dtype=np.float64)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """The last output for each key in units of the granularity, which is never rounded."""
+        bits = self._tree.fraction_bits
+        return tuple(
+            (count << bits) + int(error)
+            for count, error in zip(self._counts.tolist(), self._error, strict=True)
+        )
 
     def update(self, xs: ArrayLike | Mapping[Any, int]) -> Floats:
         """Close one period: the output for each key. Pass a number for each key, or for some by name."""
@@ -105,7 +117,7 @@ class CounterFamily(Stepping):
 
     def advance(self, periods: int) -> None:
         """Close periods in which nothing was counted; only the last of their outputs are published."""
-        periods = integer(periods, "periods", low=0, high=_LARGEST)
+        periods = integer(periods, "periods", low=0, high=FAMILY_LARGEST)
         self._make_room(periods)
         with self._step():
             self._close(np.zeros_like(self._counts), periods)
@@ -115,8 +127,7 @@ class CounterFamily(Stepping):
         if key not in self._places:
             raise InvalidParameter("key", "must be one of the family", given=key, fix="use family.keys")
         chance, value = float(failure(beta)), float(self.value[self._places[key]])
-        everywhere = self._tree.largest(self.terms.rate, chance)
-        return self._law().around(value, chance, everywhere=everywhere)
+        return self._law().around(value, chance, everywhere=_everywhere(self._tree, self.terms.rate, chance))
 
     def variance(self) -> float:
         """The variance of each last output."""
@@ -135,12 +146,12 @@ class CounterFamily(Stepping):
         if not self._places.keys() >= xs.keys():
             raise InvalidData("xs", "must be under keys of the family", fix="drop what is not")
         counts = np.zeros(len(self.keys), dtype=np.int64)
-        counts[[self._places[key] for key in xs]] = counts_of(list(xs.values()), limit=_LARGEST)
+        counts[[self._places[key] for key in xs]] = counts_of(list(xs.values()), limit=FAMILY_LARGEST)
         return counts
 
     def _numbers(self, xs: ArrayLike, *, dimensions: int) -> NDArray[np.int64]:
         """What was counted for all keys, in one period or in each of some."""
-        numbers = counts_of(xs, dimensions=dimensions, limit=_LARGEST)
+        numbers = counts_of(xs, dimensions=dimensions, limit=FAMILY_LARGEST)
         if numbers.shape[-1] != len(self.keys):
             raise InvalidData("xs", "must have a number for each key", fix="pass zeros too")
         return numbers
@@ -176,6 +187,12 @@ def _public_keys(keys: object) -> tuple[int, ...] | tuple[str, ...]:
     if not 1 <= len(set(names)) == len(names) <= _MOST_KEYS or not all(_is_name(name) for name in names):
         raise InvalidParameter("keys", "must be distinct names or their number", given=keys, fix="list them")
     return names
+
+
+@lru_cache(maxsize=256)
+def _everywhere(tree: Shape, rate: Fraction, beta: float) -> float:
+    """How far any output for a key may be off, all at once."""
+    return tree.largest(rate, beta)
 
 
 def _tree_over(horizon: int, shape: Shape | None) -> Shape:

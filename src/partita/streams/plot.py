@@ -1,29 +1,31 @@
-"""A picture of what a durable counter has published, with a band around it; needs matplotlib."""
+"""A picture of what a durable counter or family has published, with bands; needs matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from partita.releases.plot import title
 from partita.releases.scales import new_axes
-from partita.streams.base import Floats
-from partita.streams.durable.mechanisms import made
-from partita.streams.durable.outputs import Output
+from partita.streams.base import Floats, Running
+from partita.streams.durable.mechanisms import AnyCounter, made
+from partita.streams.durable.outputs import AnyOutput, FamilyOutput
 from partita.streams.durable.settings import Settings
+from partita.streams.family import CounterFamily
 from partita.streams.sparse_counter import SparseCounter
 
 __all__ = ["band", "plot"]
 
 _MOST: Final = 200
-_LINE: Final = "#4c78a8"
+_LINES: Final = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#bab0ac")
 _BAND: Final = 0.25
 
 
 def plot(
-    outputs: Sequence[Output],
+    outputs: Sequence[AnyOutput],
     settings: Settings,
     *,
     beta: float = 0.05,
@@ -33,33 +35,49 @@ def plot(
     """The outputs over time on these matplotlib axes, or on new ones, which are returned.
 
     The band holds the true count of each period, but for probability beta; a sparse counter has none. Of
-    many outputs some are drawn, the last among them.
+    many outputs some are drawn, the last among them; of a family the first eight keys.
     """
     axes = new_axes() if axes is None else axes
     drawn = [outputs[place] for place in _some(len(outputs))]
-    values, half = np.array([output.value for output in drawn]), band(drawn, settings, beta)
-    times: Any = [output.end for output in drawn]
-    if half is not None:
-        axes.fill_between(times, values - half, values + half, color=_LINE, alpha=_BAND, lw=0, step="post")
-    axes.step(times, values, where="post", color=_LINE, linewidth=1.2)
+    half, times = band(drawn, settings, beta), [output.end for output in drawn]
+    for key, color in zip(settings.keys or [None], _LINES, strict=False):
+        _draw(axes, times, np.array([_value(output, key) for output in drawn]), half, key=key, color=color)
+    if settings.keys:
+        axes.legend(frameon=False, fontsize="small")
     _describe(axes, settings, beta, name, banded=half is not None)
     return axes
 
 
-def band(outputs: Sequence[Output], settings: Settings, beta: float) -> Floats | None:
+def band(outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> Floats | None:
     """How far each output may be from the true count of its period, but for probability beta.
 
     Worked out by a twin of the counter that counts nothing: how far it errs depends on public numbers only.
-    For a sparse counter it depends on when segments were sealed, and this is None.
+    For a family it is that of each key alone, the same for all. For a sparse counter it depends on when
+    segments were sealed, and this is None.
     """
     if settings.mechanism == SparseCounter.name:
         return None
-    twin, halves = made(settings, None), []
+    twin, halves = made(replace(settings, keys=settings.keys[:1]), None), []
     for output in outputs:
         twin.advance(output.period - twin.periods)
-        bounds = twin.answer(beta)
+        bounds = _bounds(twin, beta)
         halves.append((bounds.high - bounds.low) / 2)
     return np.array(halves, dtype=np.float64)
+
+
+def _bounds(twin: AnyCounter, beta: float) -> Running:
+    return twin.answer(twin.keys[0], beta) if isinstance(twin, CounterFamily) else twin.answer(beta)
+
+
+def _value(output: AnyOutput, key: str | None) -> float:
+    return output.value[str(key)] if isinstance(output, FamilyOutput) else output.value
+
+
+def _draw(axes: Any, times: Any, values: Floats, half: Floats | None, *, key: str | None, color: str) -> None:
+    """A line, and a band around it if there is one."""
+    if half is not None:
+        axes.fill_between(times, values - half, values + half, color=color, alpha=_BAND, lw=0, step="post")
+    axes.step(times, values, where="post", color=color, linewidth=1.2, label=key)
 
 
 def _some(number: int) -> list[int]:

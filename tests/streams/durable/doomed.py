@@ -20,7 +20,15 @@ from typing import Any
 
 from partita.errors import PartitaError
 from partita.ledger import Ledger
-from partita.streams.durable import DurableCounter, Event, open_counter, read_outputs
+from partita.streams.durable import (
+    DurableCounter,
+    DurableFamily,
+    Event,
+    open_counter,
+    open_family,
+    read_outputs,
+)
+from partita.streams.durable.outputs import AnyOutput
 from partita.testing import ZeroNoise
 from tests.streams.durable.planted import PLANTED
 
@@ -29,13 +37,31 @@ NEVER = 10**9
 NOISES: dict[str, Any] = {"none": ZeroNoise(), "system": None}
 
 
-def deliveries(period: int, *, named: bool = True) -> list[list[Event]]:
+KEYS = ("south", "north")
+"""Not as a dictionary would have them."""
+
+
+def deliveries(period: int, mechanism: str) -> list[list[Event]]:
     """What the feeders send in a period: an event, and a batch; a pan-private counter takes no names."""
-    sent = [[Event("a", 2 * period)], [Event("a", 2 * period + 1), Event("b", period, count=3)]]
-    return sent if named else [[Event(None, None, event.count) for event in events] for events in sent]
+    if mechanism == "family":
+        return [
+            [Event("a", 2 * period, {"north": 1})],
+            [Event("a", 2 * period + 1, {"south": 1}), Event("b", f"of {period}", {"north": 1, "south": 2})],
+        ]
+    sent = [[Event("a", 2 * period)], [Event("a", 2 * period + 1), Event("b", f"of {period}", 3)]]
+    if mechanism == "pan-private":
+        return [[Event(None, None, event.count) for event in events] for events in sent]
+    return sent
 
 
-TOTAL = sum(event.count for period in range(1, PERIODS + 1) for sent in deliveries(period) for event in sent)
+def totals(mechanism: str) -> str:
+    """What all of it adds up to: for each key, or at once."""
+    return f"{3 * PERIODS} {2 * PERIODS}" if mechanism == "family" else str(5 * PERIODS)
+
+
+def written(output: AnyOutput) -> str:
+    """An output as text: all keys in their order."""
+    return " ".join(map(str, output.exact.values() if isinstance(output.exact, dict) else [output.exact]))
 
 
 @dataclass(frozen=True)
@@ -57,19 +83,20 @@ class Doomed:
         """Where that is kept which survives a power cut."""
         return self.folder.with_name("safe")
 
-    def opened(self) -> DurableCounter:
-        return open_counter(
-            self.folder / "visits",
-            epsilon=1,
-            period=1,
-            start=0,
-            now=0,
-            horizon=PERIODS,
-            mechanism=self.mechanism,
-            ledger=self.ledger,
-            dataset="visits",
-            noise=NOISES[self.noise],
-        )
+    def opened(self) -> DurableCounter | DurableFamily:
+        usual: dict[str, Any] = {
+            "epsilon": 1,
+            "period": 1,
+            "start": 0,
+            "now": 0,
+            "horizon": PERIODS,
+            "ledger": self.ledger,
+            "dataset": "visits",
+            "noise": NOISES[self.noise],
+        }
+        if self.mechanism == "family":
+            return open_family(self.folder / "visits", keys=KEYS, **usual)
+        return open_counter(self.folder / "visits", mechanism=self.mechanism, **usual)
 
     def two_lives(self, point: int) -> dict[str, Any]:
         """A life that ends at a point, and one after it."""
@@ -128,20 +155,22 @@ class Doomed:
         """What anybody can read, as soon as the process is dead."""
         if not (self.folder / "visits.outputs").exists():
             return []
-        return [[output.period, str(output.exact)] for output in read_outputs(self.folder / "visits").outputs]
+        return [[output.period, written(output)] for output in read_outputs(self.folder / "visits").outputs]
 
 
-def _feed_and_tick(counter: DurableCounter, acknowledged: set[str], say: Callable[..., None]) -> None:
+def _feed_and_tick(
+    counter: DurableCounter | DurableFamily, acknowledged: set[str], say: Callable[..., None]
+) -> None:
     """Feed what was not acknowledged, and tick; say what came back at once."""
     for period in range(1, PERIODS + 1):
-        for place, events in enumerate(deliveries(period, named=not counter.settings.pan_private)):
+        for place, events in enumerate(deliveries(period, counter.settings.mechanism)):
             name = f"{period}.{place}"
             if name not in acknowledged and counter.periods < PERIODS:
                 counter.add_many(events)
                 say("added", name)
         if counter.periods < period:
             for output in counter.tick(now=period):
-                say("output", output.period, str(output.exact))
+                say("output", output.period, written(output))
 
 
 def histories(doomed: Doomed, stride: int) -> Iterator[dict[str, Any]]:

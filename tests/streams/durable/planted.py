@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from partita.streams.durable import database, durable_counter, events
+from partita.streams.durable import database, durable_stream, memory
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.outputs import OutputsFile
+from partita.streams.durable.settings import Settings
 
 __all__ = ["PLANTED"]
 
@@ -30,7 +31,7 @@ def publish_before_commit() -> None:
     def trusting(keeper: Any, outputs: Any, periods: int) -> None:
         write(outputs, periods, [])
 
-    vars(durable_counter)["reconcile"] = trusting
+    vars(durable_stream)["reconcile"] = trusting
     Journal.batch, Journal.follow = hasty, follow  # type: ignore[method-assign]
 
 
@@ -40,8 +41,15 @@ def never_sync() -> None:
 
 
 def forget_numbers() -> None:
-    """Sequence numbers are not remembered."""
-    vars(events)["_is_new"] = lambda *_: True
+    """Sequence numbers are not remembered, nor what is used in place of them."""
+    vars(memory).update(_is_new=lambda *_: True, _is_new_text=lambda *_: True)
+
+
+def sort_the_keys() -> None:
+    """Keys are counted at the places that they have in the alphabet."""
+    Settings.places = property(  # type: ignore[assignment]
+        lambda settings: {key: place for place, key in enumerate(sorted(settings.keys))}
+    )
 
 
 def acknowledge_in_memory() -> None:
@@ -59,7 +67,7 @@ def drop_the_state() -> None:
     """Outputs are stored without the noise that is left for the next ones."""
 
     def stale(self: Any) -> None:
-        self._connection.execute("UPDATE counter SET pending = ?", (self._pending,))
+        self._connection.execute("UPDATE counter SET pending = ?", (self._totals.stored,))
         first = self._present.periods - len(self._new) + 1
         self._connection.executemany("INSERT INTO outputs VALUES (?, ?)", enumerate(self._new, first))
 
@@ -88,6 +96,7 @@ PLANTED: dict[str, Callable[[], None]] = {
         publish_before_commit,
         never_sync,
         forget_numbers,
+        sort_the_keys,
         acknowledge_in_memory,
         drop_the_state,
         charge_every_time,

@@ -7,11 +7,12 @@ import os
 import sqlite3
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from partita.errors import InvalidState, StreamBusy, StreamError
+from partita.streams.base import ContinualCounter
 from partita.streams.durable import Event
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.settings import Settings
@@ -30,7 +31,7 @@ def test_an_output_that_cannot_be_written_waits(opened: Opener, monkeypatch: pyt
         with pytest.raises(StreamError, match="cannot grow: the disk is full"):
             counter.tick(now=1)
     assert (counter.periods, counter.value, list(counter.outputs())) == (0, 0.0, [])
-    stored = counter._counter.exact
+    stored = cast("ContinualCounter", counter._counter).exact
     counter.tick(now=1)
 
     assert [output.exact for output in counter.outputs()] == [stored]

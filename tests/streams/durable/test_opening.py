@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -30,6 +30,7 @@ from partita.errors import (
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
 from partita.noise import SYSTEM
+from partita.streams.base import ContinualCounter
 from partita.streams.durable import (
     DurableCounter,
     Output,
@@ -378,7 +379,7 @@ def test_the_ledger_hears_of_a_period_before_the_public(
         with pytest.raises(LedgerError):
             counter.tick(now=1)
     assert list(counter.outputs()) == []
-    stored = counter._counter.exact
+    stored = cast("ContinualCounter", counter._counter).exact
     counter.tick(now=1)
 
     assert [output.exact for output in counter.outputs()] == [stored]

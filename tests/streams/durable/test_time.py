@@ -13,12 +13,11 @@ from partita.errors import HorizonReached, InvalidParameter
 from partita.streams.durable import Output, settings
 from partita.streams.durable.clock import SECOND, Schedule, moment_of, nanoseconds, period_of
 from partita.streams.durable.mechanisms import MECHANISMS
-from partita.streams.durable.outputs import RECORD
 from partita.streams.durable.running import Ticker
 from partita.testing import EndlessTape, tape_noise
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
-HEADER = 1024
+HEADER, RECORD = 1024, 64
 
 
 def values(outputs: Any) -> list[float]:

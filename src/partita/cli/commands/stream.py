@@ -6,14 +6,23 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
 from partita.cli.commands import stream_feed
-from partita.cli.commands.stream_said import outputs_said, settings_record, settings_said
+from partita.cli.commands.stream_said import (
+    output_record,
+    outputs_said,
+    settings_record,
+    settings_said,
+    values_said,
+)
 from partita.cli.output import Outcome
 from partita.cli.pictures import add_picture, draw
 from partita.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from partita.streams.durable.making import AnyStream
 
 __all__ = ["MECHANISMS", "declare"]
 
@@ -54,7 +63,12 @@ def _declare_create(acts: Commands) -> None:
     declared.add_argument(
         "--horizon", type=whole("horizon"), metavar="N", help="how many periods there will be, if known"
     )
-    declared.add_argument("--mechanism", choices=MECHANISMS, default="counter", help="default: %(default)s")
+    declared.add_argument("--mechanism", choices=MECHANISMS, help="default: counter")
+    declared.add_argument(
+        "--keys",
+        metavar="KEYS",
+        help="a counter for each of these public names, separated by commas; needs --horizon",
+    )
     declared.add_argument(
         "--expected",
         type=whole("expected"),
@@ -107,29 +121,39 @@ def _add_beta(declared: argparse.ArgumentParser) -> None:
 
 def _create(options: Options) -> Outcome:
     """Make the files, pay, and say what is promised; nothing is counted yet."""
-    from partita.ledger import Ledger
     from partita.releases.figures import table
-    from partita.streams.durable import open_counter
 
     _check_new(options)
-    ledger = None if options.ledger is None else Ledger(options.ledger)
-    given: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
-    with open_counter(
-        options.counter,
-        epsilon=options.epsilon,
-        period=options.period,
-        mechanism=options.mechanism,
-        horizon=options.horizon,
-        start=options.start,
-        contributions=options.contributions or 1,
-        unit=None if options.contributions is None else "user",
-        ledger=ledger,
-        dataset=options.dataset,
-        **{name: value for name, value in given.items() if value is not None},
-    ) as counter:
+    with _made(options) as counter:
         settings = counter.settings
     said = [("counter", options.counter), *settings_said(settings)]
     return Outcome.of(table(said, left=2), counter=options.counter, **settings_record(settings))
+
+
+def _made(options: Options) -> AnyStream:
+    """A new counter, or a family if there are keys."""
+    from partita.ledger import Ledger
+    from partita.streams.durable import open_counter, open_family
+
+    common: dict[str, Any] = {
+        "epsilon": options.epsilon,
+        "period": options.period,
+        "horizon": options.horizon,
+        "start": options.start,
+        "contributions": options.contributions or 1,
+        "unit": None if options.contributions is None else "user",
+        "ledger": None if options.ledger is None else Ledger(options.ledger),
+        "dataset": options.dataset,
+    }
+    chosen = {name: getattr(options, name) for name in ("mechanism", *_OPTIONS)}
+    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if options.keys is None:
+        return open_counter(options.counter, **common, **given)
+    if given:
+        raise argparse.ArgumentTypeError(
+            f"--{next(iter(given))} is about one counter; leave it out, or --keys"
+        )
+    return open_family(options.counter, keys=options.keys.split(","), **common)
 
 
 def _check_new(options: Options) -> None:
@@ -153,15 +177,15 @@ def _info(options: Options) -> Outcome:
     from partita.streams.durable import read_outputs
     from partita.streams.plot import band
 
-    published = read_outputs(options.counter)
-    last = published.outputs[-1:]
+    published = read_outputs(options.counter, since=-1)
+    last, closed = published.outputs, sum(output.period for output in published.outputs)
     said = [("counter", options.counter), *settings_said(published.settings)]
-    said.append(("closed", f"{len(published.outputs):,} periods"))
-    record = {**settings_record(published.settings), "closed": len(published.outputs)}
+    said.append(("closed", f"{closed:,} periods"))
+    record = {**settings_record(published.settings), "closed": closed}
     off = band(last, published.settings, options.beta)
     if last:
-        record |= {"value": last[0].value, "end": last[0].end, "beta": options.beta, "off": None}
-        said.append(("last", f"{last[0].value:,.1f}"))
+        record |= {**output_record(last[0]), "beta": options.beta, "off": None}
+        said.append(("last", values_said(last[0])))
     if last and off is not None:
         record |= {"off": float(off[0])}
         said.append(("off by", f"at most {off[0]:,.1f}, but for probability {options.beta:g}"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import csv
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli.arguments import Commands, Options, command
 from partita.cli.commands.stream_lines import Feeder
@@ -17,7 +17,8 @@ from partita.cli.output import Outcome, show
 from partita.errors import HorizonReached, InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.streams.durable import DurableCounter, Output
+    from partita.streams.durable.making import AnyStream
+    from partita.streams.durable.outputs import AnyOutput
 
 __all__ = ["declare"]
 
@@ -32,7 +33,7 @@ def declare(acts: Commands) -> None:
         acts,
         "feed",
         _feed,
-        says="count lines of stdin as they come, or times in a file",
+        says="count lines of stdin as they come, or times in a file; those of a family begin with a key",
         example="tail -f access.log | partita stream feed visits",
     )
     feed.add_argument(
@@ -46,6 +47,9 @@ def declare(acts: Commands) -> None:
     feed.add_argument("--file", metavar="FILE", help="one time in each line, in place of stdin")
     feed.add_argument(
         "--column", metavar="NAME", help="the file is CSV with a header, and this has the times"
+    )
+    feed.add_argument(
+        "--key-column", metavar="NAME", help="the column that has the keys, for a family; needs --column"
     )
     feed.add_argument("--start", metavar="TIME", help="where the periods begin that the file is about")
     feed.add_argument("--end", metavar="TIME", help="where they end; both are public")
@@ -101,9 +105,13 @@ def _run(options: Options) -> Outcome:
 def _check(options: Options) -> None:
     """A file needs a public start and end; what comes now needs none."""
     stretch = (options.start, options.end)
-    if options.file is None and (any(stretch) or options.column or options.feeder):
+    if options.file is None and (any(stretch) or options.column or options.key_column or options.feeder):
         raise argparse.ArgumentTypeError(
-            "--start, --end, --column and --feeder are about a file; pass --file too"
+            "--start, --end, --column, --key-column and --feeder are about a file; pass --file too"
+        )
+    if options.key_column is not None and options.column is None:
+        raise argparse.ArgumentTypeError(
+            "--key-column needs --column: the file has a header, and times in it"
         )
     if options.file is not None and options.replay is not None:
         raise argparse.ArgumentTypeError("--replay is about stdin; name a file that is fed again by --feeder")
@@ -111,40 +119,59 @@ def _check(options: Options) -> None:
         raise argparse.ArgumentTypeError("--file needs --start and --end: which periods there are is public")
 
 
-def _name(counter: DurableCounter, name: str | None) -> str | None:
+def _name(counter: AnyStream, name: str | None) -> str | None:
     """The name that lines are numbered under, where there may be one."""
     if name is not None and (counter.settings.pan_private or counter.settings.unit == "user"):
         raise argparse.ArgumentTypeError("this counter keeps no numbers of lines; leave --replay out")
     return name
 
 
-def _resumed(options: Options) -> AbstractContextManager[DurableCounter]:
+def _resumed(options: Options) -> AbstractContextManager[AnyStream]:
     from partita.ledger import Ledger
-    from partita.streams.durable import resume_counter
+    from partita.streams.durable import resume_stream
 
     ledger = None if options.ledger is None else Ledger(options.ledger)
-    return resume_counter(options.counter, ledger=ledger, catch_up=False)
+    return resume_stream(options.counter, ledger=ledger, catch_up=False)
 
 
-def _feed_file(counter: DurableCounter, options: Options) -> Outcome:
+def _feed_file(counter: AnyStream, options: Options) -> Outcome:
     """Count each time in its period, and close all of them."""
-    before = counter.periods
-    times = options.file if options.column is None else _times(options.file, options.column)
-    name = {} if options.feeder is None else {"feeder": options.feeder}
-    counter.feed_timestamps(times, start=options.start, end=options.end, **name)
+    before, times = counter.periods, _times(options, counter.settings.keys)
+    counter.feed_timestamps(times, start=options.start, end=options.end, feeder=options.feeder)
     return outputs_said(list(counter.outputs(since=before)))
 
 
-def _times(path: str, column: str) -> Iterator[str]:
-    """The entries of a column, line by line: what one line says is never a matter of another."""
+def _times(options: Options, keys: Sequence[str]) -> Any:
+    """The times in a file; for a family those of each key, and what is under no key of it counts nowhere."""
+    if bool(keys) != (options.key_column is not None):
+        raise argparse.ArgumentTypeError("--key-column goes with a family, and a file of a family needs it")
+    if keys:
+        return _times_by_key(options, keys)
+    if options.column is None:
+        return options.file
+    return (moment for (moment,) in _columns(options.file, [options.column]))
+
+
+def _times_by_key(options: Options, keys: Sequence[str]) -> dict[str, list[str]]:
+    times: dict[str, list[str]] = {key: [] for key in keys}
+    for key, moment in _columns(options.file, [options.key_column, options.column]):
+        times.get(key, []).append(moment)
+    return times
+
+
+def _columns(path: str, names: list[str]) -> Iterator[list[str]]:
+    """The entries of columns, line by line: what one line says is never a matter of another."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         header = _cells(next(lines, ""))
-        if column not in header:
-            raise InvalidParameter(
-                "column", "must be in the header of the file", given=column, fix="check its name"
-            )
-        place = header.index(column)
-        yield from ("".join(_cells(line)[place : place + 1]) for line in lines)
+        for name in names:
+            if name not in header:
+                raise InvalidParameter(
+                    "column", "must be in the header of the file", given=name, fix="check its name"
+                )
+        places = [header.index(name) for name in names]
+        for line in lines:
+            cells = _cells(line)
+            yield ["".join(cells[place : place + 1]) for place in places]
 
 
 def _cells(line: str) -> list[str]:
@@ -155,7 +182,7 @@ def _cells(line: str) -> list[str]:
         return []
 
 
-def _keep_going(counter: DurableCounter, options: Options, feeder: Feeder | None = None) -> None:
+def _keep_going(counter: AnyStream, options: Options, feeder: Feeder | None = None) -> None:
     """Close each period when it ends, until there are no more, the input has ended, or something fails.
 
     Whether the input has ended is asked at the ends of periods only: nobody sees when it did.
@@ -168,23 +195,23 @@ def _keep_going(counter: DurableCounter, options: Options, feeder: Feeder | None
         _publish(counter, options)
 
 
-def _publish(counter: DurableCounter, options: Options) -> None:
+def _publish(counter: AnyStream, options: Options) -> None:
     """Close the periods that have ended, and print their outputs."""
     show(outputs_said(_closed(counter)), as_json=options.json)
 
 
-def _closed(counter: DurableCounter) -> list[Output]:
+def _closed(counter: AnyStream) -> Sequence[AnyOutput]:
     """Close the periods that have ended, as far as the horizon: their outputs."""
     with suppress(HorizonReached):
         return counter.tick()
     return []
 
 
-def _is_over(counter: DurableCounter) -> bool:
+def _is_over(counter: AnyStream) -> bool:
     return counter.periods == counter.settings.horizon
 
 
-def _require_period(counter: DurableCounter) -> None:
+def _require_period(counter: AnyStream) -> None:
     if _is_over(counter):
         raise HorizonReached(
             f"the counter has {counter.periods} periods in all, and they are over; "
@@ -192,7 +219,7 @@ def _require_period(counter: DurableCounter) -> None:
         )
 
 
-def _wait(counter: DurableCounter, failed: Event) -> None:
+def _wait(counter: AnyStream, failed: Event) -> None:
     """Until the open period has ended, as the clock says then, or something has failed."""
     from partita.streams.durable.clock import SECOND
 

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, final
 
 if TYPE_CHECKING:
-    from partita.streams.durable import DurableCounter
+    from partita.streams.durable.making import AnyStream
 
 __all__ = ["Feeder", "Lines"]
 
@@ -44,15 +44,17 @@ class Feeder:
     """Counts the lines of a stream in the open period, whichever it is, as soon as they come.
 
     Lines are numbered from 1 under a name, and no number is counted twice under it. Each session has a fresh
-    one, so all its lines are new. A name is given only to input that begins again where it began before.
+    one, so all its lines are new. A name is given only to input that begins again where it began before. For
+    a family each line begins with its key; one that begins with anything else counts nowhere.
     `failed` is set if lines cannot be counted, and not because the counter has come to its end.
     """
 
-    def __init__(self, counter: DurableCounter, replay: str | None) -> None:
+    def __init__(self, counter: AnyStream, replay: str | None) -> None:
         from partita.noise.kernel import token
 
         self._counter = counter
         self._name = token() if replay is None else replay
+        self._keys = {key.encode(): {key: 1} for key in counter.settings.keys}
         self._number = 0
         self._ended = False
         self.failed = Event()
@@ -93,10 +95,19 @@ class Feeder:
         settings = self._counter.settings
         for line in lines:
             self._number += 1
+            count, rest = self._counted(line.strip())
             if settings.unit == "user":
-                person, _, event = line.strip().partition(b" ")
-                yield Counted(person, event.strip())
+                person, _, event = rest.partition(b" ")
+                if count:
+                    yield Counted(person, event.strip(), count)
             elif settings.pan_private:
                 yield Counted(None, None)
             else:
-                yield Counted(self._name, self._number)
+                yield Counted(self._name, self._number, count)
+
+    def _counted(self, line: bytes) -> tuple[Any, bytes]:
+        """What a line counts, and what it says besides: one, or one under the key that it begins with."""
+        if not self._keys:
+            return 1, line
+        key, _, rest = line.partition(b" ")
+        return self._keys.get(key, {}), rest.strip()

@@ -9,15 +9,31 @@ from partita.cli.output import Outcome, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from partita.streams.durable.outputs import Output
+    from partita.streams.durable.outputs import AnyOutput
     from partita.streams.durable.settings import Settings
 
-__all__ = ["outputs_said", "settings_record", "settings_said"]
+__all__ = ["output_record", "outputs_said", "settings_record", "settings_said", "values_said"]
 
 
-def outputs_said(outputs: Sequence[Output]) -> Outcome:
-    """A line for each output: when its period ended, the number of the period, and the count so far."""
-    return Outcome("\n".join(map(_line, outputs)), [_record(output) for output in outputs])
+def outputs_said(outputs: Sequence[AnyOutput]) -> Outcome:
+    """A line for each output: when its period ended, the number of the period, and the count so far.
+
+    A family has a count for each key.
+    """
+    return Outcome("\n".join(map(_line, outputs)), [output_record(output) for output in outputs])
+
+
+def values_said(output: AnyOutput) -> str:
+    """The count, or that of each key with its name."""
+    if isinstance(output.value, dict):
+        return "  ".join(f"{key} {value:,.1f}" for key, value in output.value.items())
+    return f"{output.value:,.1f}"
+
+
+def output_record(output: AnyOutput) -> Record:
+    """An output for programs: `value` of a counter, `values` of a family."""
+    name = "values" if isinstance(output.value, dict) else "value"
+    return {"period": output.period, "end": output.end, name: output.value, "exact": output.exact}
 
 
 def settings_said(settings: Settings) -> list[tuple[str, str]]:
@@ -27,6 +43,7 @@ def settings_said(settings: Settings) -> list[tuple[str, str]]:
     known = "without end" if settings.horizon is None else f"{settings.horizon:,}"
     return [
         ("mechanism", settings.mechanism),
+        *([("keys", ", ".join(settings.keys))] if settings.keys else []),
         ("guarantee", str(settings.guarantee)),
         ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
         ("paid", "by nobody" if settings.dataset is None else f"by dataset {settings.dataset!r}"),
@@ -40,6 +57,7 @@ def settings_record(settings: Settings) -> Record:
 
     return {
         "mechanism": settings.mechanism,
+        "keys": list(settings.keys) or None,
         "guarantee": guarantee_entries(settings.guarantee),
         "period_seconds": settings.period / SECOND,
         "start": _start(settings),
@@ -49,12 +67,8 @@ def settings_record(settings: Settings) -> Record:
     }
 
 
-def _line(output: Output) -> str:
-    return f"{output.end.isoformat()}  {output.period:>6}  {output.value:,.1f}"
-
-
-def _record(output: Output) -> Record:
-    return {"period": output.period, "end": output.end, "value": output.value, "exact": output.exact}
+def _line(output: AnyOutput) -> str:
+    return f"{output.end.isoformat()}  {output.period:>6}  {values_said(output)}"
 
 
 def _start(settings: Settings) -> str:

@@ -2,7 +2,8 @@
 
     clock            public time: periods, and what people write for them
     settings         what a counter was opened with
-    events           what is fed: counted once each
+    events, memory   what is fed: well-formed, and counted once each
+    totals           what the open period holds
     outputs          the public file, a record for each period
     files, lock      paths, what is said if the disk refuses, and the one writer
     schema, database, journal    the secret file in SQLite
@@ -12,8 +13,10 @@
     recovery         what is published again, and what is refused
     feeding          events that lie ready with their times
     running, turns   the clock, and that nobody holds it up
-    durable_counter  `DurableCounter`, which puts them together
-    opening          `open_counter`, `resume_counter`, `read_outputs`
+    durable_stream   what puts them together
+    durable_counter, durable_family    `DurableCounter`, and `DurableFamily` with a counter for each key
+    making, opening  `open_counter`, `open_family`, and those that go on with one
+    reading          `read_outputs`
 
 Why no period is ever published with two noises: docs/decisions/durable-counters.md
 """
@@ -21,16 +24,31 @@ Why no period is ever published with two noises: docs/decisions/durable-counters
 from __future__ import annotations
 
 from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.durable_stream import DurableStream
 from partita.streams.durable.events import Event
-from partita.streams.durable.opening import Published, open_counter, read_outputs, resume_counter
-from partita.streams.durable.outputs import Output
+from partita.streams.durable.opening import (
+    open_counter,
+    open_family,
+    resume_counter,
+    resume_family,
+    resume_stream,
+)
+from partita.streams.durable.outputs import FamilyOutput, Output
+from partita.streams.durable.reading import Published, read_outputs
 
 __all__ = [
     "DurableCounter",
+    "DurableFamily",
+    "DurableStream",
     "Event",
+    "FamilyOutput",
     "Output",
     "Published",
     "open_counter",
+    "open_family",
     "read_outputs",
     "resume_counter",
+    "resume_family",
+    "resume_stream",
 ]

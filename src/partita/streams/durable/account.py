@@ -7,36 +7,26 @@ overtaken. Whoever opens the counter last is its writer: an earlier one may publ
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
 from partita.errors import InvalidParameter, LedgerRefusal, StreamForked
 from partita.ledger import Debit, Ledger
-from partita.ledger.file import LedgerFile
+from partita.ledger.store import Connection, Store
 from partita.noise.kernel import token
 from partita.streams.durable.settings import Settings
 
 __all__ = ["Account", "Writer", "account_of"]
 
-_PATIENCE: Final = 30
-_TABLE: Final = """
-CREATE TABLE IF NOT EXISTS counters (
-    counter TEXT NOT NULL PRIMARY KEY, periods INTEGER NOT NULL, record BLOB NOT NULL, writer TEXT NOT NULL
-)
-"""
-_TRIGGERS: Final = (
-    """CREATE TRIGGER IF NOT EXISTS counters_stay BEFORE DELETE ON counters
-    BEGIN SELECT RAISE (ABORT, 'counters are never removed'); END""",
-    """CREATE TRIGGER IF NOT EXISTS counters_rise BEFORE UPDATE ON counters WHEN NEW.periods < OLD.periods
-    BEGIN SELECT RAISE (ABORT, 'periods never become fewer'); END""",
-)
 _CLAIM: Final = """
-INSERT INTO counters VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
+INSERT INTO counters VALUES (?, ?, ?, ?) ON CONFLICT (counter) DO UPDATE
 SET periods = excluded.periods, record = excluded.record, writer = excluded.writer
 """
-_REACH: Final = "UPDATE counters SET periods = ?, record = ? WHERE counter = ? AND writer = ? AND periods = ?"
+_REACH: Final = """
+UPDATE counters SET periods = ?, record = ?
+WHERE counter = ? AND writer = ? AND (periods = ? OR periods = ? AND record = ?)
+"""
 
 
 @final
@@ -62,7 +52,7 @@ class Account:
         entry = self._entry(settings)
         if entry is None:
             raise LedgerRefusal(
-                f"ledger {str(self.ledger.path)!r} has not paid for this counter; pass the one that did"
+                f"ledger {self.ledger.address!r} has not paid for this counter; pass the one that did"
             )
         self.ledger.mark_done(entry)
 
@@ -71,7 +61,7 @@ class Account:
 
         Refused if others have published more than the state knows, or something else.
         """
-        writer = Writer(LedgerFile(self.ledger.path, _PATIENCE), settings.counter, periods)
+        writer = Writer(self.ledger.store, settings.counter, periods)
         writer.claim(record)
         return writer
 
@@ -89,33 +79,36 @@ class Account:
 class Writer:
     """The right to publish a counter, from its opening on until somebody else opens it, or a copy of it."""
 
-    def __init__(self, file: LedgerFile, counter: str, periods: int) -> None:
-        self._file, self._counter, self._periods = file, counter, periods
+    def __init__(self, store: Store, counter: str, periods: int) -> None:
+        self._store, self._counter, self._periods = store, counter, periods
         self._token = token()
 
     def claim(self, record: Callable[[int], bytes]) -> None:
         """Take the right from whoever had it, unless the state is a copy that was overtaken."""
 
-        def write(connection: sqlite3.Connection) -> None:
-            for statement in (_TABLE, *_TRIGGERS):
+        def write(connection: Connection) -> None:
+            for statement in self._store.additions:
                 connection.execute(statement)
             self._check(connection, record)
             row = (self._counter, self._periods, record(self._periods), self._token)
             connection.execute(_CLAIM, row)
 
-        self._file.write(write)
+        self._store.write(write)
 
     def reach(self, periods: int, record: bytes) -> None:
-        """Say that periods up to one may be published, of which this is the last record."""
-        row = (periods, record, self._counter, self._token, self._periods)
-        if not self._file.write(lambda connection: connection.execute(_REACH, row).rowcount):
+        """Say that periods up to one may be published, of which this is the last record.
+
+        To say it again changes nothing, so whoever could not hear the answer may repeat it.
+        """
+        row = (periods, record, self._counter, self._token, self._periods, periods, record)
+        if not self._store.write(lambda connection: connection.execute(_REACH, row).rowcount):
             raise StreamForked(
                 "this counter was opened again elsewhere, perhaps from a copy of its files; only who opened "
                 "it last may publish, so close this one"
             )
         self._periods = periods
 
-    def _check(self, connection: sqlite3.Connection, record: Callable[[int], bytes]) -> None:
+    def _check(self, connection: Connection, record: Callable[[int], bytes]) -> None:
         found = "SELECT periods, record FROM counters WHERE counter = ?"
         known, last = connection.execute(found, (self._counter,)).fetchone() or (0, record(0))
         if known > self._periods:

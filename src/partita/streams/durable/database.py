@@ -15,17 +15,21 @@ from partita.errors import StreamError
 from partita.ledger.file import HELD, REFUSALS, primary_name, put_in_place
 from partita.streams.durable.files import disk, failed
 from partita.streams.durable.lock import Lock, busy
-from partita.streams.durable.schema import MARK, SCHEMA, VERSION
+from partita.streams.durable.schema import MARK, SCHEMA, VERSIONS
 
 __all__ = ["Database"]
+
+_PAGES: Final = 4000
+"""How many pages of the log are moved to their places at once: 16 MB, a tenth of a second."""
 
 _SETTINGS: Final = (
     "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
+    "PRAGMA cache_size = -32768",
+    f"PRAGMA wal_autocheckpoint = {_PAGES}",
 )
 _STAMPS: Final = ("application_id", "user_version", "journal_mode")
-_PAGES: Final = 1000
 _SAID: Final = {**REFUSALS, "SQLITE_NOTADB": ("is not a Partita counter", "check the path")}
 _DAMAGED: Final = ("is damaged", "restore the latest copy; an older one is refused")
 
@@ -49,10 +53,10 @@ class Database:
         _OPEN.add(self)
 
     @staticmethod
-    def create(path: Path, settings: str) -> None:
+    def create(path: Path, settings: str, version: int) -> None:
         """Put a new counter at the path, unless there is one."""
         with disk(path):
-            put_in_place(path, ".counter.", lambda name: _build(path, name, settings))
+            put_in_place(path, ".counter.", lambda name: _build(path, name, settings, version))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -124,8 +128,9 @@ class Database:
         mark, version, journal = (_ask(connection, name) for name in _STAMPS)
         if mark != MARK or journal != "wal":
             raise failed(self.path, *_SAID["SQLITE_NOTADB"])
-        if version != VERSION:
-            raise failed(self.path, f"has version {version}, not {VERSION}", "use the Partita that wrote it")
+        if version not in VERSIONS:
+            known = " or ".join(map(str, VERSIONS))
+            raise failed(self.path, f"has version {version}, not {known}", "use the Partita that wrote it")
         if _ask(connection, "integrity_check(1)") != "ok":
             raise self.damaged()
 
@@ -157,12 +162,13 @@ def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
 
 
-def _build(path: Path, name: str, settings: str) -> None:
+def _build(path: Path, name: str, settings: str, version: int) -> None:
     try:
         with closing(sqlite3.connect(name, isolation_level=None)) as connection:
             for setting in ("PRAGMA journal_mode = WAL", *_SETTINGS):
                 connection.execute(setting)
             connection.executescript(SCHEMA)
+            connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("INSERT INTO counter (settings) VALUES (?)", (settings,))
     except sqlite3.Error as error:
         raise failed(path, *_SAID.get(primary_name(error), _DAMAGED)) from None

@@ -2,178 +2,57 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Final, Self, final
+from typing import final
 
 from numpy.typing import ArrayLike
 
-from partita.errors import HorizonReached, InvalidParameter, StreamBusy, StreamError
-from partita.exact import integer
-from partita.guarantee import Guarantee
-from partita.noise.words import Uncopyable
-from partita.streams.base import LARGEST, ContinualCounter, Running
-from partita.streams.durable.account import Account
-from partita.streams.durable.clock import present
-from partita.streams.durable.events import Event, Name, checked_events, require_period
-from partita.streams.durable.feeding import FILE, Times, by_period, fed_before
-from partita.streams.durable.keeper import Keeper
-from partita.streams.durable.outputs import Output, OutputsFile
-from partita.streams.durable.recovery import reconcile
-from partita.streams.durable.running import Ticker
-from partita.streams.durable.settings import Settings
-from partita.streams.durable.turns import Turns
+from partita.streams.base import Running
+from partita.streams.durable.durable_stream import DurableStream
+from partita.streams.durable.events import Name
+from partita.streams.durable.feeding import Times, by_period
+from partita.streams.durable.outputs import Output
 
 __all__ = ["DurableCounter"]
 
-_AT_ONCE: Final = 1000
-
 
 @final
-class DurableCounter(Uncopyable):
+class DurableCounter(DurableStream[Output]):
     """A running count over public periods, in two files: a secret one and a public one.
 
     Guarantee: that of its mechanism, for all outputs together, through crashes and restarts.
     Error:     that of its mechanism; `answer` says how far off an output may be.
     Proof:     docs/decisions/durable-counters.md (no period is ever published with two noises)
 
-    `add` counts events in the open period; it returns nothing and closes nothing. `tick` closes the periods
-    that have ended, and publishes one output for each; only a clock calls it. What was added is on disk when
-    `add` returns, but for a pan-private counter, which has nothing of the open period on disk. An output is
-    on disk, with the noise that it used, before it is published. It may be used from any number of threads;
-    one process has it open.
+    What it does with events and time is said at `DurableStream`.
     """
-
-    def __init__(self, keeper: Keeper, outputs: OutputsFile, account: Account | None) -> None:
-        self._keeper, self._file = keeper, outputs
-        self._turns = Turns()
-        self._owner, self._open = os.getpid(), True
-        self._ticker: Ticker | None = None
-        keeper.follow(outputs)
-        periods = self._counter.periods
-        self._writer = None if account is None else account.claim(self.settings, periods, self._record)
-        reconcile(keeper, outputs, periods)
-        self._published = periods
-
-    @property
-    def settings(self) -> Settings:
-        """What the counter was opened with; public."""
-        return self._keeper.settings
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """What all outputs together promise; None if the noise was injected."""
-        with self._turns.patient():
-            return self.settings.guarantee if self._counter.guarantee is not None else None
-
-    @property
-    def periods(self) -> int:
-        """How many periods are closed and published."""
-        return self._published
 
     @property
     def value(self) -> float:
         """The last output; 0 before the first."""
         return next((output.value for output in self.outputs(since=self._published - 1)), 0.0)
 
-    def outputs(self, since: int = 0) -> Iterator[Output]:
-        """What was published for the periods after a given one, in order."""
-        return self._file.outputs(since=max(0, integer(since, "since", high=LARGEST)))
-
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for all periods at once."""
-        with self._feeding():
-            self._publish()
-            return self._counter.answer(beta)
+        with self._settled() as counter:
+            running: Running = counter.answer(beta)
+            return running
 
     def add(
         self,
         count: int = 1,
         *,
         feeder: str | None = None,
-        sequence: int | None = None,
+        sequence: int | str | None = None,
         person: Name = None,
         id: Name = None,
     ) -> None:
-        """Count in the open period, once for each feeder and sequence number, or person and id.
+        """Count in the open period, once for each feeder and sequence number or text, or person and id.
 
         From a feeder, a count of n is n events of one change each: epsilon is for one of them. A pan-private
         counter takes no names, and counts each call: `sequence`, if given, must be the number of the open
         period, and what is meant for another one is refused.
         """
-        user = self.settings.unit == "user"
-        if (feeder is not None or sequence is not None) if user else (person is not None or id is not None):
-            raise InvalidParameter(
-                "unit",
-                "decides what an event is known by",
-                given=self.settings.unit,
-                fix="pass feeder and sequence for events, person and id for users",
-            )
-        self.add_many([Event(person, id, count) if user else Event(feeder, sequence, count)])
-
-    def add_many(self, events: Iterable[Event]) -> None:
-        """Count events in the open period: a thousand in one transaction, with one sync.
-
-        If one is malformed, none is counted. A period that ends in the meantime waits for one transaction at
-        most, and the rest counts in the next one. If there is no next one, or the disk refuses, an error says
-        so. What was stored until then stays: sent again under the same numbers, it counts no second time.
-        """
-        checked = checked_events(events, self.settings)
-        for begin in range(0, len(checked), _AT_ONCE):
-            with self._feeding():
-                some, period = checked[begin : begin + _AT_ONCE], self._counter.periods + 1
-                self._require_more(period)
-                require_period(some, period, self.settings)
-                with self._keeper.batch():
-                    self._keeper.add(some)
-
-    def tick(self, now: object = None) -> list[Output]:
-        """Close every period that has ended, in order, and publish an output for each: these outputs.
-
-        Called by a clock, never because something came. A counter whose last period was closed before raises
-        `HorizonReached` from the moment on at which another one would have ended.
-        """
-        return self._tick(present(now))
-
-    def close_until(self, period: int) -> None:
-        """Close periods up to one, or up to the last there is; for the clock."""
-        with self._ticking():
-            self._publish()
-            while left := max(0, min(period, self._last_period) - self._published):
-                with self._keeper.batch():
-                    for _ in range(min(left, self._keeper.at_once)):
-                        self._keeper.close_period()
-                self._publish()
-
-    @contextmanager
-    def running(
-        self, each: Callable[[Output], object] | None = None, *, now: Callable[[], int] = time.time_ns
-    ) -> Iterator[Self]:
-        """Periods are closed by the clock while the block runs; `each` is called with every output.
-
-        If files cannot be written, the clock tries again when the next period ends. If anything else stops
-        it, `add` raises too: nobody goes on feeding a counter that publishes nothing.
-        """
-        told = self._published
-
-        def tick() -> None:
-            nonlocal told
-            self._tick(now())
-            for output in self.outputs(since=told):
-                told = output.period
-                if each is not None:
-                    each(output)
-
-        self._ticker = Ticker(self.settings.schedule, tick, now)
-        self._ticker.start()
-        try:
-            yield self
-        finally:
-            ticker, self._ticker = self._ticker, None
-            ticker.stop()
+        self._add(count, feeder=feeder, sequence=sequence, person=person, id=id)
 
     def feed_timestamps(
         self, times: Times | ArrayLike, *, start: object, end: object, feeder: str | None = None
@@ -185,119 +64,6 @@ class DurableCounter(Uncopyable):
         events need another name. Without a name, periods that were fed before are refused. A pan-private
         counter takes no name, and periods that are closed are refused.
         """
-        if self.settings.unit == "user":
-            raise InvalidParameter("unit", "must be 'event' to feed times", given="user", fix="add by person")
+        self._require_events()
         first, counts = by_period(times, self.settings.schedule, start=start, end=end)
-        last, source = first + counts.size - 1, self._source(feeder)
-        checked_events([Event(source, first)], self.settings)
-        with self._ticking():
-            self._require_more(last)
-            if feeder is None and self._keeper.has_counted(FILE, first, last):
-                raise fed_before(self.settings)
-            self.close_until(first - 1)
-            for begin in range(0, counts.size, self._keeper.at_once):
-                self._feed(source, first + begin, counts[begin : begin + self._keeper.at_once].tolist())
-
-    def close(self) -> None:
-        """Let others open the counter. A pan-private one loses the events of the open period.
-
-        A forked child leaves all as it is.
-        """
-        if os.getpid() != self._owner:
-            return
-        with self._turns.patient():
-            if self._open:
-                self._open = False
-                self._keeper.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @property
-    def _counter(self) -> ContinualCounter:
-        counter = self._keeper.counter
-        if counter is None:
-            raise StreamError("this counter was not begun; open it again")
-        return counter
-
-    @property
-    def _last_period(self) -> int:
-        return LARGEST if self.settings.horizon is None else self.settings.horizon
-
-    @contextmanager
-    def _feeding(self) -> Iterator[None]:
-        self._require_owner()
-        with self._turns.patient():
-            self._require_open()
-            self._require_clock()
-            yield
-
-    @contextmanager
-    def _ticking(self) -> Iterator[None]:
-        self._require_owner()
-        with self._turns.urgent():
-            self._require_open()
-            yield
-
-    def _tick(self, moment: int) -> list[Output]:
-        with self._ticking():
-            before, ended = self._published, self.settings.schedule.ended(moment)
-            if before == self._last_period:
-                self._require_more(ended)
-            self.close_until(ended)
-            return list(self.outputs(since=before))
-
-    def _publish(self) -> None:
-        """Put what is stored into the public file: the ledger hears of it first."""
-        closed = self._counter.periods
-        if closed > self._published:
-            if self._writer is not None:
-                self._writer.reach(closed, self._record(closed))
-            self._file.write(self._published, self._keeper.records(since=self._published))
-            self._published = closed
-            self._keeper.settle()
-
-    def _record(self, period: int) -> bytes:
-        """The record of a period, from the state where it has it."""
-        return self._keeper.record(period) or self._file.record(period)
-
-    def _source(self, feeder: str | None) -> str | None:
-        """Who feeds a file: what is said, or a name for all who say nothing."""
-        return FILE if feeder is None and not self.settings.pan_private else feeder
-
-    def _feed(self, feeder: str | None, first: int, counts: list[int]) -> None:
-        """The counts of some periods, closed one after another in one transaction."""
-        with self._keeper.batch():
-            for period, count in enumerate(counts, first):
-                self._keeper.add(checked_events([Event(feeder, period, count)], self.settings))
-                if self._counter.periods < period:
-                    self._keeper.close_period()
-        self._publish()
-
-    def _require_owner(self) -> None:
-        if os.getpid() != self._owner:
-            raise StreamBusy("this counter belongs to the process that opened it; open it again there")
-
-    def _require_clock(self) -> None:
-        """Refuse to go on where the clock has died, and with it all outputs."""
-        if self._ticker is not None and self._ticker.dead is not None:
-            raise StreamError(
-                "the clock of this counter has stopped, and no period is closed any more; leave the block to "
-                "see why"
-            ) from self._ticker.dead
-
-    def _require_open(self) -> None:
-        if not self._open:
-            raise StreamBusy("this counter is closed; open it again")
-
-    def _require_more(self, period: int) -> None:
-        if period > self._last_period:
-            raise HorizonReached(
-                f"the counter has {self._last_period} periods in all; what it counted and published stays, "
-                "start a new one for what comes"
-            )
+        self._feed_stretch(feeder, first, counts[:, None])

@@ -1,31 +1,31 @@
-"""Events as they are fed: counted once each, and at user level no more than a person may have.
+"""Events as they are fed: well-formed, or refused before any of them is counted.
 
-An event is known by its feeder and sequence number, or by a person and an id, never by an id alone: an id
-that two people share would move the counts of both.
+An event is known by its feeder and sequence number or key, or by a person and an id, never by an id alone: an
+id that two people share would move the counts of both.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.streams.base import LARGEST, counted
 from partita.streams.durable.settings import Settings
 
-__all__ = ["Event", "Name", "checked_events", "clamped", "is_known", "log", "require_period"]
+__all__ = ["Counts", "Event", "Fed", "Name", "checked_events", "portions", "require_period"]
 
 Name: TypeAlias = str | int | bytes | None
 
+Counts: TypeAlias = tuple[tuple[int, int], ...]
+"""How much is counted at which places: those of keys, or 0 for a counter that has none."""
+
 _LONGEST: Final = 1000
-_FIND_PERSON: Final = "SELECT COUNT(*), TOTAL(event = ?) FROM people WHERE person = ?"
-_FIND_RUN: Final = "SELECT first, last FROM runs WHERE feeder = ? AND first <= ? ORDER BY first DESC LIMIT 1"
-_ANY_RUN: Final = "SELECT EXISTS (SELECT 1 FROM runs WHERE feeder = ? AND first <= ? AND last >= ?)"
-_NEXT_RUN: Final = "SELECT last FROM runs WHERE feeder = ? AND first = ?"
+_LONGEST_TEXT: Final = 200
+_DIGEST: Final = 16
 
 
 @final
@@ -33,21 +33,46 @@ _NEXT_RUN: Final = "SELECT last FROM runs WHERE feeder = ? AND first = ?"
 class Event:
     """Something to count: from a feeder with its sequence number, or of a person with an id.
 
-    A count of n from a feeder is n events, not one. A pan-private counter remembers nothing that an event
-    could be known by: it takes no source, and as a number that of the open period, or none.
+    In place of a number a feeder may give a text of up to 200 characters that it uses once. A count of n from
+    a feeder is n events, not one. For a family, the count is by key: `{"north": 3}`. A pan-private counter
+    remembers nothing that an event could be known by: it takes no source, and as a number that of the open
+    period, or none.
     """
 
     source: Name
     number: Name
-    count: int = 1
+    count: int | Mapping[str, int] = 1
 
 
-def checked_events(events: Iterable[Event], settings: Settings) -> list[Event]:
+class Fed(NamedTuple):
+    """An event that was checked: what it is known by, as it is remembered, and what it counts where."""
+
+    source: str | bytes | None
+    number: int | bytes | None
+    counts: Counts
+
+
+def checked_events(events: Iterable[Event], settings: Settings) -> list[Fed]:
     """The events, well-formed: what is wrong is said before any of them is counted."""
     return [_checked(event, settings) for event in events]
 
 
-def require_period(events: Iterable[Event], period: int, settings: Settings) -> None:
+def portions(events: Iterable[Fed], *, most: int) -> Iterator[list[Fed]]:
+    """Some events at a time, of so many counts at most; one that has more is alone."""
+    some: list[Fed] = []
+    size = 0
+    for event in events:
+        length = max(1, len(event.counts))
+        if some and size + length > most:
+            yield some
+            some, size = [], 0
+        some.append(event)
+        size += length
+    if some:
+        yield some
+
+
+def require_period(events: Iterable[Fed], period: int, settings: Settings) -> None:
     """Refuse what is meant for another period than the open one, where a number is that of a period."""
     if settings.pan_private and not {event.number for event in events} <= {None, period}:
         raise InvalidData(
@@ -57,58 +82,28 @@ def require_period(events: Iterable[Event], period: int, settings: Settings) -> 
         )
 
 
-def log(connection: sqlite3.Connection, event: Event, settings: Settings) -> int:
-    """Remember an event: what it adds to the open period, 0 if it was counted before or is one too many."""
-    if settings.unit == "event":
-        return event.count if _is_new(connection, event.source, event.number) else 0
-    admitted = _is_admitted(connection, event, settings)
-    return max(-settings.change, min(event.count, settings.change)) if admitted else 0
-
-
-def is_known(connection: sqlite3.Connection, feeder: str, first: int, last: int) -> bool:
-    """Whether a feeder has used any sequence number from the first to the last."""
-    (known,) = connection.execute(_ANY_RUN, (feeder, last, first)).fetchone()
-    return bool(known)
-
-
-def clamped(total: int) -> int:
-    """A total that a counter takes: the nearest one, so one event moves it no more than before."""
-    return max(1 - LARGEST, min(total, LARGEST - 1))
-
-
-def _checked(event: Event, settings: Settings) -> Event:
+def _checked(event: Event, settings: Settings) -> Fed:
     if not isinstance(event, Event):
         raise InvalidData("events", "must be Events", fix='pass for example Event("gate-1", 17)')
-    count = counted(event.count)
+    counts = _by_place(event.count, settings) if settings.keys else ((0, counted(event.count)),)
     if settings.unit == "user":
-        return Event(_digest(event.source), _digest(event.number), count)
+        return Fed(_digest(event.source), _digest(event.number), counts)
     if settings.pan_private:
         _require_nobody(event.source)
-        return Event(None, None if event.number is None else _sequence(event.number), count)
-    return Event(_feeder(event.source), _sequence(event.number), count)
+        return Fed(None, None if event.number is None else _sequence(event.number), counts)
+    feeder = _feeder(event.source)
+    return Fed(feeder, _number(feeder, event.number), counts)
 
 
-def _is_new(connection: sqlite3.Connection, feeder: Name, sequence: Any) -> bool:
-    """Whether a sequence number is seen for the first time; it joins the runs that it touches."""
-    before = connection.execute(_FIND_RUN, (feeder, sequence)).fetchone()
-    if before and sequence <= before[1]:
-        return False
-    after = connection.execute(_NEXT_RUN, (feeder, sequence + 1)).fetchone()
-    first = before[0] if before and before[1] == sequence - 1 else sequence
-    connection.execute("DELETE FROM runs WHERE feeder = ? AND first = ?", (feeder, sequence + 1))
-    connection.execute(
-        "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", (feeder, first, after[0] if after else sequence)
-    )
-    return True
-
-
-def _is_admitted(connection: sqlite3.Connection, event: Event, settings: Settings) -> bool:
-    """Whether an event is among the first of its person, and seen for the first time."""
-    number, seen = connection.execute(_FIND_PERSON, (event.number, event.source)).fetchone()
-    if seen or number >= settings.contributions:
-        return False
-    connection.execute("INSERT INTO people VALUES (?, ?)", (event.source, event.number))
-    return True
+def _by_place(count: object, settings: Settings) -> Counts:
+    """What a family counts: the keys are public, and what was given in place of one is not shown."""
+    if not isinstance(count, Mapping):
+        raise InvalidData("count", "must be by key for a family", fix='pass for example {"north": 3}')
+    if not settings.places.keys() >= count.keys():
+        raise InvalidData("count", "must be under keys of the family", fix="use those of settings.keys")
+    if settings.unit == "user" and len(count) != 1:
+        raise InvalidData("count", "must be under one key for an event of a person", fix="pass one for each")
+    return tuple((settings.places[key], counted(each)) for key, each in count.items())
 
 
 def _feeder(feeder: object) -> str:
@@ -124,7 +119,17 @@ def _require_nobody(source: object) -> None:
         )
 
 
-def _sequence(sequence: object) -> int:
+def _number(feeder: str, number: object) -> int | bytes:
+    """A sequence number as it is; a text as a digest of it and its feeder."""
+    if not isinstance(number, str):
+        return _sequence(number)
+    if not 0 < len(number) <= _LONGEST_TEXT:
+        raise InvalidData("sequence", f"must have 1 to {_LONGEST_TEXT} characters as text", fix="shorten it")
+    told_apart = f"{len(feeder)} {feeder}{number}".encode(errors="surrogatepass")
+    return hashlib.sha256(told_apart).digest()[:_DIGEST]
+
+
+def _sequence(sequence: Any) -> int:
     try:
         return integer(sequence, "sequence", low=0, high=LARGEST)
     except InvalidParameter:
@@ -137,4 +142,4 @@ def _digest(name: object) -> bytes:
         raise InvalidData("person and id", "must be text, an integer or bytes", fix="pass names")
     written = f"{name:x}" if isinstance(name, int) else name
     text = written.encode(errors="surrogatepass") if isinstance(written, str) else written
-    return hashlib.sha256(type(name).__name__.encode() + b" " + text).digest()
+    return hashlib.sha256(b"%b %b" % (type(name).__name__.encode(), text)).digest()

@@ -11,19 +11,19 @@ from typing import Any, Final, final
 
 from partita.errors import InvalidState, StreamBusy
 from partita.noise.protocol import Noise
-from partita.streams.base import ContinualCounter
 from partita.streams.durable.database import Database
-from partita.streams.durable.events import Event, clamped, is_known, log
+from partita.streams.durable.events import Fed
 from partita.streams.durable.keeper import record_after
-from partita.streams.durable.mechanisms import restored
-from partita.streams.durable.outputs import OutputsFile
+from partita.streams.durable.mechanisms import AnyCounter, restored, step
+from partita.streams.durable.memory import is_known, log
+from partita.streams.durable.outputs import OutputsFile, at_once
+from partita.streams.durable.schema import DELIVERIES, version_of
 from partita.streams.durable.settings import Settings
+from partita.streams.durable.totals import Totals
 
 __all__ = ["SECRET", "Journal"]
 
 SECRET: Final = ".db"
-
-_SOME: Final = 4096
 
 
 @final
@@ -35,16 +35,13 @@ class Journal:
     goes on.
     """
 
-    at_once = _SOME
-
     def __init__(self, path: Path, *, noise: Noise | None) -> None:
         self._database = Database(path)
         self._noise = noise
         self._owner = os.getpid()
-        self._counter: ContinualCounter | None = None
+        self._counter: AnyCounter | None = None
         self._header = b""
         self._new: list[bytes] = []
-        self._pending = 0
         try:
             self._settings, self._epoch = self._taken_over()
             self._load()
@@ -60,7 +57,12 @@ class Journal:
     @staticmethod
     def create(path: Path, settings: Settings) -> None:
         """Put a new counter there, unless there is one."""
-        Database.create(path, settings.to_text())
+        Database.create(path, settings.to_text(), version_of(settings))
+
+    @property
+    def at_once(self) -> int:
+        """How many periods one transaction may close: fewer, the longer their records are."""
+        return at_once(self._settings.columns)
 
     @property
     def settings(self) -> Settings:
@@ -68,7 +70,7 @@ class Journal:
         return self._settings
 
     @property
-    def counter(self) -> ContinualCounter | None:
+    def counter(self) -> AnyCounter | None:
         """The counter as it is on disk; None if it was not begun."""
         if self._counter is None:
             self._load()
@@ -78,7 +80,7 @@ class Journal:
         """Say where records are published, each after the one before it."""
         self._header = outputs.header
 
-    def begin(self, counter: ContinualCounter) -> ContinualCounter:
+    def begin(self, counter: AnyCounter) -> AnyCounter:
         """Store a new counter; the one to go on with."""
         with self._transaction() as connection:
             connection.execute("UPDATE counter SET state = ?", (counter.state(),))
@@ -87,7 +89,6 @@ class Journal:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """The events and periods of one transaction: one sync, and all of it or nothing."""
-        self._last = self.record(self._present.periods) or self._header
         try:
             with self._transaction() as self._connection:
                 yield
@@ -98,10 +99,10 @@ class Journal:
         finally:
             self._new = []
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Iterable[Fed]) -> None:
         """Count events that were checked, each once, in the open period."""
         for event in events:
-            self._pending = clamped(self._pending + log(self._connection, event, self._settings))
+            self._totals.add(log(self._connection, event, self._settings))
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether a feeder has counted under any number from the first to the last."""
@@ -110,10 +111,10 @@ class Journal:
 
     def close_period(self) -> None:
         """Close the open period and open the next one."""
-        self._present.update(self._pending)
-        self._pending = 0
-        self._last = record_after(self._last, self._present)
-        self._new.append(self._last)
+        step(self._present, self._totals.numbers)
+        self._totals.clear()
+        before = self._new[-1] if self._new else self.record(self._present.periods - 1) or self._header
+        self._new.append(record_after(before, self._present))
 
     def record(self, period: int) -> bytes | None:
         """The record of a period, if it is closed."""
@@ -134,7 +135,7 @@ class Journal:
         self._database.close()
 
     @property
-    def _present(self) -> ContinualCounter:
+    def _present(self) -> AnyCounter:
         counter = self.counter
         if counter is None:
             raise self._database.damaged()
@@ -153,11 +154,12 @@ class Journal:
     def _taken_over(self) -> tuple[Settings, int]:
         """The settings, and the epoch that begins now."""
         with self._database.transaction() as connection:
+            connection.execute(DELIVERIES)
             connection.execute("UPDATE counter SET epoch = epoch + 1")
             return Settings.from_text(_row(connection, "settings")), _row(connection, "epoch")
 
     def _save(self) -> None:
-        self._connection.execute("UPDATE counter SET pending = ?", (self._pending,))
+        self._connection.execute("UPDATE counter SET pending = ?", (self._totals.stored,))
         if self._new:
             self._database.hurry()
             self._connection.execute("UPDATE counter SET state = ?", (self._present.state(),))
@@ -166,19 +168,19 @@ class Journal:
 
     def _load(self) -> None:
         with self._database.translated() as connection:
-            state, self._pending = _row(connection, "state"), _row(connection, "pending")
+            state, pending = _row(connection, "state"), _row(connection, "pending")
             (closed,) = connection.execute("SELECT COALESCE(MAX(period), 0) FROM outputs").fetchone()
         if state is None:
             return
-        counter = restored(self._settings, state, self._noise)
-        if counter.periods != closed or type(self._pending) is not int:
+        counter, self._totals = restored(self._settings, state, self._noise), Totals(self._settings, pending)
+        if counter.periods != closed:
             raise InvalidState("counter", "must agree with its outputs", fix="restore the latest copy")
         self._counter = counter
 
     def _some_records(self, since: int) -> list[bytes]:
         with self._database.translated() as connection:
             rows = connection.execute(
-                "SELECT record FROM outputs WHERE period > ? ORDER BY period LIMIT ?", (since, _SOME)
+                "SELECT record FROM outputs WHERE period > ? ORDER BY period LIMIT ?", (since, self.at_once)
             )
             return [record for (record,) in rows.fetchall()]
 

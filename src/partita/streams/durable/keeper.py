@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from partita.streams.base import ContinualCounter
-from partita.streams.durable.events import Event
+from partita.streams.durable.events import Fed
+from partita.streams.durable.mechanisms import AnyCounter, units
 from partita.streams.durable.outputs import OutputsFile, next_record
 from partita.streams.durable.settings import Settings
 
@@ -20,24 +20,25 @@ class Keeper(Protocol):
     What is said within `batch` is on disk when the batch is left, all of it or nothing.
     """
 
-    at_once: int
-    """How many periods one batch may close."""
+    @property
+    def at_once(self) -> int:
+        """How many periods one batch may close."""
 
     @property
     def settings(self) -> Settings:
         """What the counter was opened with."""
 
     @property
-    def counter(self) -> ContinualCounter | None:
+    def counter(self) -> AnyCounter | None:
         """The counter as it is on disk; None if it was not begun."""
 
-    def begin(self, counter: ContinualCounter) -> ContinualCounter:
+    def begin(self, counter: AnyCounter) -> AnyCounter:
         """Store a new counter; the one to go on with."""
 
     def batch(self) -> AbstractContextManager[None]:
         """The events and periods of one transaction."""
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Iterable[Fed]) -> None:
         """Count events that were checked, each once, in the open period."""
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
@@ -62,6 +63,6 @@ class Keeper(Protocol):
         """Let others open it."""
 
 
-def record_after(before: bytes, counter: ContinualCounter) -> bytes:
+def record_after(before: bytes, counter: AnyCounter) -> bytes:
     """The record of the period that a counter has closed last."""
-    return next_record(before, counter.periods, int(counter.exact / counter.granularity))
+    return next_record(before, counter.periods, units(counter))

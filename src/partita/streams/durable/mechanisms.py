@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, InvalidState
 from partita.exact import one_of
 from partita.noise.protocol import Noise
 from partita.streams.base import ContinualCounter
 from partita.streams.counter import Counter
 from partita.streams.durable.settings import Settings
+from partita.streams.family import CounterFamily
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.sliding_counter import SlidingCounter
 from partita.streams.sparse_counter import SparseCounter
 from partita.streams.tree_counter import TreeCounter
 
-__all__ = ["MECHANISMS", "made", "restored"]
+__all__ = ["MECHANISMS", "AnyCounter", "made", "restored", "step", "units"]
+
+AnyCounter: TypeAlias = ContinualCounter | CounterFamily
 
 MECHANISMS: Final[dict[str, type[ContinualCounter]]] = {
     "counter": Counter,
@@ -33,6 +36,8 @@ _COMMON: Final = (
     "change",
     "contributions",
     "noise",
+    "keys",
+    "shape",
     "plan",
     "inner",
     "live",
@@ -40,7 +45,7 @@ _COMMON: Final = (
 """What is no option: parameters that all have, and those that are no numbers."""
 
 
-def made(settings: Settings, noise: Noise | None) -> ContinualCounter:
+def made(settings: Settings, noise: Noise | None) -> AnyCounter:
     """A new counter; parameters that it does not have are refused."""
     mechanism = _mechanism(settings)
     known = inspect.signature(mechanism).parameters
@@ -51,20 +56,40 @@ def made(settings: Settings, noise: Noise | None) -> ContinualCounter:
         "contributions": settings.contributions,
         **({"horizon": settings.horizon} if "horizon" in known else {}),
         **({"live": True} if settings.pan_private else {}),
+        **({"keys": settings.keys} if settings.keys else {}),
         **settings.options,
         **_given(noise),
     }
     return mechanism(**arguments)
 
 
-def restored(settings: Settings, state: bytes, noise: Noise | None) -> ContinualCounter:
+def restored(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:
     """The counter that gave this state."""
     restore: Any = _mechanism(settings).from_state
-    counter: ContinualCounter = restore(state, **_given(noise))
+    counter: AnyCounter = restore(state, **_given(noise))
+    if isinstance(counter, CounterFamily) and counter.keys != settings.keys:
+        raise InvalidState("counter", "must have the keys of its settings", fix="restore the latest copy")
     return counter
 
 
-def _mechanism(settings: Settings) -> type[ContinualCounter]:
+def step(counter: AnyCounter, totals: list[int]) -> None:
+    """Close one period in which so much was counted: one number, or one for each key."""
+    if isinstance(counter, CounterFamily):
+        counter.update(totals)
+    else:
+        counter.update(totals[0])
+
+
+def units(counter: AnyCounter) -> tuple[int, ...]:
+    """The last output, or that for each key, in units of the granularity."""
+    if isinstance(counter, CounterFamily):
+        return counter.units
+    return (int(counter.exact / counter.granularity),)
+
+
+def _mechanism(settings: Settings) -> type[AnyCounter]:
+    if settings.keys:
+        return CounterFamily
     return MECHANISMS[one_of(settings.mechanism, "mechanism", tuple(MECHANISMS))]
 
 

@@ -1,41 +1,21 @@
-"""Open a durable counter: make it and pay for it once, or go on where it was."""
+"""Open a durable counter or family, or go on with one."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final, TypeAlias, final
+from collections.abc import Sequence
+from typing import Unpack, cast
 
 from partita.errors import InvalidParameter
-from partita.exact import integer
 from partita.ledger import Ledger
 from partita.noise.protocol import Noise
-from partita.streams.durable.account import Account, account_of
-from partita.streams.durable.clock import nanoseconds, period_of, present
+from partita.streams.durable.clock import nanoseconds, period_of
 from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.files import base_path, failed, with_suffix
-from partita.streams.durable.journal import SECRET, Journal
-from partita.streams.durable.keeper import Keeper
-from partita.streams.durable.mechanisms import made
-from partita.streams.durable.outputs import OUTPUTS, Output, OutputsFile
-from partita.streams.durable.settings import Level, Settings
-from partita.streams.durable.slots import SLOTS, Slots
+from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.making import AnyStream, Opening, Wishes
+from partita.streams.durable.reading import FilePath
+from partita.streams.durable.settings import FAMILY, Level, Settings
 
-__all__ = ["Published", "open_counter", "read_outputs", "resume_counter"]
-
-FilePath: TypeAlias = str | os.PathLike[str]
-
-_KEEPERS: Final[dict[str, Any]] = {SECRET: Journal, SLOTS: Slots}
-
-
-@final
-@dataclass(frozen=True)
-class Published:
-    """What the public file of a counter holds."""
-
-    settings: Settings
-    outputs: tuple[Output, ...]
+__all__ = ["open_counter", "open_family", "resume_counter", "resume_family", "resume_stream"]
 
 
 def open_counter(
@@ -70,12 +50,20 @@ def open_counter(
     `change` is how much one event changes the count at most. At event level that is the caller's word: a
     count of n is n events of one change each, not one event, and is not cut. At user level it is cut.
     """
-    base, account, moment = base_path(path), account_of(ledger, dataset), present(now)
+    opening = Opening.of(
+        path,
+        ledger=ledger,
+        outputs=outputs,
+        republish=republish,
+        catch_up=catch_up,
+        now=now,
+        noise=noise,
+    )
     asked = Settings.of(
         mechanism=mechanism,
         epsilon=epsilon,
         period=period,
-        start=_start(start, period, moment),
+        start=_start(start, period, opening.moment),
         horizon=horizon,
         change=change,
         contributions=contributions,
@@ -83,129 +71,79 @@ def open_counter(
         dataset=dataset,
         options=options,
     )
-    made(asked, noise)
     _refuse_users_of_pan_private(asked)
-    keeper = _keeper(_place(base) or _created(base, asked, account), noise)
-    try:
-        keeper.settings.check_same(
-            asked if start is not None else replace(asked, start=keeper.settings.start)
-        )
-        return _opened(
-            keeper,
-            account,
-            _public(base, outputs),
-            republish=republish,
-            catch_up=catch_up,
-            moment=moment,
-            noise=noise,
-        )
-    except BaseException:
-        keeper.close()
-        raise
+    return cast("DurableCounter", opening.opened(asked, any_start=start is None))
 
 
-def resume_counter(
+def open_family(
     path: FilePath,
     *,
+    keys: Sequence[str],
+    epsilon: object,
+    period: object,
+    horizon: int,
+    start: object = None,
+    change: int = 1,
+    contributions: int = 1,
+    unit: Level | None = None,
     ledger: Ledger | None = None,
+    dataset: str | None = None,
     outputs: FilePath | None = None,
     republish: bool = False,
     catch_up: bool = True,
     now: object = None,
     noise: Noise | None = None,
-) -> DurableCounter:
-    """A counter that is there, with the parameters that it has."""
-    base, moment = base_path(path), present(now)
-    place = _place(base)
-    if place is None:
-        raise failed(with_suffix(base, SECRET), "does not exist", "open the counter first, or check the path")
-    keeper = _keeper(place, noise)
-    try:
-        account = account_of(ledger, keeper.settings.dataset)
-        return _opened(
-            keeper,
-            account,
-            _public(base, outputs),
-            republish=republish,
-            catch_up=catch_up,
-            moment=moment,
-            noise=noise,
-        )
-    except BaseException:
-        keeper.close()
-        raise
+) -> DurableFamily:
+    """A counter for each of some public keys, at one path: files, clock and all else as for `open_counter`.
 
-
-def read_outputs(path: FilePath, *, since: int = 0) -> Published:
-    """What was published by the counter at a path, from its public file alone.
-
-    Nothing secret is read, and whoever has the counter open is not disturbed.
+    Each period has one output for every key. `keys` are names in an order that stays: a key that is there
+    because someone came is no public key. Each has all of epsilon, since an event is under one key; a person
+    has at most `contributions` events over all of them together.
     """
-    base = base_path(path)
-    place = base if base.name.endswith(OUTPUTS) else with_suffix(base, OUTPUTS)
-    file = OutputsFile.read(place)
-    return Published(file.settings, tuple(file.outputs(since=integer(since, "since", low=0))))
+    opening = Opening.of(
+        path,
+        ledger=ledger,
+        outputs=outputs,
+        republish=republish,
+        catch_up=catch_up,
+        now=now,
+        noise=noise,
+    )
+    asked = Settings.of(
+        mechanism=FAMILY,
+        epsilon=epsilon,
+        period=period,
+        start=_start(start, period, opening.moment),
+        horizon=horizon,
+        change=change,
+        contributions=contributions,
+        unit=unit,
+        dataset=dataset,
+        options={},
+        keys=_listed(keys),
+    )
+    return cast("DurableFamily", opening.opened(asked, any_start=start is None))
 
 
-def _opened(
-    keeper: Keeper,
-    account: Account | None,
-    public: Path,
-    *,
-    republish: bool,
-    catch_up: bool,
-    moment: int,
-    noise: Noise | None,
-) -> DurableCounter:
-    """The counter that a keeper has: paid for, begun, and up to date."""
-    settings, new = keeper.settings, keeper.counter is None
-    if new and account is not None:
-        account.pay(settings)
-    file = _public_file(keeper, public, republish=republish, noise=noise)
-    if account is not None:
-        account.mark_done(settings)
-    durable = DurableCounter(keeper, file, account)
-    if catch_up and not new:
-        durable.close_until(settings.schedule.ended(moment))
-    return durable
+def resume_counter(path: FilePath, **wishes: Unpack[Wishes]) -> DurableCounter:
+    """A counter that is there, with the parameters that it has; wishes are those of `open_counter`."""
+    return cast("DurableCounter", Opening.of(path, **wishes).resumed(DurableCounter))
 
 
-def _public_file(keeper: Keeper, path: Path, *, republish: bool, noise: Noise | None) -> OutputsFile:
-    """The public file, which is there before the first state is: a state without one may be an old copy."""
-    counter = keeper.counter
-    new = made(keeper.settings, noise) if counter is None else counter
-    file = OutputsFile(path, keeper.settings, new.granularity)
-    if counter is not None and not republish:
-        file.check()
-        return file
-    file.create()
-    if counter is None:
-        keeper.begin(new)
-    return file
+def resume_family(path: FilePath, **wishes: Unpack[Wishes]) -> DurableFamily:
+    """A family that is there, with the parameters that it has; wishes are those of `open_family`."""
+    return cast("DurableFamily", Opening.of(path, **wishes).resumed(DurableFamily))
 
 
-def _place(base: Path) -> Path | None:
-    """Where the secret file of a counter is, if there is one."""
-    places = [(with_suffix(base, suffix), keeper) for suffix, keeper in _KEEPERS.items()]
-    return next((place for place, keeper in places if keeper.exists(place)), None)
+def resume_stream(path: FilePath, **wishes: Unpack[Wishes]) -> AnyStream:
+    """A counter or a family that is there, whichever it is."""
+    return Opening.of(path, **wishes).resumed(DurableCounter, DurableFamily)
 
 
-def _created(base: Path, settings: Settings, account: Account | None) -> Path:
-    if account is not None:
-        account.check_room(settings)
-    suffix = SLOTS if settings.pan_private else SECRET
-    place = with_suffix(base, suffix)
-    _KEEPERS[suffix].create(place, settings)
-    return place
-
-
-def _keeper(place: Path, noise: Noise | None) -> Keeper:
-    keeper: Keeper = _KEEPERS[place.suffix](place, noise=noise)
-    return keeper
-
-
-def _public(base: Path, outputs: FilePath | None) -> Path:
-    return with_suffix(base, OUTPUTS) if outputs is None else Path(os.path.realpath(outputs))
+def _listed(keys: object) -> Sequence[str]:
+    if isinstance(keys, Sequence) and not isinstance(keys, (str, bytes)) and keys:
+        return keys
+    raise InvalidParameter("keys", "must be a list of names", given=keys, fix='pass for example ["north"]')
 
 
 def _start(start: object, period: object, moment: int) -> int:

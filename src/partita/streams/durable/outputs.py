@@ -1,5 +1,8 @@
 """The public file of a counter: a header of settings, and one record of fixed size for every closed period.
 
+A record is the number of the period, the outputs in units of the granularity, one for each key or just one,
+and the check.
+
 Each record has a check that depends on all before it, so two files that agree in a record agree in all
 earlier ones, and whoever kept a copy can tell if a period was ever published twice.
 """
@@ -8,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple, Self, final
+from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias, final
 
 from partita.errors import InvalidState, StreamForked
 from partita.ledger.file import sync_folder
@@ -24,21 +28,27 @@ from partita.streams.durable.files import disk, failed, with_suffix
 from partita.streams.durable.settings import Settings
 from partita.streams.state import WIDTH
 
-__all__ = ["BLANK", "OUTPUTS", "RECORD", "Output", "OutputsFile", "next_record"]
+__all__ = [
+    "OUTPUTS",
+    "AnyOutput",
+    "FamilyOutput",
+    "Output",
+    "OutputsFile",
+    "at_once",
+    "next_record",
+    "witness",
+]
 
 OUTPUTS: Final = ".outputs"
 
 _MAGIC: Final = b"partita-outputs1"
+_FAMILY: Final = b"partita-outputs2"
 _HEADER: Final = 1024
+_LONGEST_HEADER: Final = 2**21
 _CHECKSUM: Final = 32
-_LAYOUT: Final = struct.Struct(f">Q{WIDTH}s16s")
+_NUMBER: Final = 8
 _CHECK: Final = 16
 _AT_ONCE: Final = 4096
-
-RECORD: Final = _LAYOUT.size
-"""The bytes of a record: the number of the period, the output in units of the granularity, the check."""
-BLANK: Final = bytes(RECORD)
-"""What a crash of the machine may leave where a record was being written."""
 
 
 class Output(NamedTuple):
@@ -54,10 +64,37 @@ class Output(NamedTuple):
         return float(self.exact)
 
 
-def next_record(before: bytes, period: int, units: int) -> bytes:
+class FamilyOutput(NamedTuple):
+    """What a family published for a period: its number, the output for each key, and when it ended."""
+
+    period: int
+    exact: dict[str, Fraction]
+    end: datetime
+
+    @property
+    def value(self) -> dict[str, float]:
+        """The outputs as floats."""
+        return {key: float(exact) for key, exact in self.exact.items()}
+
+
+AnyOutput: TypeAlias = Output | FamilyOutput
+
+
+def next_record(before: bytes, period: int, units: Iterable[int]) -> bytes:
     """The record of a period, after the one before it."""
-    body = period.to_bytes(8, "big") + units.to_bytes(WIDTH, "big", signed=True)
-    return body + hashlib.sha256(before[-_CHECK:] + body).digest()[:_CHECK]
+    values = b"".join(each.to_bytes(WIDTH, "big", signed=True) for each in units)
+    body = period.to_bytes(_NUMBER, "big") + values
+    return body + _check(before, body)
+
+
+def witness(record: bytes) -> bytes:
+    """What stands for a record that is too long to be kept elsewhere: its number and its check."""
+    return record[:_NUMBER] + record[-_CHECK:]
+
+
+def at_once(columns: int) -> int:
+    """How many records are held in memory at once, if each has so many outputs."""
+    return max(1, _AT_ONCE // columns)
 
 
 @final
@@ -73,19 +110,38 @@ class OutputsFile:
     def read(cls, path: Path) -> Self:
         """The file that somebody wrote here; refused with an `InvalidState` if it is none."""
         with disk(path), open(path, "rb") as file:
-            header = file.read(_HEADER)
-        body, checksum = header[:-_CHECKSUM], header[-_CHECKSUM:]
-        if len(header) < _HEADER or not body.startswith(_MAGIC) or _digest(body) != checksum:
-            raise InvalidState("outputs", "must be of a counter", fix="check the path")
-        granularity, _, settings = body[len(_MAGIC) :].decode(errors="replace").strip().partition(" ")
+            text = _header_text(file)
+        granularity, _, settings = text.decode(errors="replace").strip().partition(" ")
         return cls(path, Settings.from_text(settings), _granularity(granularity))
 
-    @property
+    @cached_property
     def header(self) -> bytes:
-        """What the file begins with."""
+        """What the file begins with: 1,024 bytes, or for a family as many times that as its keys need."""
         text = f"{self.granularity} {self.settings.to_text()}".encode()
-        body = _MAGIC + text.ljust(_HEADER - len(_MAGIC) - _CHECKSUM)
-        return body + _digest(body)
+        if not self.settings.keys:
+            return _sealed(_MAGIC, text, _HEADER)
+        least = len(_FAMILY) + _NUMBER + len(text) + _CHECKSUM
+        size = -(-least // _HEADER) * _HEADER
+        return _sealed(_FAMILY + size.to_bytes(_NUMBER, "big"), text, size)
+
+    @property
+    def size(self) -> int:
+        """The bytes of a record."""
+        return _NUMBER + WIDTH * self.settings.columns + _CHECK
+
+    @property
+    def blank(self) -> bytes:
+        """What a crash of the machine may leave where a record was being written."""
+        return bytes(self.size)
+
+    @property
+    def closed(self) -> int:
+        """How many periods are published, as the size of the file says."""
+        with disk(self.path):
+            periods = max(0, os.stat(self.path).st_size - len(self.header)) // self.size
+        while periods and self.record(periods) == self.blank:
+            periods -= 1
+        return periods
 
     def check(self) -> None:
         """Refuse a file that is missing, or of another counter: without it an old state looks like any."""
@@ -113,40 +169,72 @@ class OutputsFile:
         if not period:
             return self.header
         with disk(self.path), open(self.path, "rb") as file:
-            file.seek(_place(period))
-            record = file.read(RECORD)
-        return record if len(record) == RECORD else BLANK
+            file.seek(self._place(period))
+            record = file.read(self.size)
+        return record if len(record) == self.size else self.blank
 
     def write(self, period: int, records: Iterable[bytes]) -> None:
         """Put records after that of a period, and make them durable; nothing stands after them."""
         with disk(self.path), open(self.path, "r+b", buffering=0) as file:
-            file.seek(_place(period + 1))
+            file.seek(self._place(period + 1))
             file.truncate()
-            for some in _joined(records):
-                _write_all(file.fileno(), some)
+            rest = iter(records)
+            while some := list(islice(rest, at_once(self.settings.columns))):
+                _write_all(file.fileno(), b"".join(some))
             os.fsync(file.fileno())
 
-    def outputs(self, *, since: int = 0) -> Iterator[Output]:
+    def outputs(self, *, since: int = 0) -> Iterator[AnyOutput]:
         """All outputs after a period, each checked against the one before."""
         with disk(self.path), open(self.path, "rb") as file:
             before = self.record(since)
-            file.seek(_place(since + 1))
+            file.seek(self._place(since + 1))
             for period in range(since + 1, LARGEST):
-                record = file.read(RECORD)
-                if len(record) < RECORD or record == BLANK:
+                record = file.read(self.size)
+                if len(record) < self.size or record == self.blank:
                     return
                 yield self._output(before, period, record)
                 before = record
 
-    def _output(self, before: bytes, period: int, record: bytes) -> Output:
-        units = int.from_bytes(record[8:-_CHECK], "big", signed=True)
-        if record != next_record(before, period, units):
+    def _place(self, period: int) -> int:
+        return len(self.header) + (period - 1) * self.size
+
+    def _output(self, before: bytes, period: int, record: bytes) -> AnyOutput:
+        body, check = record[:-_CHECK], record[-_CHECK:]
+        if body[:_NUMBER] != period.to_bytes(_NUMBER, "big") or check != _check(before, body):
             raise InvalidState("outputs", "must be as they were written", fix="restore the file")
-        return Output(period, units * self.granularity, moment_of(self.settings.schedule.end(period)))
+        end, values = moment_of(self.settings.schedule.end(period)), self._values(body[_NUMBER:])
+        if self.settings.keys:
+            return FamilyOutput(period, dict(zip(self.settings.keys, values, strict=True)), end)
+        return Output(period, values[0], end)
+
+    def _values(self, body: bytes) -> list[Fraction]:
+        words = (body[place : place + WIDTH] for place in range(0, len(body), WIDTH))
+        return [int.from_bytes(word, "big", signed=True) * self.granularity for word in words]
 
 
-def _place(period: int) -> int:
-    return _HEADER + (period - 1) * RECORD
+def _header_text(file: BinaryIO) -> bytes:
+    """What a header says, if it is whole."""
+    header = file.read(_HEADER)
+    begin = len(_MAGIC)
+    if header.startswith(_FAMILY):
+        begin += _NUMBER
+        size = int.from_bytes(header[len(_FAMILY) : begin], "big")
+        header += file.read(max(0, min(size, _LONGEST_HEADER) - _HEADER))
+    body, checksum = header[:-_CHECKSUM], header[-_CHECKSUM:]
+    if len(header) < _HEADER or not body.startswith((_MAGIC, _FAMILY)) or _digest(body) != checksum:
+        raise InvalidState("outputs", "must be of a counter", fix="check the path")
+    return body[begin:]
+
+
+def _sealed(begin: bytes, text: bytes, size: int) -> bytes:
+    """A header of a size: text, blanks, and a checksum."""
+    body = begin + text.ljust(size - len(begin) - _CHECKSUM)
+    return body + _digest(body)
+
+
+def _check(before: bytes, body: bytes) -> bytes:
+    """What ties a record to the one before it."""
+    return hashlib.sha256(before[-_CHECK:] + body).digest()[:_CHECK]
 
 
 def _digest(body: bytes) -> bytes:
@@ -158,17 +246,6 @@ def _granularity(text: str) -> Fraction:
     if one != "1" or not (parts or "1").isdecimal() or not 0 < int(parts or "1") <= LARGEST:
         raise InvalidState("outputs", "must be of a counter", fix="check the path")
     return Fraction(1, int(parts or "1"))
-
-
-def _joined(records: Iterable[bytes]) -> Iterator[bytes]:
-    """Some records at a time."""
-    some: list[bytes] = []
-    for record in records:
-        some.append(record)
-        if len(some) == _AT_ONCE:
-            yield b"".join(some)
-            some = []
-    yield b"".join(some)
 
 
 def _write_new(path: Path, data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partita.errors import StreamForked
 from partita.streams.durable.keeper import Keeper
-from partita.streams.durable.outputs import BLANK, OutputsFile
+from partita.streams.durable.outputs import OutputsFile
 
 __all__ = ["reconcile"]
 
@@ -14,10 +14,10 @@ def reconcile(keeper: Keeper, outputs: OutputsFile, periods: int) -> None:
 
     A file that is ahead of the state, or that tells another story, shows that the state is an old copy.
     """
-    if outputs.record(periods + 1) != BLANK:
+    if outputs.record(periods + 1) != outputs.blank:
         raise _forked(outputs, "has periods that the state does not know")
     published = periods
-    while published and outputs.record(published) == BLANK:
+    while published and outputs.record(published) == outputs.blank:
         published -= 1
     stored = keeper.record(published)
     if stored is not None and stored != outputs.record(published):

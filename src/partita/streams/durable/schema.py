@@ -3,6 +3,7 @@
 counter     one row: settings, epoch of the writer, what the open period has so far, the state
 outputs     the record of every closed period, as it stands in the public file
 runs        which sequence numbers of a feeder were counted, as runs without gaps
+deliveries  which texts of a feeder were counted, by digest; made where an older file has it not
 people      which events of a person were counted, by digest
 """
 
@@ -10,15 +11,20 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MARK", "SCHEMA", "VERSION"]
+from partita.streams.durable.settings import Settings
+
+__all__ = ["DELIVERIES", "MARK", "SCHEMA", "VERSIONS", "version_of"]
 
 MARK: Final = int.from_bytes(b"PCnt")
-VERSION: Final = 1
+VERSIONS: Final = (1, 2)
+"""Of counters, and of families."""
+
+DELIVERIES: Final = "CREATE TABLE IF NOT EXISTS deliveries (digest BLOB NOT NULL PRIMARY KEY) WITHOUT ROWID"
 
 SCHEMA: Final = f"""
 BEGIN;
 PRAGMA application_id = {MARK};
-PRAGMA user_version = {VERSION};
+{DELIVERIES};
 
 CREATE TABLE counter (
     settings TEXT NOT NULL,
@@ -52,3 +58,9 @@ CREATE TRIGGER outputs_keep BEFORE UPDATE ON outputs
 BEGIN SELECT RAISE (ABORT, 'outputs are never rewritten'); END;
 COMMIT;
 """
+
+
+def version_of(settings: Settings) -> int:
+    """What a file says of its layout: that of a family has a row of numbers where a counter has one."""
+    counters, families = VERSIONS
+    return families if settings.keys else counters

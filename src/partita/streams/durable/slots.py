@@ -10,11 +10,10 @@ from typing import Final, final
 
 from partita.errors import InvalidState, StreamError
 from partita.noise.protocol import Noise
-from partita.streams.base import ContinualCounter
-from partita.streams.durable.events import Event
+from partita.streams.durable.events import Fed
 from partita.streams.durable.files import failed
 from partita.streams.durable.keeper import record_after
-from partita.streams.durable.mechanisms import restored
+from partita.streams.durable.mechanisms import AnyCounter, restored
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.durable.settings import Settings
 from partita.streams.pan_private import PanPrivateCounter
@@ -70,7 +69,7 @@ class Slots:
         return self._settings
 
     @property
-    def counter(self) -> ContinualCounter | None:
+    def counter(self) -> AnyCounter | None:
         """The counter, with the events of the open period in it; None if it was not begun."""
         return self._counter
 
@@ -78,7 +77,7 @@ class Slots:
         """Say where records are published, each after the one before it."""
         self._outputs = outputs
 
-    def begin(self, counter: ContinualCounter) -> ContinualCounter:
+    def begin(self, counter: AnyCounter) -> AnyCounter:
         """Store a new counter; the one to go on with."""
         self._save(counter)
         self._load()
@@ -93,10 +92,11 @@ class Slots:
             self._load()
             raise
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Iterable[Fed]) -> None:
         """Count events in the open period; all of them, since nothing is known of earlier ones."""
         for event in events:
-            self._present.add(event.count)
+            for _, count in event.counts:
+                self._present.add(count)
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether any of these periods is closed; nothing is kept about feeders."""
@@ -143,7 +143,7 @@ class Slots:
         self._settings, state = _parted(saved.state)
         self._counter = self._restored(state) if state else None
 
-    def _save(self, counter: ContinualCounter) -> None:
+    def _save(self, counter: AnyCounter) -> None:
         """The state, with the only number that is public: that of the periods."""
         self._store.save(_joined(self._settings, counter.state()), sequence=counter.periods)
 
