@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from partita.cli.asking import Asker
-from partita.cli.grammar import question as read_question
+from partita.asking.asking import Asker
+from partita.asking.grammar import question as read_question
 from partita.releases.file import load
 from partita.releases.regions import HalfSpace
 
@@ -150,10 +150,10 @@ def test_a_half_space_means_what_it_says(
     """The same region, asked in Python, has the same answer, beside other conditions too."""
     asker = Asker(release=load(joint), confidence=0.9, beta=0.1)
 
-    reply = asker.ask(read_question(f"count where {text} and region = north"))
+    record = asker.ask(read_question(f"count where {text} and region = north"))
 
     expected = asker.release.count({"region": "north"}, region=HalfSpace(weights, at_most=at_most))
-    assert (reply.record["value"], reply.record["error"]) == (expected.value, expected.error)
+    assert (record["value"], record["error"]) == (expected.value, expected.error)
     assert 0 < expected.value < counted(lambda person: person["region"] == "north")
 
 

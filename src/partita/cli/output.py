@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
-from fractions import Fraction
-from typing import TextIO, TypeAlias, final
+from typing import TextIO, final
+
+from partita.asking.records import Record, plain
 
 __all__ = ["Outcome", "Record", "can_write", "plain", "printable", "show", "with_error"]
-
-Record: TypeAlias = Mapping[str, object]
 
 
 @final
@@ -55,23 +51,6 @@ def printable(text: str, stream: TextIO | None) -> str:
 def can_write(text: str, stream: TextIO | None) -> bool:
     """Whether the encoding of a stream has all these characters."""
     return text.encode(_encoding(stream), "ignore").decode(_encoding(stream)) == text
-
-
-def plain(value: object) -> object:
-    """A value as JSON can say it: exact numbers and dates as text, what is not finite as null.
-
-    >>> plain({"epsilon": Fraction(1, 3), "high": math.inf})
-    {'epsilon': '1/3', 'high': None}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, (Fraction, Decimal, date)):
-        return value.isoformat() if isinstance(value, date) else str(value)
-    return value
 
 
 def with_error(value: float, error: float) -> str:

@@ -17,10 +17,29 @@ from partita.cli.commands import (
     plot,
     publish,
     query,
+    serve,
     stream,
+    token,
 )
 
 __all__ = ["parser"]
+
+_COMMANDS = (
+    init,
+    plan,
+    publish,
+    query,
+    info,
+    plot,
+    keys,
+    ledger,
+    mechanisms,
+    stream,
+    local,
+    pan,
+    serve,
+    token,
+)
 
 _EXIT_CODES = """\
 exit codes: 0 done, 1 failed, 2 the command line was not understood, 3 refused by the ledger.
@@ -38,6 +57,6 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"partita {partita.__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (init, plan, publish, query, info, plot, keys, ledger, mechanisms, stream, local, pan):
+    for module in _COMMANDS:
         module.declare(commands)
     return root

@@ -7,9 +7,9 @@ import sys
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
+from partita.asking.records import column_records, query_record, sum_records, view_records
 from partita.cli.arguments import Commands, Options, command, probability
 from partita.cli.output import Outcome, Record, can_write
-from partita.cli.records import column_records, query_record, sum_records, view_records
 
 if TYPE_CHECKING:
     from partita.releases.release import Release

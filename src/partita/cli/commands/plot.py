@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from partita.asking.grammar import conditions
 from partita.cli.arguments import Commands, Options, argument, command
-from partita.cli.grammar import conditions
 from partita.cli.output import Outcome
 from partita.cli.pictures import add_picture, draw
 
@@ -37,7 +37,7 @@ def run(options: Options) -> Outcome:
     """Draw and store; no window is opened."""
     if len(options.columns) > 2:
         raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
-    from partita.cli.conditions import asked
+    from partita.asking.conditions import asked
     from partita.releases.file import load
 
     release = load(options.release)

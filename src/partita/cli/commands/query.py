@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from partita.asking.grammar import question
 from partita.cli.arguments import Commands, Options, argument, command, probability
-from partita.cli.grammar import question
 from partita.cli.output import Outcome
 from partita.errors import InvalidParameter
 
@@ -51,13 +51,14 @@ def run(options: Options) -> Outcome:
     """Read every question, then answer them all."""
     texts = list(_texts(options.questions))
     questions = list(map(argument(question), texts))
-    from partita.cli.asking import Asker
+    from partita.asking.asking import Asker
+    from partita.cli.asking import heads, reply
     from partita.releases.file import load
 
     asker = Asker(release=load(options.release), confidence=options.confidence, beta=options.beta)
-    replies = list(map(asker.ask, questions))
-    records = [{"asked": text, **reply.record} for text, reply in zip(texts, replies, strict=True)]
-    return Outcome("\n\n".join(_blocks(asker.heads, replies)), records)
+    replies = [reply(asker, question) for question in questions]
+    records = [{"asked": text, **each.record} for text, each in zip(texts, replies, strict=True)]
+    return Outcome("\n\n".join(_blocks(heads(asker), replies)), records)
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from partita.cli.questions import Condition, Equal, HalfSpace, Is, OneOf, Range, Where
+from partita.asking.questions import Condition, Equal, HalfSpace, Is, OneOf, Range, Where
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:

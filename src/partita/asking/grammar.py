@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final, Literal
 
-from partita.cli.questions import (
+from partita.asking.questions import (
     RESERVED,
     SPECIALS,
     AllAnswers,
@@ -48,10 +48,10 @@ from partita.cli.questions import (
     Summary,
     Where,
 )
-from partita.cli.tokens import Token, Tokens
+from partita.asking.tokens import Token, Tokens
 from partita.exact import failure
 
-__all__ = ["conditions", "question"]
+__all__ = ["conditions", "counted", "question"]
 
 _CONDITIONS: Final = "age between 30 and 39"
 _EXAMPLES: Final[Mapping[str, str]] = {
@@ -93,6 +93,15 @@ def conditions(text: str) -> Where:
     return _Reader(text, example=_CONDITIONS).conditions()
 
 
+def counted(text: str) -> Count:
+    """The count of the rows that `text` says, as it stands behind `where`; a half-space may be among them.
+
+    >>> str(counted("region = north and 3*age <= 100"))
+    'count where region = north and 3*age <= 100'
+    """
+    return _Reader(text, example=_CONDITIONS).counted()
+
+
 class _Reader:
     """A question, read from left to right."""
 
@@ -126,9 +135,18 @@ class _Reader:
         self._text.end()
         return where
 
+    def counted(self) -> Count:
+        """The whole text as conditions and at most one half-space."""
+        count = self._counted()
+        self._text.end()
+        return count
+
     def _count(self) -> Count:
+        return self._counted() if self._text.comes("where") else Count({})
+
+    def _counted(self) -> Count:
         half_spaces: list[HalfSpace] = []
-        where = self._conditions(half_spaces) if self._text.comes("where") else {}
+        where = self._conditions(half_spaces)
         return Count(where, *half_spaces)
 
     def _quantile(self) -> Quantile:

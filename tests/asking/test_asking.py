@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.cli.asking import Asker
-from partita.cli.grammar import question
-from partita.cli.output import plain
-from partita.cli.questions import (
+from partita.asking.asking import Asker
+from partita.asking.grammar import question
+from partita.asking.questions import (
     Cdf,
     Count,
     Difference,
@@ -28,6 +27,8 @@ from partita.cli.questions import (
     Question,
     Range,
 )
+from partita.asking.records import plain
+from partita.cli.asking import reply
 from partita.errors import InvalidParameter, PrivacyWarning
 from partita.releases.file import load
 
@@ -91,11 +92,11 @@ def askers(shelf: Path) -> list[Asker]:
 def test_an_answer_or_a_typed_error(askers: list[Asker], asked: Question, together: bool) -> None:
     """Whatever the columns and values are, the reply can be written as JSON and as a table."""
     try:
-        reply = askers[together].ask(asked)
+        shown = reply(askers[together], asked)
     except InvalidParameter:
         return
-    assert json.loads(json.dumps(plain(reply.record), allow_nan=False))
-    assert len({len(line) for line in reply.lines}) == 1
+    assert json.loads(json.dumps(plain(shown.record), allow_nan=False))
+    assert len({len(line) for line in shown.lines}) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,17 +113,17 @@ def test_an_answer_or_a_typed_error(askers: list[Asker], asked: Question, togeth
 )
 def test_a_condition_means_what_it_says(asker: Asker, text: str, where: tuple[int, int], closed: str) -> None:
     """The same range, asked in Python, has the same answer."""
-    reply = asker.ask(question(f"count where {text}"))
+    record = asker.ask(question(f"count where {text}"))
 
     expected = asker.release.count({"age": where}, closed=closed)  # type: ignore[arg-type]
-    assert (reply.record["value"], reply.record["error"]) == (expected.value, expected.error)
+    assert (record["value"], record["error"]) == (expected.value, expected.error)
 
 
 def test_values_of_a_set_are_counted_together(asker: Asker) -> None:
     """`in` is a set in Python: a value that is named twice counts once."""
-    reply = asker.ask(question("count where region in (north, south, north)"))
+    record = asker.ask(question("count where region in (north, south, north)"))
 
-    assert reply.record["value"] == asker.release.count({"region": {"north", "south"}}).value
+    assert record["value"] == asker.release.count({"region": {"north", "south"}}).value
 
 
 @pytest.mark.parametrize(
@@ -138,11 +139,11 @@ def test_values_of_a_set_are_counted_together(asker: Asker) -> None:
 def test_an_open_end_agrees_with_any_other(askers: list[Asker], first: str, second: str) -> None:
     """Ranges of a column differ by what each of them counts, if the ends that both have are of one kind."""
     asker = askers[True]
-    counts = [asker.ask(question(f"count where {where}")).record["value"] for where in (first, second)]
+    counts = [asker.ask(question(f"count where {where}"))["value"] for where in (first, second)]
 
-    reply = asker.ask(question(f"difference between ({first}) and ({second})"))
+    record = asker.ask(question(f"difference between ({first}) and ({second})"))
 
-    assert reply.record["value"] == pytest.approx(counts[0] - counts[1])  # type: ignore[operator]
+    assert record["value"] == pytest.approx(counts[0] - counts[1])  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(("first", "second"), [("age < 30", "age <= 60"), ("age > 3", "age between 4 and 5")])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.cli.grammar import conditions as read_conditions
-from partita.cli.grammar import question
-from partita.cli.questions import (
+from partita.asking.grammar import conditions as read_conditions
+from partita.asking.grammar import question
+from partita.asking.questions import (
     SPECIALS,
     AllAnswers,
     Cdf,

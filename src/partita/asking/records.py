@@ -1,11 +1,13 @@
-"""The views and columns of a release as records, and the special cells of a column."""
+"""A release as records, its views, columns and special cells, and records as JSON can say them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from partita.cli.output import Record
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from partita.answer import Answer
@@ -14,14 +16,35 @@ if TYPE_CHECKING:
     from partita.releases.release import Release
 
 __all__ = [
+    "Record",
     "column_records",
     "named",
+    "plain",
     "query_record",
     "specials",
     "sum_records",
     "summary_record",
     "view_records",
 ]
+
+Record: TypeAlias = Mapping[str, object]
+
+
+def plain(value: object) -> object:
+    """A value as JSON can say it: exact numbers and dates as text, what is not finite as null.
+
+    >>> plain({"epsilon": Fraction(1, 3), "high": math.inf})
+    {'epsilon': '1/3', 'high': None}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (Fraction, Decimal, date)):
+        return value.isoformat() if isinstance(value, date) else str(value)
+    return value
 
 
 def view_records(release: Release) -> list[Record]:

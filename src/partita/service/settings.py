@@ -1,0 +1,210 @@
+"""What a steward says about a service, checked once: folders, addresses, who may read, how much at once."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, final
+
+from partita.errors import InvalidParameter
+from partita.exact import freeze, integer, rational
+
+__all__ = ["LOOPBACK", "NAME", "Limits", "Settings", "is_loopback"]
+
+LOOPBACK: Final = "127.0.0.1"
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What releases, streams and specs may be called in an address; nothing else reaches the disk."""
+
+_PATHS: Final = ("folder", "streams", "tokens", "specs")
+_HIGHEST_PORT: Final = 2**16 - 1
+_LONGEST_DELAY: Final = 3600
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much one caller may ask for. All of it is public, and none of it depends on data.
+
+    Sizes are in bytes; `rate` and `burst` count requests of a token, or of an address without one;
+    `seconds` is how long a request may take until its answer begins, `grace` how long open requests
+    may go on once the service is told to end.
+    """
+
+    body: int = 2**20
+    batch_body: int = 16 * 2**20
+    ranges: int = 200_000
+    rows: int = 1_000_000
+    points: int = 4096
+    where: int = 4096
+    subscribers: int = 1_000
+    rate: int = 200
+    burst: int = 400
+    callers: int = 10_000
+    seconds: int = 30
+    grace: int = 10
+    jobs: int = 16
+
+    def __post_init__(self) -> None:
+        freeze(self, **{name: integer(value, name, low=1) for name, value in vars(self).items()})
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One service: the public folder, the secret ones, the addresses, and what is allowed.
+
+    Paths are made absolute, so that no process depends on where it was started; nothing is opened here.
+
+    >>> Settings(folder=Path("/srv/releases"), public=True).address("reading")
+    'http://127.0.0.1:8000'
+    """
+
+    folder: Path
+    streams: Path | None = None
+    tokens: Path | None = None
+    public: bool = False
+    ledger: str | None = None
+    specs: Path | None = None
+    host: str = LOOPBACK
+    port: int = 8000
+    steward_port: int = 8001
+    delay: Fraction = Fraction(1)
+    hosts: tuple[str, ...] = ()
+    proxied: bool = False
+    workers: int = 1
+    log_addresses: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        freeze(self, **{name: _absolute(getattr(self, name), name) for name in _PATHS})
+        freeze(self, ledger=_ledger(self.ledger), hosts=tuple(_host(host) for host in self.hosts))
+        freeze(self, delay=_delay(self.delay), workers=integer(self.workers, "workers", low=1, high=64))
+        for name in ("port", "steward_port"):
+            freeze(self, **{name: integer(getattr(self, name), name, low=0, high=_HIGHEST_PORT)})
+        self._check_access()
+        self._check_publishing()
+        self._check_apart()
+
+    @property
+    def has_steward(self) -> bool:
+        """Whether anything is fed or published; if not, there is no steward process at all."""
+        return self.streams is not None or self.specs is not None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return is_loopback(self.host)
+
+    def address(self, side: str) -> str:
+        """Where one of the two processes listens, `reading` or `steward`."""
+        port = self.port if side == "reading" else self.steward_port
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+
+    def to_json(self) -> str:
+        """All of it in one line, for the processes of the service."""
+        plain = {name: _plain(getattr(self, name)) for name in (each.name for each in fields(self))}
+        return json.dumps(plain | {"limits": asdict(self.limits)})
+
+    @staticmethod
+    def from_json(text: str) -> Settings:
+        """The settings that `to_json` wrote.
+
+        >>> settings = Settings(folder=Path("/srv"), public=True, delay=Fraction(1, 3))
+        >>> Settings.from_json(settings.to_json()) == settings
+        True
+        """
+        said: Mapping[str, Any] = json.loads(text)
+        limits = Limits(**said["limits"])
+        return Settings(**{**said, "hosts": tuple(said["hosts"]), "limits": limits})
+
+    def _check_access(self) -> None:
+        if not self.public and self.tokens is None:
+            raise InvalidParameter(
+                "tokens",
+                "must be a file of tokens, as reading is not public",
+                given=None,
+                fix="make one with `partita token create`, or say that everybody may read with --public",
+            )
+        if self.has_steward and self.tokens is None:
+            raise InvalidParameter(
+                "tokens",
+                "must be a file of tokens, as feeding and publishing are never public",
+                given=None,
+                fix="make one with `partita token create NAME --scope admin`",
+            )
+
+    def _check_publishing(self) -> None:
+        if self.specs is not None and self.ledger is None:
+            raise InvalidParameter(
+                "ledger", "must be given where specs may be published", given=None, fix="pass --ledger too"
+            )
+
+    def _check_apart(self) -> None:
+        """Readers are given files of the public folder by name, so nothing secret may lie in it."""
+        for name, path in (("streams", self.streams), ("specs", self.specs)):
+            if path is not None and (path == self.folder or self.folder in path.parents):
+                raise InvalidParameter(
+                    name, "must not lie in the public folder", given=str(path), fix="choose another folder"
+                )
+        if self.port and self.port == self.steward_port and self.has_steward:
+            raise InvalidParameter(
+                "steward_port", "must differ from port", given=self.steward_port, fix="choose another"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _absolute(path: object, name: str) -> Path | None:
+    if path is None and name != "folder":
+        return None
+    if not isinstance(path, (str, Path)) or not str(path) or "\0" in str(path):
+        raise InvalidParameter(name, "must be a path", given=path, fix="pass text or a Path")
+    return Path(os.path.abspath(path))
+
+
+def _ledger(ledger: object) -> str | None:
+    """A ledger in a file by its absolute path; one in a database by its address, as it is."""
+    if isinstance(ledger, str) and "://" in ledger:
+        return ledger
+    return None if ledger is None else str(_absolute(ledger, "ledger"))
+
+
+def _delay(delay: object) -> Fraction:
+    exact = rational(delay, "delay")
+    if 0 < exact <= _LONGEST_DELAY:
+        return exact
+    raise InvalidParameter(
+        "delay",
+        f"must be positive, and at most {_LONGEST_DELAY} seconds",
+        given=delay,
+        fix="pass for example 1",
+    )
+
+
+def _host(host: object) -> str:
+    if isinstance(host, str) and re.fullmatch(r"[A-Za-z0-9.:*_-]{1,253}", host):
+        return host.lower()
+    raise InvalidParameter(
+        "allow_host", "must be a host name", given=host, fix="write for example stats.example.org"
+    )
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, (Path, Fraction)) else value

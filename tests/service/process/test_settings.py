@@ -1,0 +1,130 @@
+"""Settings: what cannot be meant is refused before anything starts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partita.errors import InvalidParameter
+from partita.service.access.token_file import TokenFile
+from partita.service.settings import Limits, Settings
+from partita.service.web import ready
+
+
+@pytest.mark.parametrize(
+    ("said", "parameter"),
+    [
+        ({"public": False}, "tokens"),
+        ({"streams": Path("secret")}, "tokens"),
+        ({"specs": Path("specs"), "tokens": Path("t")}, "ledger"),
+        ({"streams": Path("public/secret"), "tokens": Path("t")}, "streams"),
+        ({"streams": Path("public"), "tokens": Path("t")}, "streams"),
+        ({"specs": Path("public/specs"), "tokens": Path("t"), "ledger": "b.db"}, "specs"),
+        ({"streams": Path("s"), "tokens": Path("t"), "port": 7, "steward_port": 7}, "steward_port"),
+        ({"port": 65_536}, "port"),
+        ({"port": -1}, "port"),
+        ({"delay": 0}, "delay"),
+        ({"delay": "nan"}, "delay"),
+        ({"delay": 3601}, "delay"),
+        ({"workers": 0}, "workers"),
+        ({"hosts": ("a/b",)}, "allow_host"),
+        ({"folder": ""}, "folder"),
+        ({"tokens": "a\0b"}, "tokens"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(said: dict[str, Any], parameter: str) -> None:
+    """The parameter that is wrong is named."""
+    with pytest.raises(InvalidParameter) as refused:
+        Settings(**{"folder": Path("public"), "public": True, **said})
+
+    assert refused.value.parameter == parameter
+
+
+def test_the_token_file_is_missing_with_both_fixes() -> None:
+    """Make one, or say that everybody may read."""
+    with pytest.raises(InvalidParameter, match=r"partita token create.*--public"):
+        Settings(folder=Path("public"))
+
+
+def test_limits_are_positive() -> None:
+    """A limit of nothing would be a service of nothing."""
+    with pytest.raises(InvalidParameter, match="rate must be at least 1"):
+        Limits(rate=0)
+
+
+def test_settings_travel_whole() -> None:
+    """What a process is told is what was meant."""
+    settings = Settings(
+        folder=Path("public"),
+        streams=Path("secret"),
+        tokens=Path("tokens.json"),
+        ledger="postgresql://ledger",
+        hosts=("Stats.example.org",),
+        delay=Fraction(1, 3),
+        proxied=True,
+        workers=3,
+        limits=Limits(rate=7),
+    )
+
+    assert Settings.from_json(settings.to_json()) == settings
+    assert settings.folder.is_absolute()
+    assert (settings.ledger, settings.hosts) == ("postgresql://ledger", ("stats.example.org",))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A service with everything in its place."""
+    for name in ("public", "specs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "budget.db").touch()
+    TokenFile(tmp_path / "tokens.json").create("ada", scopes=["admin"])
+    return Settings(
+        folder=tmp_path / "public",
+        streams=tmp_path / "secret",
+        specs=tmp_path / "specs",
+        tokens=tmp_path / "tokens.json",
+        ledger=str(tmp_path / "budget.db"),
+    )
+
+
+def test_everything_in_its_place_is_fine(settings: Settings) -> None:
+    """The secret folder is made, closed to others."""
+    ready.check_places(settings)
+
+    assert settings.streams is not None
+    assert settings.streams.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [("public", "folder"), ("specs", "publish"), ("budget.db", "ledger"), ("tokens.json", "tokens")],
+)
+def test_what_is_missing_is_named(settings: Settings, name: str, parameter: str) -> None:
+    """Before anything starts."""
+    missing = settings.folder.parent / name
+    missing.rename(missing.with_name("moved"))
+
+    with pytest.raises(InvalidParameter) as refused:
+        ready.check_places(settings)
+
+    assert refused.value.parameter == parameter
+
+
+def test_a_secret_folder_that_is_open_is_refused(settings: Settings) -> None:
+    """With the command that closes it."""
+    assert settings.streams is not None
+    settings.streams.mkdir(mode=0o755)
+
+    with pytest.raises(InvalidParameter, match="chmod 700"):
+        ready.check_places(settings)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it."""
+    monkeypatch.setattr(ready, "find_spec", lambda _: None)
+
+    with pytest.raises(InvalidParameter, match=r'pip install "partita\[serve\]"'):
+        ready.check_installed()
