@@ -1,0 +1,100 @@
+"""Questions to a release within the limits of the service, and its answers with bars at the confidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Final, final
+
+from partita.asking.asking import Asker
+from partita.asking.questions import AllAnswers, Cdf, HeatMap, Histogram, Question
+from partita.asking.records import Record
+from partita.errors import InvalidParameter
+from partita.releases.release import Release
+from partita.service.reading.asked import Bars
+from partita.service.settings import Limits
+
+__all__ = ["Answering", "barred", "deviations", "is_small"]
+
+_ROWS: Final = ("answers", "cdf", "histogram")
+"""Entries of a record that are rows, each with an error of its own."""
+
+
+@final
+@dataclass(frozen=True)
+class Answering:
+    """Asks releases what the limits allow."""
+
+    limits: Limits
+
+    def answer(self, release: Release, question: Question, bars: Bars) -> Record:
+        """The record of `partita query`, with the half-width of every bar and what is mostly noise."""
+        self._check(release, question)
+        asker = Asker(release=release, confidence=bars.confidence, beta=bars.beta)
+        return barred(asker.ask(question), deviations(bars.confidence))
+
+    def check_text(self, text: str, parameter: str) -> None:
+        """Refuse a text that is longer than any question needs to be."""
+        _check_most(parameter, len(text), self.limits.where, "characters")
+
+    def check_points(self, number: int, parameter: str = "bins") -> None:
+        """Refuse more bins or values than an answer may have."""
+        _check_most(parameter, number, self.limits.points, "points")
+
+    def _check(self, release: Release, question: Question) -> None:
+        match question:
+            case Histogram(bins=int(bins)):
+                self.check_points(bins)
+            case HeatMap(bins=(int(down), int(across))):
+                self.check_points(down * across)
+            case Cdf(values=values):
+                self.check_points(len(values), "at")
+            case AllAnswers() if release.queries is not None:
+                _check_most("answers", len(release.queries), self.limits.ranges, "queries")
+
+
+def barred(record: Record, z: float) -> Record:
+    """The record with a half-width beside every error; and of a count, whether noise dominates it."""
+    rows = {name: [_row(row, z) for row in _listed(record, name)] for name in _ROWS if name in record}
+    return {**record, **(_bar(record, z) if "error" in record else {}), **rows}
+
+
+@lru_cache(maxsize=256)
+def deviations(confidence: float) -> float:
+    """How many standard errors a bar of this confidence reaches to either side."""
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def is_small(value: float, half: float) -> bool:
+    """Whether noise dominates a value: its bar is as wide as it is large, or there is none."""
+    return not (math.isfinite(value) and math.isfinite(half)) or half >= abs(value)
+
+
+def _row(row: Record, z: float) -> Record:
+    """A row of a histogram or of answers; shares of a cdf are small at its beginning, and mean it."""
+    if "share" in row:
+        return {**row, "half": z * _number(row, "error")}
+    return {**row, **_bar(row, z)}
+
+
+def _bar(row: Record, z: float) -> Record:
+    half = z * _number(row, "error")
+    return {"half": half, "small": is_small(_number(row, "value" if "value" in row else "count"), half)}
+
+
+def _number(row: Mapping[str, Any], name: str) -> float:
+    return float(row[name])
+
+
+def _listed(record: Mapping[str, Any], name: str) -> list[Record]:
+    return list(record[name])
+
+
+def _check_most(parameter: str, number: int, most: int, what: str) -> None:
+    if number > most:
+        raise InvalidParameter(
+            parameter, f"must have at most {most:,} {what} here", given=number, fix="ask for less at once"
+        )

@@ -1,0 +1,213 @@
+"""Many counts at once, from JSON or from Arrow: the ends of ranges in arrays, and an array of counts back.
+
+In JSON, `where` has for each column arrays of lows and of highs, an array of single values, or one
+condition that goes with all:
+
+    {"where": {"age": {"low": [0, 18], "high": [17, 64]}, "town": "Rome"}, "errors": true}
+
+In Arrow, a stream of record batches has the columns `age.low` and `age.high`, or `age` for single values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias, final
+
+import pyarrow as pa
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, WithJsonSchema
+from pydantic_core import from_json, to_json
+
+from partita.answer import Answers
+from partita.asking.conditions import cells, closed
+from partita.errors import InvalidParameter
+from partita.releases.release import Release
+from partita.service.reading.answered import Shown
+from partita.service.reading.cells import Cell, Closed, conditions_of
+from partita.service.reading.parameters import places
+from partita.service.settings import Limits
+
+__all__ = ["Batch", "Counted", "Options", "counted_arrow", "counted_json"]
+
+LOW, HIGH = ".low", ".high"
+
+_NO_JSON: Final = {"type": "json_invalid", "loc": ("body",), "msg": "must be JSON, with finite numbers"}
+_VALUES: Final = {
+    "type": "array",
+    "items": {"anyOf": [{"type": kind} for kind in ("number", "string", "null")]},
+}
+Column: TypeAlias = Annotated[list[Any], WithJsonSchema(_VALUES)]
+"""Values of a column, in a row; their domain reads them."""
+
+
+class Ranges(BaseModel):
+    """Ranges of a column: all their low ends and all their high ends; null is an open end."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    low: Column
+    high: Column
+    closed: Closed = "both"
+
+
+class Values(BaseModel):
+    """Single values of a column."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    values: Column
+
+
+def _form(asked: object) -> str:
+    """In which of its forms a column is asked for: long arrays are not tried as anything else."""
+    if not isinstance(asked, dict):
+        return "one"
+    if "values" in asked:
+        return "values"
+    return "ranges" if any(isinstance(asked.get(end), list) for end in ("low", "high")) else "one"
+
+
+AnyForm: TypeAlias = Annotated[
+    Annotated[Ranges, Tag("ranges")] | Annotated[Values, Tag("values")] | Annotated[Cell, Tag("one")],
+    Discriminator(_form),
+]
+
+
+class Batch(BaseModel):
+    """Many counts: arrays of equal lengths for some columns, and conditions that go with all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    where: dict[str, AnyForm] = Field(
+        min_length=1, examples=[{"age": {"low": [0, 18], "high": [17, 64]}, "salary": [50_000, None]}]
+    )
+    errors: bool = Field(default=False, description="whether to give standard errors too, which takes longer")
+
+
+class Options(BaseModel):
+    """What goes with a body in Arrow."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    where: str = Field(default="", description="with Arrow: conditions on other columns, which go with all")
+    errors: bool = Field(default=False, description="with Arrow: whether to give standard errors too")
+
+
+class Counted(Shown):
+    """The counts, in the order of the ranges."""
+
+    values: list[float]
+    errors: list[float] | None = Field(default=None, description="standard errors, if they were asked for")
+
+
+@final
+@dataclass(frozen=True)
+class Many:
+    """Arrays and conditions of some columns, as a release takes them."""
+
+    where: Mapping[str, object]
+    closed: Mapping[str, Closed]
+
+    def counts(self, release: Release, limits: Limits) -> Answers:
+        """How many rows are in each."""
+        lengths = [len(array) for value in self.where.values() for array in _arrays(value)]
+        if max(lengths, default=0) > limits.ranges:
+            raise InvalidParameter(
+                "where",
+                f"must have at most {limits.ranges:,} ranges",
+                given=max(lengths),
+                fix="send several batches",
+            )
+        return release.counts(self.where, closed=self.closed)
+
+
+def counted_json(release: Release, body: bytes, limits: Limits) -> bytes:
+    """The counts that a body in JSON asks for, as JSON."""
+    try:
+        batch = Batch.model_validate(from_json(body, allow_inf_nan=False))
+    except ValidationError as error:
+        raise RequestValidationError(places(error, "body")) from None
+    except ValueError:
+        raise RequestValidationError([_NO_JSON]) from None
+    counts = _many(batch).counts(release, limits)
+    errors = {"errors": counts.error.tolist()} if batch.errors else {}
+    return to_json({"values": counts.values.tolist(), **errors}, inf_nan_mode="null")
+
+
+def counted_arrow(release: Release, body: bytes, options: Options, limits: Limits) -> bytes:
+    """The counts that a body in Arrow asks for, as a stream of one record batch."""
+    conditions = conditions_of(options.where)
+    many = Many({**cells(conditions), **_ends(_table(body), release)}, closed(conditions))
+    counts = many.counts(release, limits)
+    columns = {"value": counts.values, **({"error": counts.error} if options.errors else {})}
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch(columns)
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _many(batch: Batch) -> Many:
+    where: dict[str, object] = {}
+    ends: dict[str, Closed] = {}
+    for column, asked in batch.where.items():
+        if isinstance(asked, Ranges):
+            where[column], ends[column] = (_column(asked.low), _column(asked.high)), asked.closed
+        elif isinstance(asked, Values):
+            where[column] = _column(asked.values)
+        else:
+            one = conditions_of({column: asked})
+            where |= cells(one)
+            ends |= closed(one)
+    return Many(where, ends)
+
+
+def _column(values: list[Any]) -> object:
+    """The values as an Arrow array, which is read fast; as they are where they have no type in common."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return values
+
+
+def _table(body: bytes) -> pa.Table:
+    try:
+        with pa.ipc.open_stream(body) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError):
+        table = None
+    if table is None:
+        raise _no_stream("other bytes")
+    return table
+
+
+def _ends(table: pa.Table, release: Release) -> dict[str, object]:
+    """The arrays of each column that the fields of a table name."""
+    names = table.column_names
+    if len(set(names)) < len(names):
+        raise _no_stream("a field twice")
+    single = {name: table[name].combine_chunks() for name in names if name in release.columns}
+    others = [name for name in names if name not in single]
+    ranges = dict.fromkeys(name.removesuffix(LOW).removesuffix(HIGH) for name in others)
+    if set(others) != {column + end for column in ranges for end in (LOW, HIGH)}:
+        raise _no_stream("other fields")
+    return single | {
+        column: tuple(table[column + end].combine_chunks() for end in (LOW, HIGH)) for column in ranges
+    }
+
+
+def _arrays(value: object) -> list[Any]:
+    """The arrays in what is asked of a column."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return [part for part in parts if isinstance(part, list | pa.Array)]
+
+
+def _no_stream(given: str) -> InvalidParameter:
+    return InvalidParameter(
+        "body",
+        "must be an Arrow stream with fields like age.low and age.high, or age",
+        given=given,
+        fix="write it with pyarrow.ipc.new_stream",
+    )

@@ -1,0 +1,61 @@
+"""The route for many counts at once, in JSON or in Arrow by the type of the content."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from partita.service.reading.batches import Batch, Counted, Options, counted_arrow, counted_json
+from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.paths import Name
+from partita.service.reading.replies import JSON
+from partita.service.reading.threads import Threads
+from partita.service.settings import Limits
+from partita.service.web.errors import ERRORS, Refusal
+
+__all__ = ["ARROW", "BODIES", "count_routes"]
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+BODIES: Final = (Batch,)
+"""Models of bodies that routes read by themselves."""
+
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {JSON: {"schema": {"$ref": f"#/components/schemas/{Batch.__name__}"}}, ARROW: _BINARY},
+    }
+}
+
+
+def count_routes(catalogue: Catalogue, threads: Threads, limits: Limits) -> APIRouter:
+    """Batches of counts."""
+    router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
+
+    @router.post(
+        "/counts",
+        operation_id="counts",
+        summary="How many rows are in each of many ranges or boxes",
+        response_model=Counted,
+        responses={
+            200: {"content": {ARROW: _BINARY}},
+            415: ERRORS[400] | {"description": "Unsupported Media Type"},
+        },
+        openapi_extra=_BODY,
+    )
+    async def counts(request: Request, name: Name, options: Annotated[Options, Query()]) -> Response:
+        release = (await catalogue.get(name)).opened
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if kind not in (JSON, ARROW):
+            raise Refusal(
+                415, "UnsupportedMediaType", f"the body must be {JSON} or {ARROW}", parameter="body"
+            )
+        body = await request.body()
+        if kind == JSON:
+            made = await threads.run(lambda: counted_json(release, body, limits))
+        else:
+            made = await threads.run(lambda: counted_arrow(release, body, options, limits))
+        return Response(made, media_type=kind, headers={"Cache-Control": "no-store"})
+
+    return router

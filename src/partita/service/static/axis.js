@@ -1,0 +1,113 @@
+// The public cells of a column as a line: where values lie and how they are written.
+
+const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR, MONTH = 30.4 * DAY;
+const UNITS = { ns: 1e-6, us: 1e-3, ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
+const STEPS = [SECOND, MINUTE].flatMap((unit) => [1, 5, 15, 30].map((n) => n * unit))
+  .concat([1, 3, 6, 12, 24, 48, 168, 336].map((n) => n * HOUR));
+const RESERVED = /^(and|at|between|in|is|of|where|[+-])$/i;
+
+export const written = (value, digits = 0, more = {}) =>
+  new Intl.NumberFormat("en", { maximumFractionDigits: digits, ...more }).format(value).replace("-", "−");
+
+/** A count: whole, or with a decimal where it is small. */
+export const count = (value) => (value === null ? "unknown" : written(value, Math.abs(value) < 10 ? 1 : 0));
+
+export const brief = (value) => written(value, undefined, { notation: "compact", maximumSignificantDigits: 3 });
+
+export const plusMinus = (half) => `± ${half === null ? "unknown" : count(half < 10 ? Math.ceil(10 * half) / 10 : Math.ceil(half))}`;
+
+export const percent = (share, digits) => `${written(100 * share, digits)}%`;
+
+/** About `most` round numbers from low to high, no closer than `least`. */
+export function round(low, high, most, least = 0) {
+  const rough = Math.max((high - low) / most, least, 1e-300), power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((times) => times * power >= 0.999 * rough);
+  return multiples(low, high, step).map((value) => Number(value.toPrecision(12)));
+}
+
+function multiples(low, high, step) {
+  const first = Math.ceil(low / step - 1e-9), length = Math.max(0, Math.floor(high / step + 1e-9) - first + 1);
+  return Array.from({ length }, (_, place) => (first + place) * step);
+}
+
+/** Round moments: whole seconds, hours, days, months or years. */
+function moments(low, high, most, least) {
+  const rough = Math.max((high - low) / most, least), step = STEPS.find((length) => length >= rough);
+  if (step) return multiples(low, high, step);
+  const months = [1, 3, 6, 12, 24, 60, 120, 240, 600].find((number) => number * MONTH >= rough) ?? 1200;
+  const number = (time) => new Date(time).getUTCFullYear() * 12 + new Date(time).getUTCMonth();
+  return multiples(number(low), number(high), months).map((month) => new Date(0).setUTCFullYear(0, month)).filter((time) => time >= low);
+}
+
+/** A word of the query language, in quotes if it needs them. */
+const word = (text) => (/^[\w.:+-]+$/.test(text) && !RESERVED.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
+
+export const ratio = (text) => String(text).replace(/[,\s]/g, "").split("/").map(Number).reduce((top, below) => top / below);
+const places = (text = "") => (text.split(".")[1] ?? "").length;
+const instant = (text) => Date.parse(text.length <= 10 || /(z|[+-]\d\d:\d\d)$/i.test(text) ? text : `${text}Z`);
+
+/** A column, or a window of it: cell k holds what begins at the origin plus k steps. */
+export class Axis {
+  constructor(column, from, to) {
+    const { name, kind, size, low, high, start, end, step, resolution } = column;
+    Object.assign(this, { column, name, kind, size: Number(size), low: low ?? start, high: high ?? end });
+    this.category = kind === "category";
+    this.time = kind === "date" || kind === "timestamp";
+    this.step = { date: () => DAY, timestamp: () => parseInt(resolution, 10) * UNITS[resolution.replace(/\d+/, "")], real: () => ratio(step) }[kind]?.() ?? 1;
+    this.origin = this.category ? 0 : this.read(this.low);
+    this.first = from ? this.cell(from) : 0;
+    this.last = to ? Math.max(this.first, this.cell(to)) : this.size - 1;
+  }
+
+  get cells() { return this.last - this.first + 1; }
+
+  /** Where a cell begins, as a share of the window; and back. */
+  at(cell) { return (cell - this.first) / this.cells; }
+  under(share) { return this.clamp(Math.floor(this.first + share * this.cells)); }
+  clamp(cell) { return Math.min(this.last, Math.max(this.first, cell)); }
+
+  read(text) { return this.time ? instant(text) : ratio(text); }
+  number(cell) { return this.origin + cell * this.step; }
+
+  /** The cell of a value, written as in the query language; NaN if it is none. */
+  cell(text) {
+    if (this.category) return this.column.labels.indexOf(text) < 0 ? NaN : this.column.labels.indexOf(text);
+    const cell = (this.read(text) - this.origin) / this.step;
+    return Math.min(this.size - 1, Math.max(0, this.time ? Math.floor(cell + 1e-9) : Math.round(cell)));
+  }
+
+  text(cell) {
+    if (this.category) return this.column.labels[cell];
+    if (this.kind === "real") return this.number(cell).toFixed(Math.min(12, places(this.column.step)));
+    if (this.time) return new Date(this.number(cell)).toISOString().slice(0, this.kind === "date" ? 10 : undefined).replace(".000", "");
+    return cell === this.size - 1 ? this.high : String(BigInt(this.low) + BigInt(cell));
+  }
+
+  /** As people read it. */
+  label(cell) {
+    if (this.time) return this.moment(this.number(cell));
+    return this.category || this.size > 2 ** 53 ? this.text(cell) : written(this.number(cell), places(this.column.step));
+  }
+  span([low, high]) { return low === high ? this.label(low) : `${this.label(low)} to ${this.label(high)}`; }
+
+  said([low, high]) { return `${word(this.name)} between ${word(this.text(low))} and ${word(this.text(high))}`; }
+
+  moment(value, asked) {
+    const all = { dateStyle: "medium", timeStyle: this.step < MINUTE ? "medium" : this.step < DAY ? "short" : undefined };
+    return new Intl.DateTimeFormat("en-GB", { timeZone: this.column.zone ?? "UTC", ...(asked ?? all) }).format(value);
+  }
+
+  ticks(most) {
+    if (this.category) return round(this.first, this.last, most, 1).map((cell) => ({ cell, words: this.text(cell) }));
+    const low = this.number(this.first), high = this.number(this.last);
+    const values = (this.time ? moments : round)(low, high, most, this.step);
+    return values.map((value) => ({ cell: (value - this.origin) / this.step, words: this.tick(value, high - low) }));
+  }
+
+  tick(value, width) {
+    if (!this.time) return Math.abs(value) >= 1e5 ? brief(value) : written(value, places(this.column.step));
+    if (width < 2 * DAY && this.step < DAY) return this.moment(value, { timeStyle: width < 9 * MINUTE ? "medium" : "short" });
+    if (width > 48 * MONTH) return this.moment(value, { year: "numeric" });
+    return this.moment(value, width > 4 * MONTH ? { month: "short", year: "2-digit" } : { day: "numeric", month: "short" });
+  }
+}

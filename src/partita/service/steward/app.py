@@ -1,0 +1,63 @@
+"""The steward's application: events come in, periods are closed by the clock, publishing is started."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI
+
+from partita.noise.protocol import Noise
+from partita.service.settings import Settings
+from partita.service.steward.clock import Clock
+from partita.service.steward.keeping import Streams
+from partita.service.steward.publishing import publishing_router
+from partita.service.steward.streams import feeding_routes
+from partita.service.web.secured import secured
+from partita.service.web.version import VERSION
+
+__all__ = ["steward_app"]
+
+_ABOUT: Final = """Make streams, feed them, and start publishing. Only for stewards and their feeders:
+nothing here is for readers, who have an application of their own, in another process."""
+
+
+def steward_app(
+    settings: Settings, *, now: Callable[[], int] = time.time_ns, noise: Noise | None = None
+) -> FastAPI:
+    """The application, which opens nothing before it is started; `app.state.streams` are its streams.
+
+    `noise` is injected by tests only: what is published then promises nothing.
+    """
+    streams = Streams(settings, now=now, noise=noise)
+    app = FastAPI(
+        title="Partita steward",
+        version=VERSION,
+        description=_ABOUT,
+        lifespan=_kept(streams, now) if settings.streams is not None else None,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.streams = streams
+    if settings.streams is not None:
+        app.include_router(feeding_routes(streams))
+    if settings.specs is not None:
+        app.include_router(publishing_router(settings))
+    return secured(app, settings, side="steward", now=now)
+
+
+def _kept(streams: Streams, now: Callable[[], int]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        """Streams are open while the application runs, and their periods end by the clock."""
+        try:
+            await asyncio.to_thread(streams.resume)
+            with Clock(streams, now=now).running():
+                yield
+        finally:
+            await asyncio.to_thread(streams.close)
+
+    return lifespan

@@ -1,0 +1,121 @@
+"""Bodies of feeding requests as events, each known by what makes it count once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from partita.errors import InvalidData, InvalidParameter
+from partita.streams.durable import Event
+from partita.streams.durable.settings import Settings
+
+__all__ = ["HEADER", "events_of", "feed_schema"]
+
+HEADER: Final = "Idempotency-Key"
+
+_LONGEST: Final = 180
+_MOST: Final = 100_000
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+
+
+class FedEvent(BaseModel):
+    """One event with an id of its own; at user level the id is one of the person's."""
+
+    model_config = _STRICT
+
+    id: int | str
+    person: int | str | None = None
+    key: str | None = Field(default=None, description="which key of a family it counts under")
+    count: int = 1
+
+
+class Feed(BaseModel):
+    """What came: a count, counts by key, or events one by one. Exactly one of the three."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"count": 500}})
+
+    count: int | None = Field(default=None, description="so many events")
+    counts: dict[str, int] | None = Field(default=None, description="so many under each key of a family")
+    events: list[FedEvent] | None = Field(default=None, max_length=_MOST, description="each counts once")
+
+
+def events_of(body: bytes, settings: Settings, *, feeder: str, key: str | None) -> list[Event]:
+    """The events of a request. A count is one event of the feeder, known by the key of the request.
+
+    What is malformed is refused as a whole, and nothing of it is repeated.
+    """
+    _check_key(key, settings)
+    feed = _read(body)
+    if settings.unit == "user":
+        return [_of_person(event) for event in _listed(feed)]
+    if feed.events is not None and not settings.pan_private:
+        return [_of_feeder(event, feeder) for event in feed.events]
+    if settings.pan_private:
+        return [Event(None, None, _total(feed))]
+    total = feed.counts if settings.keys else _total(feed)
+    if total is None:
+        raise _malformed("counts", "must be numbers by key for a family")
+    return [Event(feeder, f"request {key}", total)]
+
+
+def feed_schema() -> dict[str, Any]:
+    """What a body may be, whole and without references, for the document that describes the API."""
+    schema = Feed.model_json_schema()
+    schema.pop("$defs")
+    schema["properties"]["events"]["anyOf"][0]["items"] = FedEvent.model_json_schema()
+    return schema
+
+
+def _read(body: bytes) -> Feed:
+    try:
+        feed = Feed.model_validate_json(body)
+    except ValidationError:
+        raise _malformed("body", "must be a count, counts by key, or at most 100,000 events") from None
+    if len(feed.model_fields_set) != 1:
+        raise _malformed("body", "must have one of count, counts and events")
+    return feed
+
+
+def _check_key(key: str | None, settings: Settings) -> None:
+    """A key makes a request count once; a pan-private stream has nothing that could remember it."""
+    if settings.pan_private:
+        if key is not None:
+            rule = "must be left out for a pan-private stream, which remembers nothing of requests"
+            raise InvalidParameter(HEADER, rule, given="a key", fix="send each request once")
+    elif key is None or not 0 < len(key) <= _LONGEST:
+        rule = f"must be a text of 1 to {_LONGEST} characters, the same if the request is sent again"
+        raise InvalidParameter(HEADER, rule, given=None, fix="send a fresh random one with each new request")
+
+
+def _listed(feed: Feed) -> list[FedEvent]:
+    if feed.events is None:
+        raise _malformed("events", "must be listed with person and id, since users are protected")
+    return feed.events
+
+
+def _total(feed: Feed) -> int:
+    if feed.count is None:
+        raise _malformed("count", "must be a number for this stream")
+    return feed.count
+
+
+def _of_person(event: FedEvent) -> Event:
+    if event.person is None:
+        raise _malformed("person", "must be given with each event, since users are protected")
+    return Event(event.person, event.id, _counted(event))
+
+
+def _of_feeder(event: FedEvent, feeder: str) -> Event:
+    if event.person is not None:
+        raise _malformed("person", "must be left out, since events are protected")
+    number = event.id if isinstance(event.id, int) else f"event {event.id}"
+    return Event(feeder, number, _counted(event))
+
+
+def _counted(event: FedEvent) -> int | dict[str, int]:
+    return event.count if event.key is None else {event.key: event.count}
+
+
+def _malformed(parameter: str, rule: str) -> InvalidData:
+    return InvalidData(parameter, rule, fix="nothing was counted; mend the request and send it again")

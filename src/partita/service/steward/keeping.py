@@ -1,0 +1,162 @@
+"""The streams of a service, open in one process: made, resumed, and closed period by period."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, final
+
+from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked
+from partita.ledger import Ledger
+from partita.noise.protocol import Noise
+from partita.service.settings import NAME, Settings
+from partita.service.steward.requests import NewStream
+from partita.service.web.errors import Refusal, not_found
+from partita.streams.durable import DurableCounter, DurableFamily, open_counter, open_family, resume_stream
+from partita.streams.durable.clock import SECOND
+from partita.streams.durable.journal import SECRET
+from partita.streams.durable.outputs import OUTPUTS
+from partita.streams.durable.slots import SLOTS, Slots
+
+__all__ = ["AnyStream", "Streams"]
+
+AnyStream = DurableCounter | DurableFamily
+
+_OURS_ONLY: Final = 0o700
+
+
+@final
+class Streams:
+    """All streams of a folder, by name: secret files there, outputs in the public folder of the service.
+
+    `now` gives nanoseconds since 1970; `noise` is injected by tests only.
+    """
+
+    def __init__(
+        self, settings: Settings, *, now: Callable[[], int] = time.time_ns, noise: Noise | None = None
+    ) -> None:
+        self._settings, self._now, self._noise = settings, now, noise
+        self._open: dict[str, AnyStream] = {}
+        self._stopped: set[str] = set()
+        self._making = threading.Lock()
+
+    def __getitem__(self, name: str) -> AnyStream:
+        """An open stream, or a 404."""
+        if name not in self._open:
+            raise not_found("stream")
+        return self._open[name]
+
+    def names(self) -> list[str]:
+        """The names of all streams."""
+        return sorted(self._open)
+
+    def runs(self, name: str) -> bool:
+        """Whether a stream goes on; if not, something has stopped it for good."""
+        return name not in self._stopped
+
+    def running(self, name: str) -> AnyStream:
+        """A stream that may be fed: nobody goes on feeding one that publishes nothing."""
+        if not self.runs(name):
+            raise Refusal(503, "StreamStopped", "this stream publishes nothing more; ask its steward")
+        return self[name]
+
+    def resume(self) -> None:
+        """Go on with all streams that are there; periods that were missed are closed now.
+
+        A stream that cannot go on, such as an old copy, keeps the service from starting: it must be seen.
+        """
+        self._folder.mkdir(mode=_OURS_ONLY, parents=True, exist_ok=True)
+        os.chmod(self._folder, _OURS_ONLY)
+        for name in _stored(self._folder):
+            self._open[name] = self._resumed(name)
+
+    def create(self, asked: NewStream) -> tuple[AnyStream, bool]:
+        """The stream that is asked for, and whether it is new; refused if another one has its name."""
+        asked.check()
+        with self._making:
+            known = self._open.get(asked.name)
+            if known is not None:
+                _check_same(known, asked)
+                return known, False
+            made = self._open[asked.name] = self._made(asked)
+            return made, True
+
+    def tick(self) -> None:
+        """Close all periods that have ended, of each stream. Called by the clock, never because of a request.
+
+        Files that cannot be written are tried again when the next period ends; all else stops the stream.
+        """
+        for name, stream in list(self._open.items()):
+            ended = stream.settings.schedule.ended(self._now())
+            if ended > stream.periods and self.runs(name):
+                self._close_until(name, stream, ended)
+
+    def next_end(self) -> int | None:
+        """When the next period of any stream ends; None if there is no stream."""
+        now, schedules = self._now(), [stream.settings.schedule for stream in list(self._open.values())]
+        return min((schedule.end(schedule.ended(now) + 1) for schedule in schedules), default=None)
+
+    def close(self) -> None:
+        """Let others open the streams."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    @property
+    def _folder(self) -> Path:
+        if self._settings.streams is None:
+            raise Refusal(404, "NotFound", "this service has no streams; start it with --streams FOLDER")
+        return self._settings.streams
+
+    def _ledger(self) -> Ledger | None:
+        return None if self._settings.ledger is None else Ledger(self._settings.ledger)
+
+    def _wishes(self, name: str) -> dict[str, Any]:
+        outputs = self._settings.folder / f"{name}{OUTPUTS}"
+        return {"outputs": outputs, "now": Fraction(self._now(), SECOND), "noise": self._noise}
+
+    def _resumed(self, name: str) -> AnyStream:
+        """A stream as it was left; one that a ledger has paid for goes on with that ledger only."""
+        path, wishes = self._folder / name, self._wishes(name)
+        try:
+            return resume_stream(path, **wishes)
+        except InvalidParameter:
+            return resume_stream(path, ledger=self._ledger(), **wishes)
+
+    def _made(self, asked: NewStream) -> AnyStream:
+        ledger = None if asked.dataset is None else self._ledger()
+        wishes = self._wishes(asked.name) | asked.common | {"ledger": ledger}
+        path = self._folder / asked.name
+        if asked.keys is not None:
+            return open_family(path, keys=asked.keys, **wishes)
+        return open_counter(path, mechanism=asked.mechanism, **(wishes | asked.options))
+
+    def _close_until(self, name: str, stream: AnyStream, period: int) -> None:
+        try:
+            stream.close_until(period)
+        except StreamForked:
+            self._stopped.add(name)
+        except (StreamError, LedgerError):
+            return
+        except Exception:
+            self._stopped.add(name)
+
+
+def _stored(folder: Path) -> list[str]:
+    """The names of the streams whose secret files are in a folder; a crash may have left one without any."""
+    found = [path for path in folder.iterdir() if path.suffix == SECRET or _is_begun(path)]
+    return sorted(path.stem for path in found if NAME.fullmatch(path.stem))
+
+
+def _is_begun(path: Path) -> bool:
+    return path.suffix == SLOTS and Slots.exists(path)
+
+
+def _check_same(stream: AnyStream, asked: NewStream) -> None:
+    try:
+        stream.settings.check_same(asked.settings(start=stream.settings.start))
+    except InvalidParameter as error:
+        raise Refusal(409, "StreamDiffers", str(error), parameter=error.parameter) from None

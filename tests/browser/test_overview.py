@@ -1,0 +1,92 @@
+"""What there is, what a release promises in plain words, and what is said where something is wrong."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import Open
+from .world import PEOPLE, World
+
+pytestmark = pytest.mark.browser
+
+
+def test_everything_published_has_a_card(opened: Open) -> None:
+    """Releases and streams are listed, and a file that is no release says that it is damaged."""
+    page = opened().go("/")
+
+    expect(page.get_by_role("link", name=PEOPLE)).to_contain_text(
+        "age, region, visited, arrived, hours and salary"
+    )
+    expect(page.get_by_role("link", name="door")).to_contain_text("every second")
+    expect(page.locator("li", has_text="damaged").first).to_contain_text(
+        "Whoever runs the service can replace it"
+    )
+
+
+def test_an_empty_folder_is_friendly(opened: Open) -> None:
+    """Where nothing is published yet, the page says what to do."""
+    opening = opened()
+    opening.page.route("**/index.json", lambda route: route.fulfill(json={"releases": [], "streams": []}))
+
+    expect(opening.go("/").locator("main")).to_contain_text("No releases yet")
+
+
+def test_epsilon_is_explained_with_its_own_numbers(opened: Open) -> None:
+    """The factor is e to the epsilon, rounded up, and the surest guess follows from it."""
+    words = opened().go(f"/releases/{PEOPLE}").locator(".promise")
+
+    expect(words).to_contain_text("What ε = 3 means here")
+    expect(words).to_contain_text(f"a factor of at most {math.ceil(10 * math.exp(3)) / 10}")
+    expect(words).to_contain_text(f"at most {math.ceil(1000 / (1 + math.exp(-3))) / 10}% sure")
+    expect(words).to_contain_text("one person with one row")
+    expect(words).to_contain_text("Taken as public")
+
+
+def test_every_column_has_a_picture_that_leads_to_it(opened: Open) -> None:
+    """A small histogram for each column is a link to its view, and pairs lead to heat maps."""
+    page = opened().go(f"/releases/{PEOPLE}")
+    expect(page.locator(".mini svg")).to_have_count(6)
+    page.get_by_role("link", name="age and salary").click()
+
+    expect(page.locator("h1")).to_have_text("age and salary")
+
+
+def test_the_file_itself_can_be_taken_home(opened: Open, world: World) -> None:
+    """The download is the release file, byte for byte."""
+    page = opened().go(f"/releases/{PEOPLE}")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The release itself").click()
+
+    stored = world.folder / f"{PEOPLE}.release.parquet"
+    assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [
+        ("/releases/nobody", "Nothing here"),
+        ("/releases/damaged", "Damaged"),
+        ("/streams/nothing", "Nothing here"),
+        (f"/releases/{PEOPLE}/view?x=age&where=shoe+%3D+3", "That cannot be asked"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_plainly(opened: Open, address: str, title: str) -> None:
+    """A missing or damaged file, or an impossible question, gets a title and a sentence, and no trace."""
+    opening = opened()
+    page = opening.go(address)
+
+    expect(page.locator("h1")).to_have_text(title)
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    assert [complaint for complaint in opening.complaints if "Failed to load resource" not in complaint] == []
+    opening.complaints.clear()
+
+
+def test_a_data_address_has_a_twin(opened: Open) -> None:
+    """Every page links to its data."""
+    for address, twin in (("/", "/index.json"), (f"/releases/{PEOPLE}", f"/releases/{PEOPLE}.json")):
+        page = opened().go(address)
+        expect(page.get_by_role("link", name="This page as JSON")).to_have_attribute("href", twin)

@@ -1,0 +1,215 @@
+"""The folder as it is now, and nothing beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+
+import partita as pt
+from partita.releases.file import load
+from partita.service.reading import opening
+from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.threads import Threads
+from partita.service.web.errors import Refusal
+
+from .conftest import Client
+
+HOSTILE = [
+    "..",
+    "%2e%2e",
+    "%2e%2e%2fpeople",
+    "..%2fpeople",
+    "people%00",
+    "people%2f..",
+    ".people",
+    "-people",
+    "people%20",
+    "people%0a",
+    "a" * 101,
+    "a" * 5_000,
+    "pe%C3%B6ple",
+    "~root",
+    "people.release.parquet",
+    "C:people",
+]
+"""Names that none has, some of which are paths; all are well-formed in an address."""
+
+TWINS = [".json", "/count", "/view.json?x=age", "/file", "/report.txt", "/ask?q=count"]
+
+
+def names(client: Client) -> dict[str, str]:
+    """Every release in the catalogue, and its state."""
+    return {each["name"]: each["state"] for each in client.get("/index.json").json()["releases"]}
+
+
+def test_the_catalogue_lists_what_is_there(client: Client) -> None:
+    """With the promise of each in numbers and in words."""
+    people = next(each for each in client.get("/index.json").json()["releases"] if each["name"] == "people")
+
+    assert names(client) == {"asked": "ready", "people": "ready"}
+    assert people["columns"] == ["age", "salary", "seen", "town"]
+    assert (people["guarantee"]["epsilon"], people["guarantee"]["factor"]) == ("4", "54.6")
+    assert people["guarantee"]["words"].startswith("epsilon 4, pure, for adding or removing one row.")
+
+
+def test_new_replaced_and_removed_files_are_noticed(fresh: Client, folder: Path) -> None:
+    """At once, by the same process."""
+    assert fresh.get("/releases/people/count").status_code == 200
+    shutil.copy(folder / "asked.release.parquet", folder / "new.release.parquet")
+    os.replace(folder / "asked.release.parquet", folder / "people.release.parquet")
+
+    assert names(fresh) == {"new": "ready", "people": "ready"}
+    assert fresh.get("/releases/people.json").json()["queries"]["number"] == 5_050
+    assert fresh.get("/releases/asked/count").status_code == 404
+
+
+def test_a_file_that_is_written_anew_is_read_anew(fresh: Client, folder: Path) -> None:
+    """Another release under the same name has another tag, and its own answers."""
+    path = folder / "people.release.parquet"
+    before = fresh.get("/releases/people/count", where="age < 50")
+    path.unlink()
+    pt.publish({"age": [30] * 50}, {"age": pt.Integer(0, 99)}, epsilon=1, path=path)
+
+    after = fresh.get("/releases/people/count", where="age < 50")
+
+    assert after.json()["value"] == load(path).count({"age": (None, 50)}, closed="left").value
+    assert after.headers["etag"] != before.headers["etag"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not a release" * 1_000])
+def test_a_damaged_file_is_listed_as_damaged(fresh: Client, folder: Path, content: bytes) -> None:
+    """It answers nothing, and the others answer."""
+    (folder / "broken.release.parquet").write_bytes(content)
+
+    answers = [fresh.get(f"/releases/broken{twin}") for twin in TWINS]
+
+    assert names(fresh) == {"asked": "ready", "broken": "damaged", "people": "ready"}
+    assert {(each.status_code, each.json()["error"]["kind"]) for each in answers} == {(409, "DamagedRelease")}
+    assert fresh.get("/releases/people/count").status_code == 200
+
+
+def test_a_byte_that_is_changed_is_damage(fresh: Client, folder: Path) -> None:
+    """A release is checked from the first byte to the last before anything of it is believed."""
+    whole = bytearray((folder / "people.release.parquet").read_bytes())
+    whole[len(whole) // 2] ^= 1
+    (folder / "turned.release.parquet").write_bytes(whole)
+
+    assert fresh.get("/releases/turned/count").status_code == 409
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_name_is_not_there(client: Client, name: str) -> None:
+    """It is 404 in our words, whatever it would be as a path."""
+    answers = [client.send("GET", f"/releases/{name}{twin}") for twin in TWINS]
+
+    assert {(answer.status_code, answer.json()["error"]["kind"]) for answer in answers} == {(404, "NotFound")}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\0", "people\n", "", "a" * 101, "öl"])
+def test_what_is_no_name_does_not_reach_the_disk(
+    shelf: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No path is made of it, so nothing is looked at."""
+    catalogue, made = Catalogue(shelf, Threads()), list[str]()
+    monkeypatch.setattr(opening, "_path", lambda folder, name: made.append(name))
+
+    with pytest.raises(Refusal, match="there is no such release"):
+        anyio.run(catalogue.get, name)
+
+    assert opening.opened(shelf, name) is None
+    assert made == []
+
+
+def test_no_link_is_followed(fresh: Client, folder: Path, shelf: Path) -> None:
+    """Neither out of the folder nor inside of it, and nothing that is no file is opened."""
+    (folder / "out.release.parquet").symlink_to(shelf / "people.release.parquet")
+    (folder / "inside.release.parquet").symlink_to("people.release.parquet")
+    (folder / "folder.release.parquet").mkdir()
+    os.mkfifo(folder / "pipe.release.parquet")
+
+    found = [fresh.get(f"/releases/{name}/count") for name in ("out", "inside", "folder", "pipe")]
+
+    assert [each.status_code for each in found] == [404] * 4
+    assert names(fresh) == {"asked": "ready", "people": "ready"}
+
+
+def test_other_files_are_not_served(fresh: Client, folder: Path) -> None:
+    """A name is that of a release file: nothing else of the folder has an address."""
+    (folder / "notes.txt").write_text("secret")
+    (folder / ".hidden.release.parquet").write_text("secret")
+
+    assert names(fresh) == {"asked": "ready", "people": "ready"}
+    assert [fresh.get(f"/releases/{name}.json").status_code for name in ("notes.txt", ".hidden")] == [
+        404,
+        404,
+    ]
+
+
+def test_a_folder_that_is_gone_has_no_releases(fresh: Client, folder: Path) -> None:
+    """It may come back: nothing fails."""
+    shutil.rmtree(folder)
+
+    assert names(fresh) == {}
+    assert fresh.get("/releases/people/count").status_code == 404
+
+
+def test_releases_are_kept_as_long_as_there_is_room(shelf: Path) -> None:
+    """With room for one, the one that was used last is kept; what is kept is not loaded again."""
+    catalogue = Catalogue(shelf, Threads(), room=2**20)
+
+    async def used() -> list[bool]:
+        people, again = await catalogue.get("people"), await catalogue.get("people")
+        await catalogue.get("asked")
+        return [people is again, people is await catalogue.get("people")]
+
+    assert anyio.run(used) == [True, False]
+
+
+def test_many_who_ask_at_once_wait_for_one_to_load(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that takes long to load is loaded once."""
+    loaded: list[str] = []
+    real = Catalogue._loader
+
+    def counting(self: Catalogue, name: str) -> object:
+        loaded.append(name)
+        return real(self, name)
+
+    monkeypatch.setattr(Catalogue, "_loader", counting)
+    catalogue = Catalogue(shelf, Threads())
+
+    async def all_at_once() -> None:
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(catalogue.get, "people")
+
+    anyio.run(all_at_once)
+
+    assert loaded == ["people"]
+
+
+def test_too_much_work_is_refused_and_not_queued_for_ever() -> None:
+    """Beyond the queue a request is told to come again."""
+    threads = Threads(most=1, waiting=1)
+
+    async def crowded() -> list[str]:
+        done: list[str] = []
+        begin = anyio.Event()
+
+        async def asks(name: str) -> None:
+            try:
+                await threads.run(lambda: anyio.from_thread.run(begin.wait))
+                done.append(name)
+            except Refusal as refusal:
+                done.append(f"{name}: {refusal.status}")
+                begin.set()
+
+        async with anyio.create_task_group() as group:
+            for name in "abc":
+                group.start_soon(asks, name)
+        return done
+
+    assert anyio.run(crowded) == ["c: 503", "a", "b"]

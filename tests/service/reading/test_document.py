@@ -1,0 +1,143 @@
+"""The document of the API is true: all that is served is in it, and answers are as it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from .conftest import Client, served
+
+METHODS = ("get", "post")
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def app(shelf: Path) -> FastAPI:
+    """The app of the shelf, under the name that test clients call."""
+    return served(shelf, hosts=("*",))
+
+
+@pytest.fixture(scope="module")
+def document(client: Client) -> Any:
+    """The document as anybody gets it."""
+    return client.get("/openapi.json").json()
+
+
+def operations(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every operation, with its address."""
+    for path, methods in document["paths"].items():
+        yield from ((path, methods[method]) for method in METHODS if method in methods)
+
+
+def test_the_document_is_valid(document: Any) -> None:
+    """OpenAPI 3.1, by its own schema."""
+    assert document["openapi"].startswith("3.1")
+    schemathesis.openapi.from_dict(document).validate()
+
+
+def test_every_route_is_in_the_document(client: Client, document: Any) -> None:
+    """But for the pages of people, which are no API."""
+    described = {(path, method) for path in document["paths"] for method in document["paths"][path]}
+    routes = [route for route in iter_route_contexts(client.app.routes) if route.include_in_schema]
+    served = {(route.path, method.lower()) for route in routes for method in route.methods or ()}
+
+    assert served == described
+    assert {"/index.json", "/releases/{name}/count", "/releases/{name}/counts"} <= {
+        path for path, _ in described
+    }
+
+
+def test_every_operation_says_what_it_is_and_how_it_fails(document: Any) -> None:
+    """A name for programs, a line for people, and all errors; no two have the same name."""
+    found = [each for path, each in operations(document) if path.startswith(("/releases", "/index"))]
+
+    assert all({"400", "404", "409", "422", "429", "503"} <= set(each["responses"]) for each in found)
+    assert all(each["summary"] for each in found)
+    names = [each["operationId"] for _, each in operations(document)]
+    assert len(names) == len(set(names))
+
+
+def test_every_reference_in_the_document_leads_somewhere(document: Any) -> None:
+    """Those of bodies that a route reads by itself, too."""
+    schemas = document["components"]["schemas"]
+
+    assert {name.rpartition("/")[2] for name in references(document)} <= set(schemas)
+
+
+def references(node: Any) -> Iterator[str]:
+    """Every reference below a node."""
+    if isinstance(node, dict):
+        yield from ([node["$ref"]] if isinstance(node.get("$ref"), str) else [])
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from references(each)
+
+
+def fuzzed(document: Any) -> Any:
+    """The document with the names of the shelf in place of any, so that questions reach a release."""
+    for _, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] == "name":
+                parameter["schema"] = {"enum": ["people", "asked", "nobody", "..%2fpeople"], "type": "string"}
+            if parameter["name"] in ("column", "x", "y"):
+                parameter["schema"] = {
+                    "anyOf": [{"enum": ["age", "salary", "seen", "town"]}, parameter["schema"]]
+                }
+    return document
+
+
+def conforming(app: FastAPI, document: Any, examples: int) -> None:
+    """Requests that the document allows, and some that it does not, get what it says."""
+    found = schemathesis.openapi.from_dict(fuzzed(document)).exclude(path_regex="/live$|^/-/")
+    found.app = app
+    for operation in found.get_all_operations():
+        assert isinstance(operation, Ok)
+        tried(operation.ok(), examples)
+
+
+def tried(operation: Any, examples: int) -> None:
+    """Examples of one operation."""
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy())
+    def holds(case: Any) -> None:
+        case.call_and_validate(checks=CHECKS)
+
+    holds()
+
+
+def test_answers_are_as_the_document_says(app: FastAPI, document: Any) -> None:
+    """A few requests to each address."""
+    conforming(app, document, examples=3)
+
+
+@pytest.mark.faults
+def test_many_answers_are_as_the_document_says(app: FastAPI, document: Any) -> None:
+    """Many requests to each address."""
+    conforming(app, document, examples=40)

@@ -1,0 +1,202 @@
+"""What the service answers is what the release answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date
+from typing import Any
+
+import pytest
+
+from partita.asking.asking import Asker
+from partita.asking.grammar import question
+from partita.asking.records import plain
+from partita.releases.file import load
+from partita.releases.release import Release
+from partita.service.reading.answering import barred, deviations
+from partita.service.reading.replies import written
+
+from .conftest import Client
+
+WHERE: dict[str, tuple[Any, dict[str, object], Any]] = {
+    "age between 30 and 39": ({"age": [30, 39]}, {"age": (30, 39)}, "both"),
+    "age >= 30 and age < 40": ({"age": {"low": 30, "high": 40, "closed": "left"}}, {"age": (30, 40)}, "left"),
+    "age > 64": ({"age": {"low": 64, "closed": "right"}}, {"age": (64, None)}, "right"),
+    "age = 42": ({"age": 42}, {"age": 42}, "both"),
+    "age is null": ({"age": {"is": "null"}}, {"age": "null"}, "both"),
+    "town in (Rome, 'L''Aquila')": (
+        {"town": {"in": ["Rome", "L'Aquila"]}},
+        {"town": {"Rome", "L'Aquila"}},
+        "both",
+    ),
+    "salary <= 12.5": ({"salary": [None, 12.5]}, {"salary": (None, "12.5")}, "both"),
+    "seen between 2024-01-05 and 2024-02-01": (
+        {"seen": ["2024-01-05", "2024-02-01"]},
+        {"seen": (date(2024, 1, 5), date(2024, 2, 1))},
+        "both",
+    ),
+    "age between 10 and 19 and town = Rome": (
+        {"age": [10, 19], "town": "Rome"},
+        {"age": (10, 19), "town": "Rome"},
+        "both",
+    ),
+    "": ({}, {}, "both"),
+}
+"""Conditions as text, in JSON and in Python, and which ends belong to them."""
+
+
+def special(where: dict[str, object]) -> dict[str, object]:
+    """The same, with special cells for the name of one."""
+    from partita import NULL
+
+    return {column: NULL if value == "null" else value for column, value in where.items()}
+
+
+@pytest.mark.parametrize("text", WHERE)
+def test_a_count_is_that_of_the_release_however_it_is_asked(
+    client: Client, release: Release, text: str
+) -> None:
+    """By an address, by text in a body, and in JSON; to the last digit."""
+    body, where, closed = WHERE[text]
+    expected = release.count(special(where), closed=closed)
+
+    answers = [
+        client.get("/releases/people/count", where=text, confidence=0.9, beta=0.1),
+        client.post("/releases/people/count", json={"where": text, "confidence": 0.9, "beta": 0.1}),
+        client.post("/releases/people/count", json={"where": body, "confidence": 0.9, "beta": 0.1}),
+    ]
+
+    for answer in answers:
+        shown = answer.json()
+        assert (shown["value"], shown["error"]) == (expected.value, expected.error)
+        assert shown["interval"] == ends(expected.interval(0.9), confidence=0.9)
+        assert shown["worst"] == ends(expected.worst(0.1), beta=0.1)
+        assert shown["half"] == deviations(0.9) * expected.error
+        assert shown["small"] == (shown["half"] >= expected.value)
+
+
+def ends(pair: tuple[object, object], **level: float) -> dict[str, object]:
+    """Bounds as they are shown."""
+    return {**level, "low": pair[0], "high": pair[1]}
+
+
+def test_guaranteed_bounds_are_given_where_they_are_asked_for(client: Client) -> None:
+    """They take a failure probability, and nobody is told one that was not asked for."""
+    assert "worst" not in client.get("/releases/people/count").json()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "small"),
+    [(100.0, 1.0, False), (-100.0, 1.0, False), (1.9, 1.0, True), (0.0, 0.0, True)],
+)
+def test_noise_that_dominates_is_flagged(value: float, error: float, small: bool) -> None:
+    """A bar that is as wide as its value is large says so."""
+    assert barred({"value": value, "error": error}, 2.0)["small"] is small
+
+
+@pytest.mark.parametrize("what", ["sum", "mean", "variance", "std"])
+def test_sums_and_means_are_those_of_the_release(client: Client, release: Release, what: str) -> None:
+    """With what values they cover."""
+    expected = getattr(release, what)("salary", {"age": (20, 49)})
+
+    by_address = client.get(f"/releases/people/{what}", column="salary", where="age between 20 and 49").json()
+    by_body = client.post(
+        f"/releases/people/{what}", json={"column": "salary", "where": {"age": [20, 49]}}
+    ).json()
+
+    assert by_address == by_body
+    assert (by_address["value"], by_address["error"]) == (expected.value, expected.error)
+    assert by_address["covers"]["text"] == expected.covers.text
+
+
+def test_what_is_not_determinable_is_null_and_small() -> None:
+    """JSON has no numbers that are none, and no infinite ones."""
+    shown = written(barred({"value": math.nan, "error": math.inf}, 2.0))
+
+    assert json.loads(shown) == {"value": None, "error": None, "half": None, "small": True}
+
+
+def test_a_quantile_is_that_of_the_release(client: Client, release: Release) -> None:
+    """At the share as it is written, with an interval of values and of ranks."""
+    expected = release.quantile("salary", 0.9)
+
+    shown = client.get("/releases/people/quantile", column="salary", q="0.9").json()
+
+    assert shown["value"] == str(expected.value)
+    assert shown["interval"] == ends(tuple(map(str, expected.interval(0.95))), confidence=0.95)  # type: ignore[arg-type]
+    assert client.post("/releases/people/quantile", json={"column": "salary", "q": 0.9}).json() == shown
+
+
+def test_a_distribution_is_that_of_the_release(client: Client, release: Release) -> None:
+    """At the values asked for, repeated in an address and listed in a body."""
+    expected = release.cdf("age", [10, 50])
+
+    rows = client.get("/releases/people/cdf", column="age", at=[10, 50]).json()["cdf"]
+
+    assert [row["share"] for row in rows] == expected.fractions.tolist()
+    assert [row["count"] for row in rows] == expected.counts.values.tolist()
+    assert client.post("/releases/people/cdf", json={"column": "age", "at": [10, 50]}).json()["cdf"] == rows
+
+
+def test_histograms_are_those_of_the_release(client: Client, release: Release) -> None:
+    """Of one column and of two."""
+    line, plane = release.histogram("age", 7), release.histogram("age", "town", (4, 3))
+
+    bins = client.get("/releases/people/histogram", column="age", bins=7).json()["histogram"]
+    tiles = client.get("/releases/people/histogram2d", x="age", y="town", x_bins=4, y_bins=3).json()[
+        "histogram"
+    ]
+
+    assert [(row["low"], row["high"]) for row in bins] == list(zip(line.lows, line.highs, strict=True))
+    assert [row["count"] for row in bins] == line.counts.values.tolist()
+    assert [row["error"] for row in tiles] == plane.counts.error.ravel().tolist()
+
+
+def test_a_difference_has_the_error_of_just_that(client: Client, release: Release) -> None:
+    """Conditions may be JSON on one side and text on the other."""
+    expected = release.difference({"age": (60, None)}, {"age": (None, 29)})
+
+    shown = client.post(
+        "/releases/people/difference", json={"first": {"age": [60, None]}, "second": "age <= 29"}
+    ).json()
+
+    assert (shown["value"], shown["error"]) == (expected.value, expected.error)
+
+
+def test_all_published_queries_are_answered(client: Client, shelf: Any) -> None:
+    """In their order, with their labels."""
+    expected = load(shelf / "asked.release.parquet")
+
+    rows = client.get("/releases/asked/answers").json()["answers"]
+
+    assert [row["query"] for row in rows][:3] == expected.labels()[:3]
+    assert [row["value"] for row in rows] == expected.answers().values.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "count where age >= 30 and town = Rome",
+        "count where 2*age <= 100 and town = Bari",
+        "median of age",
+        "cdf of seen",
+        "histogram of town",
+        "difference between (age < 30) and (age >= 60)",
+        "std of salary",
+    ],
+)
+def test_the_language_is_that_of_the_command_line(client: Client, release: Release, text: str) -> None:
+    """Every record has all that `partita query` says, and bars beside."""
+    expected = plain(Asker(release=release, confidence=0.8, beta=0.2).ask(question(text)))
+
+    shown = client.get("/releases/people/ask", q=text, confidence=0.8, beta=0.2).json()
+
+    assert without_bars(shown) == expected
+
+
+def without_bars(shown: Any) -> Any:
+    """An answer without what the service adds to it."""
+    if isinstance(shown, dict):
+        return {key: without_bars(value) for key, value in shown.items() if key not in ("half", "small")}
+    return list(map(without_bars, shown)) if isinstance(shown, list) else shown
