@@ -23,8 +23,11 @@ PUBLIC = "The public side cannot reach noise or data"
 RANDOMNESS = "Only partita.noise imports a source of randomness"
 TESTING = "Only tests import partita.testing"
 DUCKDB = "Only partita.sources.engine imports DuckDB"
-LEDGER = "The ledger knows guarantees and SQLite only"
+LEDGER = "The ledger knows guarantees, SQLite and PostgreSQL only"
 NOISE = "Noise knows nothing of data and releases"
+SERVICE = "The service cannot open data"
+SPARK = "Only partita.sources.spark imports Spark"
+POSTGRES = "Only the Postgres source and the Postgres ledger import psycopg"
 
 
 @pytest.fixture
@@ -76,6 +79,11 @@ def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
         ("partita/ledger/planted", "import partita.noise", LEDGER),
         ("partita/sources/__init__", "import partita.publishing", LAYERS),
         ("partita/sources/planted", "import duckdb", DUCKDB),
+        ("partita/service/planted", "import partita.sources", SERVICE),
+        ("partita/service/planted", "from partita.publishing import publish", SERVICE),
+        ("partita/service/planted", "import partita.cli", LAYERS),
+        ("partita/sources/planted", "import pyspark", SPARK),
+        ("partita/ledger/planted", "import psycopg", POSTGRES),
         ("partita/unplaced", "import partita.errors", LAYERS),
     ],
 )

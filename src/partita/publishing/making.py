@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from partita.publishing.progress import phase
 from partita.publishing.request import Request
@@ -15,6 +15,15 @@ from partita.releases.release import Release
 from partita.sources import Source, Tally, tally
 
 __all__ = ["count", "draw", "salt"]
+
+
+@runtime_checkable
+class _Tallying(Protocol):
+    """A source that tallies its rows by itself, where they are."""
+
+    @property
+    def tally(self) -> Any:
+        """As `sources.tally`, but for the source; the counts stay where the rows are."""
 
 
 def count(
@@ -43,14 +52,15 @@ def _rows(
     columns: tuple[str, ...],
 ) -> Tally:
     """The rows by the cells of these columns, at most so many of each person."""
-    return tally(
-        source,
+    counted = source.tally if isinstance(source, _Tallying) else partial(tally, source)
+    rows: Tally = counted(
         {column: request.declared[column] for column in columns},
         person=request.person,
         contributions=request.guarantee.contributions,
         salt=salt(dataset, *columns),
         where=part,
     )
+    return rows
 
 
 def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.exact import integer
+from partita.ledger.address import is_address
 from partita.sources.csv import Csv
 from partita.sources.files import File, find
 from partita.sources.frames import Frame, Mapped
@@ -15,7 +16,9 @@ from partita.sources.grouped import Grouped
 from partita.sources.jsonl import JsonLines
 from partita.sources.names import checked
 from partita.sources.parquet import Parquet
+from partita.sources.postgres import Postgres
 from partita.sources.protocol import Rows, Source
+from partita.sources.spark import SparkSource, is_spark
 
 __all__ = ["open_source"]
 
@@ -35,9 +38,10 @@ def open_source(
     `data` is a path or glob of Parquet (.parquet), CSV (.csv) or JSON lines (.jsonl, .ndjson),
     the latter two also packed (.gz); a list of paths; a mapping of column names to NumPy arrays
     or lists; or any object with `__arrow_c_stream__`, such as a pandas, Polars or PyArrow table
-    or a DuckDB relation. A CSV file starts with a line of column names, unless `header` gives
-    them. `threads` and `memory` (in bytes) bound what grouping may use; beyond that it goes to a
-    private temporary directory.
+    or a DuckDB relation. A Spark DataFrame is counted on its cluster. A `Postgres` or `SparkSource` is a
+    source already. A CSV file starts with a line of column
+    names, unless `header` gives them. `threads` and `memory` (in bytes) bound what grouping may use;
+    beyond that it goes to a private temporary directory.
 
     >>> open_source({"age": [30, 31, 30]}).counts(["age"]).to_pydict()
     {'age': [30, 31], 'count': [2, 1]}
@@ -46,10 +50,18 @@ def open_source(
         integer(threads, "threads", low=1)
     if memory is not None:
         integer(memory, "memory", low=_LEAST_MEMORY)
+    if isinstance(data, Postgres | SparkSource):
+        return data
+    if is_spark(data):
+        return SparkSource(data)
     return Grouped(_rows(data, delimiter, header), threads, memory)
 
 
 def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
+    if is_address(data):
+        raise InvalidData(
+            "data", "must say which rows of a database", fix='pass Postgres(address, table="visits")'
+        )
     if isinstance(data, (str, os.PathLike)) or _is_list_of_paths(data):
         return _file_rows(find(data), delimiter, header)
     if hasattr(data, "__arrow_c_stream__"):

@@ -41,6 +41,7 @@ Opening: TypeAlias = Callable[[], Any]
 
 _BATCH: Final = 10_000
 _LONGEST_WAIT: Final = 30 * 86_400
+_ENCODING: Final = "SET LOCAL client_encoding = 'UTF8'"
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _CATEGORIES: Final = "SELECT oid, typcategory FROM pg_type WHERE oid = ANY(%s)"
 
@@ -111,6 +112,7 @@ class Postgres:
             connection = self.address()
         connection.autocommit = True
         connection.execute(_BEGIN)
+        connection.execute(_ENCODING)
         if self.timeout is not None:
             connection.execute(f"SET LOCAL statement_timeout = '{self.timeout}s'")
         register(psycopg, connection)

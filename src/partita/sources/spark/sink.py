@@ -1,0 +1,150 @@
+"""A streaming query that feeds a durable counter or family: every event counts once, whatever fails.
+
+A micro-batch is fed in one piece, under the number that Spark gives it and the name of the query. If it comes
+again, because somebody died between the feeding and Spark's own note of it, it is known and counts
+nothing. It is not a step: its events count in the period that is open, and only the clock closes that one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, final
+
+from partita.errors import InvalidData, InvalidParameter, SourceError
+from partita.sources.spark.session import Cluster, Frame, numbered
+from partita.streams.durable import DurableCounter, DurableFamily, Event
+
+__all__ = ["feed"]
+
+_QUERY: Final = "sql.streaming.queryId"
+_AT_ONCE: Final = 10_000
+_LONGEST: Final = 100
+
+
+def feed(
+    stream: Frame,
+    counter: DurableCounter | DurableFamily,
+    *,
+    feeder: str,
+    checkpoint: str | os.PathLike[str],
+    key: str | None = None,
+    person: str | None = None,
+    id: str | None = None,
+) -> Any:
+    """Start a query that counts every row of a stream, and return it: a pyspark StreamingQuery.
+
+    `checkpoint` is a directory where Spark notes how far it has come; with another one the stream is read
+    and counted from its beginning. A family counts by the text in the column `key`, and rows with a text that
+    is none of its keys nowhere. A counter whose unit is the user needs the columns `person` and `id`, and a
+    row without one of the two counts nowhere; such a micro-batch comes to the driver, so keep it small. The
+    caller closes periods, with `counter.running()`.
+    """
+    Cluster.of(stream)
+    if not getattr(stream, "isStreaming", False):
+        raise InvalidData("stream", "must be a streaming DataFrame", fix="make it with spark.readStream")
+    if not 0 < len(feeder) <= _LONGEST:
+        raise InvalidParameter(
+            "feeder", "must be a short name", given=feeder, fix='pass for example "visits"'
+        )
+    sink = _sink(counter, feeder, key=key, person=person, id=id)
+    numbered(stream, sink.columns)
+    writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", os.fspath(checkpoint))
+    return writer.start()
+
+
+@final
+@dataclass(frozen=True)
+class _Sink:
+    """What Spark calls with every micro-batch and its number."""
+
+    counter: DurableCounter | DurableFamily
+    feeder: str
+    columns: tuple[str, ...]
+    events: Callable[[Cluster, Frame, str, int], Iterator[Event]]
+
+    def __call__(self, batch: Frame, number: int) -> None:
+        """Feed one micro-batch; at once, but for events that persons are known by."""
+        cluster = Cluster.of(batch)
+        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        if not query:
+            raise SourceError("query", "must be known by an id", fix="use feed, not foreachBatch")
+        events = self.events(cluster, numbered(batch, self.columns), f"{self.feeder} {query}", number)
+        while some := list(islice(events, _AT_ONCE)):
+            self.counter.add_many(some)
+
+
+def _sink(
+    counter: DurableCounter | DurableFamily,
+    feeder: str,
+    *,
+    key: str | None,
+    person: str | None,
+    id: str | None,
+) -> _Sink:
+    """The sink for this counter, if the columns that it needs are named, and no others."""
+    settings = counter.settings
+    if settings.pan_private:
+        raise InvalidParameter(
+            "counter",
+            "must remember what it was fed to count it once",
+            given="a pan-private one",
+            fix="feed it by add, at most once or at least once",
+        )
+    by_person = settings.unit == "user"
+    _needed("key", key, bool(settings.keys))
+    _needed("person", person, by_person)
+    _needed("id", id, by_person)
+    named = tuple(name for name in (person, id, key) if name is not None)
+    if by_person:
+        return _Sink(counter, feeder, named, _ByPerson(settings.keys))
+    return _Sink(counter, feeder, named, _ByKey(settings.keys) if settings.keys else _whole)
+
+
+def _needed(parameter: str, column: str | None, needed: bool) -> None:
+    if (column is not None) == needed:
+        return
+    rule = "must name a column for this counter" if needed else "must be left out for this counter"
+    raise InvalidParameter(parameter, rule, given=column, fix="see counter.settings")
+
+
+def _whole(cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
+    """All rows together are one event."""
+    yield Event(source, number, int(cluster.run(rows.count)))
+
+
+@final
+@dataclass(frozen=True)
+class _ByKey:
+    """All rows together are one event, with a count for each key."""
+
+    keys: tuple[str, ...]
+
+    def __call__(self, cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
+        texts = _texts(rows)
+        known = texts.where(texts["k0"].isin(list(self.keys)))
+        found = cluster.run(lambda: known.groupBy("k0").count().collect())
+        yield Event(source, number, {row["k0"]: int(row["count"]) for row in found})
+
+
+@final
+@dataclass(frozen=True)
+class _ByPerson:
+    """Each row is an event of a person, who is known with the id of the event."""
+
+    keys: tuple[str, ...]
+
+    def __call__(self, cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
+        known = _texts(rows).dropna()
+        if self.keys:
+            known = known.where(known[known.columns[-1]].isin(list(self.keys)))
+        table = cluster.run(known.toArrow)
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            yield Event(row[0], row[1], {row[2]: 1} if self.keys else 1)
+
+
+def _texts(rows: Frame) -> Frame:
+    """The same rows, with every column as text."""
+    return rows.select([rows[name].cast("string").alias(name) for name in rows.columns])

@@ -1,0 +1,154 @@
+"""Each shard is released once, with one noise, whatever fails and however often it is tried."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partita.domain import Domain, Integer
+from partita.errors import InvalidParameter, SourceError
+from partita.noise.system import SYSTEM
+from partita.testing import ZeroNoise
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from partita.sources.spark import SparkSource
+from partita.sources.spark.counts import SparkCounts, _Cutting, _joined
+from partita.sources.spark.shards import Shards
+
+pytestmark = pytest.mark.engines
+
+SIZE = 2**24
+SCHEMA: dict[str, Domain] = {"x": Integer(0, SIZE - 1)}
+Work = Callable[[Any, range, Any], Any]
+
+
+@pytest.fixture(scope="module")
+def counts(spark: Any) -> SparkCounts:
+    rows = spark.range(0, SIZE, 9973).withColumnRenamed("id", "x")
+    histogram = SparkSource(rows, shards=3).tally(SCHEMA).column("x").histogram
+    assert isinstance(histogram, SparkCounts)
+    return histogram
+
+
+def drawing(folder: Path, interfere: Callable[[int, int, Path], None]) -> Work:
+    """Work that draws a seal for a shard, notes it with the number of its attempt, and is interfered with.
+
+    It is made of functions that travel by value, so that executors need nothing of the tests.
+    """
+    where = os.fspath(folder)
+
+    def work(block: Any, shard: range, noise: Any) -> Any:
+        from fractions import Fraction
+        from pathlib import Path
+
+        import numpy
+        from pyspark import TaskContext
+
+        task: Any = TaskContext.get()
+        attempt = task.attemptNumber()
+        low, high = shard.start, shard.stop - 1
+        seal = low + noise.draw("laplace", Fraction(2**40)) % (high - low)
+        (Path(where) / f"{low} {attempt} {seal}").touch()
+        interfere(low, attempt, Path(where))
+        return numpy.array([seal, high], numpy.uint64)
+
+    return work
+
+
+def noted(folder: Path) -> list[tuple[int, int, int]]:
+    """Shard, attempt and seal of everything that was ever drawn."""
+    return sorted(tuple(map(int, path.name.split())) for path in folder.iterdir())  # type: ignore[misc]
+
+
+def leave(low: int, attempt: int, folder: Path) -> None:
+    """Nothing happens."""
+
+
+def fail_first(low: int, attempt: int, folder: Path) -> None:
+    """The first attempt has drawn, and dies."""
+    if attempt == 0:
+        raise RuntimeError("lost after drawing")
+
+
+def die_first(low: int, attempt: int, folder: Path) -> None:
+    """The first attempt has drawn, and the process that made it is gone."""
+    import os
+    import signal
+
+    if attempt == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(autouse=True)
+def by_value() -> Any:
+    """What is defined here travels with the work."""
+    import sys
+
+    import pyspark.cloudpickle
+
+    cloudpickle: Any = pyspark.cloudpickle
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+def released(counts: SparkCounts, work: Work) -> dict[int, int]:
+    """The seal that the driver has of each shard."""
+    found = counts.in_shards(work, noise=SYSTEM).tolist()
+    starts = [shard.start for shard in counts.shards.ranges]
+    assert found[1::2] == [shard.stop - 1 for shard in counts.shards.ranges]
+    return dict(zip(starts, found[0::2], strict=True))
+
+
+@pytest.mark.parametrize("interfere", [fail_first, die_first])
+def test_a_retried_task_draws_anew_and_only_its_last_draw_is_released(
+    counts: SparkCounts, tmp_path: Path, interfere: Callable[[int, int, Path], None]
+) -> None:
+    """Every first attempt ends after drawing; of each shard the driver has what a later one drew."""
+    seals = released(counts, drawing(tmp_path, interfere))
+
+    drawn = {(low, attempt): seal for low, attempt, seal in noted(tmp_path)}
+    last = {low: max(attempt for shard, attempt in drawn if shard == low) for low in seals}
+    assert min(last.values()) >= 1
+    assert seals == {low: drawn[low, attempt] for low, attempt in last.items()}
+    assert all(drawn[low, 0] != seal for low, seal in seals.items())
+
+
+def answers(frame: Any) -> dict[int, bytes]:
+    return {row["shard"]: bytes(row["seals"]) for row in frame.collect()}
+
+
+def test_a_lazy_frame_of_draws_would_be_drawn_twice(counts: SparkCounts, tmp_path: Path) -> None:
+    """Planted bug: seals that stay on the cluster are drawn again for each use; ours are drawn once."""
+    work = drawing(tmp_path, leave)
+    worker = _Cutting(work, counts.size, counts.contributions, counts.shards)
+    cluster = counts.packed.cluster
+    lazy = cluster.run(lambda: cluster.mapped(counts.packed.frame, worker, "shard int, seals binary"))
+
+    assert answers(lazy) != answers(lazy)
+    before = len(noted(tmp_path))
+    seals = released(counts, work)
+    assert len(noted(tmp_path)) - before == len(counts.shards)
+    assert set(seals.items()) <= {(low, seal) for low, _, seal in noted(tmp_path)}
+
+
+def test_shards_without_an_answer_or_with_two_are_refused() -> None:
+    """Nothing is released of a cut that is not whole."""
+    shards, one = Shards((0, 5, 9)), np.array([4], np.uint64).tobytes()
+
+    for found in ([(0, one)], [(0, one), (1, one), (1, one)], [(0, one), (2, one)]):
+        with pytest.raises(SourceError, match="once for each shard"):
+            _joined(found, shards)
+
+
+def test_only_fresh_noise_of_the_system_is_drawn_elsewhere(counts: SparkCounts) -> None:
+    """A tape or no noise cannot travel, and is refused before anything runs."""
+    with pytest.raises(InvalidParameter, match="noise"):
+        counts.in_shards(lambda block, shard, noise: np.array([shard.stop - 1]), noise=ZeroNoise())

@@ -1,0 +1,137 @@
+"""`publish` on a cluster: what it releases, what it leaves behind, and what nobody gets to see."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.errors import BudgetExceeded, SourceError
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from partita.sources.spark import SparkSource
+
+pytestmark = pytest.mark.engines
+
+CANARY = "canary-4711"
+ROWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def people(spark: Any) -> Any:
+    """Twenty thousand rows of four thousand persons, made on the cluster."""
+    return spark.range(ROWS).selectExpr(
+        "id % 4000 AS person",
+        "id % 80 AS age",
+        "(id * id) % 1000003 * 4001 AS bytes",
+        "if(id % 3 = 0, 'n', 's') AS region",
+    )
+
+
+def kept(spark: Any) -> int:
+    """How many data sets the cluster keeps for anybody."""
+    gc.collect()
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())
+
+
+def test_a_column_of_four_billion_cells_is_published(spark: Any, people: Any) -> None:
+    """Counts of ranges are as near as the release says, and the cluster keeps nothing afterwards."""
+    release = pt.publish(people, {"bytes": pt.Integer(0, 2**32 - 1)}, epsilon=4)
+
+    answer = release.count(bytes=(0, 2**31))
+    exact = people.where("bytes <= 2147483648").count()
+    assert abs(answer.value - exact) < 12 * answer.error
+    assert (
+        release.guarantee
+        == pt.publish({"bytes": [1]}, {"bytes": pt.Integer(0, 2**32 - 1)}, epsilon=4).guarantee
+    )
+    assert kept(spark) == 0
+
+
+SCHEMA: Mapping[str, Any] = {
+    "age": pt.Integer(0, 99),
+    "bytes": pt.Integer(0, 2**32 - 1),
+    "region": pt.Category(["n", "s"]),
+}
+
+
+def test_boxes_sums_and_queries_are_published_by_person(spark: Any, people: Any) -> None:
+    """Views, sums and queries under one debit; of each person five rows at most, which is all they have."""
+    release = pt.publish(
+        people,
+        SCHEMA,
+        epsilon=5,
+        views=[("region", "age")],
+        sums=["age"],
+        queries="ranges(age)",
+        person="person",
+        contributions=5,
+    )
+
+    exact = people.where("region = 'n' AND age < 40").count()
+    assert abs(release.count(region="n", age=(0, 39)).value - exact) < ROWS / 5
+    assert release.guarantee is not None
+    assert release.guarantee.contributions == 5
+    assert kept(spark) == 0
+
+
+def test_what_a_ledger_refuses_is_not_kept(spark: Any, people: Any, tmp_path: Path) -> None:
+    """Rows are counted before the debit; if there is no budget for them, the cluster forgets them, too."""
+    ledger = pt.Ledger(tmp_path / "ledger.db")
+    ledger.open("people", epsilon=1)
+
+    with pytest.raises(BudgetExceeded):
+        pt.publish(people, {"age": pt.Integer(0, 99)}, epsilon=2, ledger=ledger, dataset="people")
+
+    assert kept(spark) == 0
+
+
+def test_no_word_of_spark_is_repeated(spark: Any, spark_log: Path, capfd: Any) -> None:
+    """An error that holds a value shows it neither in ours, nor in its causes, nor in a log on the driver."""
+    printed = spark_log.stat().st_size
+    rows = spark.range(3).selectExpr(f"CAST(concat('{CANARY}', id) AS INT) AS age")
+
+    with pytest.raises(SourceError) as raised:
+        pt.publish(rows, {"age": pt.Integer(0, 99)}, epsilon=1)
+
+    error: BaseException | None = raised.value
+    assert error is not None
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    out, err = capfd.readouterr()
+    log = spark_log.read_bytes()[printed:].decode()
+    assert CANARY not in str(error) + out + err + log
+
+
+def test_a_worker_that_fails_tells_nothing(spark: Any, people: Any, spark_log: Path) -> None:
+    """What our own code says on an executor goes to Spark's log without what it worked on."""
+    printed = spark_log.stat().st_size
+    counts = SparkSource(people).tally({"age": pt.Integer(0, 99)}).column("age").histogram
+
+    def fail(cells: Any, weights: Any) -> Any:
+        if len(cells):
+            raise ValueError(CANARY)
+        return np.zeros(1, np.int64)
+
+    with pytest.raises(SourceError, match="could not be counted"):
+        counts.folded(fail)
+
+    assert CANARY not in spark_log.read_bytes()[printed:].decode()
+
+
+def test_columns_of_no_use_are_refused_before_anything_runs(spark: Any) -> None:
+    """Names, types and ids are checked on the driver."""
+    rows = spark.createDataFrame([], "xs array<int>, age int, day date")
+
+    with pytest.raises(SourceError, match="column 'xs' must hold"):
+        pt.publish(rows, {"xs": pt.Integer(0, 9)}, epsilon=1)
+    with pytest.raises(SourceError, match="did you mean 'age'"):
+        pt.publish(rows, {"Age": pt.Integer(0, 9)}, epsilon=1)
+    with pytest.raises(SourceError, match="tell persons apart"):
+        pt.publish(rows, {"age": pt.Integer(0, 9)}, epsilon=1, person="day")
