@@ -252,6 +252,30 @@ def test_a_table_and_compiled_code_give_what_the_walk_gives(curved: bool) -> Non
             assert plane.counts(boxes) == pytest.approx(walked.values, abs=1e-9 * density.total)
 
 
+@pytest.mark.parametrize("curved", [False, True])
+def test_a_look_at_all_nodes_finds_what_the_walk_finds(curved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same nodes and the same shares for every box, that of everything too."""
+    for widths in ((13,), (13, 9), (6, 5, 4)):
+        made = _made(widths, [range(len(widths))] * 3, 7, curved)
+        density, corners = made.engine.density, _corners(made.boxes())
+        boxes = Stretches.along(density.measures, *corners)
+
+        monkeypatch.setattr(cover, "_BLOCK", len(made.boxes()) * density.nodes.children.size)
+        looked = list(cover.cover(density, boxes))
+        monkeypatch.setattr(cover, "_BLOCK", 64)
+        walked = list(cover.cover(density, boxes))
+
+        assert len(looked) < len(walked)
+        assert _pairs(looked) == _pairs(walked)
+
+
+def _pairs(covers: Sequence[cover.Cover]) -> dict[tuple[int, int], float]:
+    """The share of each pair of a box and a node; none comes twice."""
+    found = [pair for each in covers for pair in zip(*(part.tolist() for part in each), strict=True)]
+    assert len({pair[:2] for pair in found}) == len(found)
+    return {(box, node): share for box, node, share in found}
+
+
 def test_a_tree_is_seen_along_the_same_axes_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it is shown as it was solved; of many sets of axes, those that were asked about last are kept."""
     engine, onto = _made([2] * 6, [range(6)], 1, curved=False).engine, Density.onto

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from partita.sources.postgres import Postgres
+from partita.sources.spark import SparkSource
 from tests.engines.postgres_server import PostgresServer
 
 __all__ = ["ENGINES", "SERVERS", "loaded"]
@@ -53,10 +54,10 @@ def _pandas(table: Any, _: pytest.FixtureRequest) -> Iterator[Any]:
 def _spark(table: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """Spark has no unsigned integers and no dictionaries: it gets decimals of twenty digits, and text.
 
-    A time with a zone is an instant to Spark, one without is TIMESTAMP_NTZ.
+    A time with a zone is an instant to Spark, one without is TIMESTAMP_NTZ. Two shards are soon done.
     """
     spark = request.getfixturevalue("spark")
-    yield spark.createDataFrame(carried(table), schema=_spark_schema(table.schema))
+    yield SparkSource(spark.createDataFrame(carried(table), schema=_spark_schema(table.schema)), shards=2)
 
 
 @contextmanager

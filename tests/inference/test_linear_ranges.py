@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.inference import linear_ranges
 from partita.inference.curve import Curve, Floats
 from partita.inference.linear_ranges import Doubts, LinearRanges
 from partita.inference.question import Question
@@ -52,6 +53,17 @@ def test_errors_of_many_ranges_are_those_of_each() -> None:
     alone = [ranges().answer([(low, high, 1)]).error for low, high in ASKED]
 
     assert ranges().errors(lows, highs) == pytest.approx(alone, rel=1e-9)
+
+
+def test_memory_does_not_grow_with_the_number_of_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at one by one, or all together, ranges have the same errors."""
+    lows, highs = (np.array(ends, np.uint64) for ends in zip(*ASKED, strict=True))
+    together = ranges().errors(lows, highs)
+
+    monkeypatch.setattr(linear_ranges, "_BLOCK", 1)
+
+    assert ranges().errors(lows, highs) == pytest.approx(together, rel=1e-12)
+    assert ranges().errors(lows[:0], highs[:0]).size == 0
 
 
 def test_a_range_of_whole_pieces_has_the_error_of_its_noise() -> None:

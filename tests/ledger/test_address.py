@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from partita.errors import InvalidParameter, LedgerError, PartitaError
 from partita.ledger import Ledger
-from partita.ledger.address import Address, is_address, shown
+from partita.ledger.address import Address, is_address, is_no_path, shown
 
 CANARY = "CANARY-93ab"
 
@@ -59,21 +59,28 @@ def said_of(address: str) -> str:
         f"postgresql://u:{CANARY}@x@db/budget",
         f"postgresql://db/budget?password={CANARY}@x",
         f"postgresql://u:{CANARY} @db/budget",
+        f"postgresql://u:{CANARY}/budget",
+        f"postgresql://one,u:{CANARY}/budget",
+        f" postgresql://u:{CANARY}@db/budget",
+        f"PostgreSQL://u:{CANARY}@db/budget",
+        f"mysql://u:{CANARY}@db/budget",
+        f"host=db password={CANARY} dbname=budget",
+        f"password = '{CANARY}'",
     ],
 )
-def test_an_address_that_could_be_misread_is_refused(address: str) -> None:
+def test_what_could_be_misread_is_refused(address: str) -> None:
     """Nobody can say where its password ends, so nothing of it is shown, and the fix says how to write it."""
-    with pytest.raises(InvalidParameter, match="as %40 %3A %2F %3F %23") as refusal:
-        Ledger(address)
-    assert CANARY not in str(refusal.value)
+    for take in (Ledger, Address, shown):
+        with pytest.raises(InvalidParameter, match="as %40 %3A %2F %3F %23") as refusal:
+            take(address)
+        assert CANARY not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "place", ["budget.db", "a/postgresql://b", "host=db dbname=budget", b"postgresql://", None]
-)
+@pytest.mark.parametrize("place", ["budget.db", "a/b", "password", "host=db dbname=budget", b"x://y", None])
 def test_what_is_no_address_is_none(place: Any) -> None:
-    """Only what starts like an address is taken for one."""
+    """Only what looks like an address is taken for one."""
     assert not is_address(place)
+    assert not is_no_path(place)
 
 
 def test_nobody_answers_without_the_password_being_told(unused_port: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,22 @@ def use(path: Path) -> Balance:
     ledger.mark_done(ledger.debit("people", RELEASE, what="ages"))
     ledger.entries("people")
     return before
+
+
+class Older(sqlite3.Connection):
+    """SQLite before 3.35, which knows no RETURNING."""
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        if "RETURNING" in statement.upper():
+            raise sqlite3.OperationalError('near "RETURNING": syntax error')
+        return super().execute(statement, *values)
+
+
+def test_an_older_sqlite_will_do(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python is content with releases of SQLite that lack much, and debits are numbered on them too."""
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Older))
+
+    assert [ledger.debit("people", RELEASE, what="ages").number for _ in range(3)] == [1, 2, 3]
 
 
 @pytest.fixture

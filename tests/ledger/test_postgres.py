@@ -55,9 +55,9 @@ def do(server: PostgresServer, *statements: str) -> None:
 
 
 def silent(error: BaseException) -> bool:
-    """Whether a traceback would show this error alone, and no password."""
+    """Whether a traceback would show this error alone, and no password; nor does anything hang on to it."""
     text = "".join(traceback.format_exception(error))
-    return PASSWORD not in text and "psycopg." not in text
+    return PASSWORD not in text and "psycopg." not in text and error.__context__ is None
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,66 @@ def test_a_locked_ledger_says_so(ledger: Ledger, place: str, server: PostgresSer
         assert hasty.entries("people") == ()
 
     assert hasty.debit("people", RELEASE, what="ages").number == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("57014", "is locked by another process; try again"),
+        ("25P03", "was cut off in the middle of an act; look at its entries"),
+        ("53100", "has no room: .*; nothing was written"),
+        ("53200", "has no room: .*; nothing was written"),
+        ("0A000", "the server only reads; use the address of the primary"),
+        ("25006", "the server only reads; use the address of the primary"),
+        ("22012", "could not be used: the server reports an error; look into its log"),
+        ("23505", "could not be used: the server reports an error; look into its log"),
+        ("XX001", "is damaged; restore a copy"),
+        ("XX002", "is damaged; restore a copy"),
+    ],
+)
+def test_only_what_is_damaged_is_called_so(ledger: Ledger, state: str, said: str) -> None:
+    """Whoever restores a copy for nothing forgets what was spent since."""
+    raising = f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{state}'; END $$"
+
+    with pytest.raises(LedgerError, match=said) as refusal:
+        ledger.store.write(lambda connection: connection.execute(raising))
+    assert silent(refusal.value)
+
+
+def test_a_timeout_of_the_server_is_no_damage(ledger: Ledger, server: PostgresServer, place: str) -> None:
+    """One that ends a statement which waits for its turn, and one that ends a transaction which is idle."""
+    server.run("ALTER DATABASE budget SET statement_timeout = '200ms'")
+    with closing(server.connect("budget")) as other:
+        other.execute("BEGIN; LOCK TABLE partita.stamp IN EXCLUSIVE MODE")
+        with pytest.raises(LedgerError, match="is locked by another process; try again"):
+            ledger.debit("people", RELEASE, what="ages")
+    server.run(
+        "ALTER DATABASE budget RESET statement_timeout",
+        "ALTER DATABASE budget SET idle_in_transaction_session_timeout = '50ms'",
+    )
+    try:
+        with pytest.raises(LedgerError, match="was cut off in the middle of an act"):
+            ledger.store.write(dawdling)
+    finally:
+        server.run("ALTER DATABASE budget RESET idle_in_transaction_session_timeout")
+
+
+def dawdling(connection: Connection) -> None:
+    """Say something again and again, until nobody is there any more."""
+    for _ in range(100):
+        time.sleep(0.1)
+        connection.execute("SELECT 1")
+
+
+def test_a_database_of_another_encoding_holds_what_it_can(server: PostgresServer) -> None:
+    """What it cannot hold is refused with an error of ours, and what it holds is found again."""
+    ledger = Ledger(server.database("latin", encoding="LATIN1"))
+    ledger.open("Orléans", epsilon=1)
+
+    with pytest.raises(LedgerError, match="cannot hold this text: the encoding of the database") as refusal:
+        ledger.open("東京", epsilon=1)
+    assert silent(refusal.value)
+    assert list(ledger.datasets()) == ["Orléans"]
 
 
 @pytest.mark.parametrize("state", ["40001", "40P01"])

@@ -70,6 +70,9 @@ class Doubts(NamedTuple):
 _NOTHING: Final = 1e-6
 """A count that says nothing about where in a piece it lies."""
 
+_BLOCK: Final = 2**15
+"""About so many counts of replicates are looked at together."""
+
 NO_DOUBTS: Final = Doubts(np.zeros(0, np.uint64), np.zeros(0))
 
 
@@ -115,21 +118,30 @@ class LinearRanges:
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """About the standard error of each range: replicates in the place of a solve for each."""
-        first, last = self._before(lows), self._upto(highs)
-        noise = np.zeros(lows.shape)
-        for replicate in self._replicates:
-            noise += (last.cumulative(replicate) - first.cumulative(replicate)) ** 2
+        first, last = self._around(lows, highs)
         together = first.piece == last.piece
         inside = self._scatter(last.piece, np.where(together, last.share - first.share, last.share))
         inside += np.where(together, 0.0, self._scatter(first.piece, 1.0 - first.share))
         inside += self.doubts.at(lows) + self.doubts.at(highs + np.uint64(1))
-        return self.widening * np.sqrt(noise / len(self._replicates) + inside + self.least_variance)
+        return self.widening * np.sqrt(self._noise(first, last) + inside + self.least_variance)
+
+    def _noise(self, first: _Position, last: _Position) -> Floats:
+        """The mean square of what all replicates have between positions, some of these at a time."""
+        before, noise = self._replicates, np.empty(first.piece.shape)
+        most = max(1, _BLOCK // before.shape[1])
+        for begin in range(0, noise.size, most):
+            some = slice(begin, begin + most)
+            between = last.at(some).cumulative(before) - first.at(some).cumulative(before)
+            noise[some] = np.einsum("ij,ij->i", between, between) / before.shape[1]
+        return noise
 
     @cached_property
     def _replicates(self) -> Floats:
-        """Cumulative counts of each replicate: before every piece, and of all."""
-        cumulative = np.cumsum(self.model.replicates(), axis=1)
-        return np.concatenate([np.zeros((len(cumulative), 1)), cumulative], axis=1)
+        """Cumulative counts, a column for each replicate: before every piece, and of all."""
+        replicates = self.model.replicates()
+        cumulative = np.zeros((replicates.shape[1] + 1, len(replicates)))
+        np.cumsum(replicates.T, axis=0, out=cumulative[1:])
+        return cumulative
 
     def _value(self, terms: Sequence[SignedRange]) -> float:
         lows, highs = (np.array([term[end] for term in terms], np.uint64) for end in (0, 1))
@@ -158,6 +170,13 @@ class LinearRanges:
         heavy = self.clustering[piece] * held**2
         return np.asarray(held * variance + heavy * np.maximum(variance, named**2))
 
+    def _around(self, lows: UInts, highs: UInts) -> tuple[_Position, _Position]:
+        """Where the cells before each range end, in the piece of its first cell; and where its own end."""
+        inner = lows > self.pieces.starts[np.searchsorted(self.pieces.ends, lows)]
+        upto = self._upto(np.concatenate([lows - inner.astype(np.uint64), highs]))
+        first, last = upto.at(slice(lows.size)), upto.at(slice(lows.size, None))
+        return first._replace(share=np.where(inner, first.share, 0.0)), last
+
     def _upto(self, cells: UInts) -> _Position:
         """Where the cells 0, ..., cell end."""
         pieces, piece = self.pieces, np.searchsorted(self.pieces.ends, cells)
@@ -166,12 +185,6 @@ class LinearRanges:
         share = np.divide(inside, count, out=even, where=count > _NOTHING)
         return _Position(np.asarray(piece), np.clip(share, 0.0, 1.0))
 
-    def _before(self, cells: UInts) -> _Position:
-        """Where the cells before each cell end, in the piece of that cell."""
-        inner = cells > self.pieces.starts[np.searchsorted(self.pieces.ends, cells)]
-        upto = self._upto(cells - inner.astype(np.uint64))
-        return upto._replace(share=np.where(inner, upto.share, 0.0))
-
 
 class _Position(NamedTuple):
     """Where on the axis: the piece, and the share of its count up to there."""
@@ -179,10 +192,14 @@ class _Position(NamedTuple):
     piece: NDArray[np.intp]
     share: Floats
 
+    def at(self, some: slice) -> _Position:
+        """Some of them."""
+        return _Position(self.piece[some], self.share[some])
+
     def cumulative(self, before: Floats) -> Floats:
-        """The count up to each position, for cumulative counts before the pieces."""
+        """The counts up to each position, in a row, for rows of cumulative counts before the pieces."""
         start = before[self.piece]
-        return np.asarray(start + self.share * (before[self.piece + 1] - start))
+        return np.asarray(start + self.share[:, None] * (before[self.piece + 1] - start))
 
 
 def _bounds(looks: Looks, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:

@@ -13,28 +13,41 @@ from typing import Final, final
 
 from partita.errors import InvalidParameter
 
-__all__ = ["Address", "is_address", "shown"]
+__all__ = ["Address", "is_address", "is_no_path", "shown"]
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
-_SHAPE: Final = re.compile(r"postgres(?:ql)?://(?:[^@/?#\s]*@)?([^@/?#\s]*)(?:/([^@/?#\s]*))?(?:\?[^@#\s]*)?")
+_MAY_HIDE: Final = re.compile(r"://|password\s*=", re.IGNORECASE)
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]*\]|[^@/?#\s:,\[\]]*)(?::\d*)?"
+_SHAPE: Final = re.compile(
+    rf"postgres(?:ql)?://(?:[^@/?#\s]*@)?({_HOST}(?:,{_HOST})*)(?:/([^@/?#\s]*))?(?:\?[^@#\s]*)?"
+)
 
 
 def is_address(place: object) -> bool:
-    """Whether this is meant as the address of a database, and not as the path of a file.
+    """Whether this is meant as the address of a database: it starts like one, after spaces perhaps.
 
     >>> is_address("postgresql://steward@db.example.org/budget"), is_address("budget.db")
     (True, False)
     """
-    return isinstance(place, str) and place.startswith(_SCHEMES)
+    return isinstance(place, str) and place.lstrip().startswith(_SCHEMES)
+
+
+def is_no_path(place: object) -> bool:
+    """Whether this is meant as an address of any kind, and may have a password in it wherever that is.
+
+    >>> is_no_path("host=db.example.org password=hunter2"), is_no_path("budget.db")
+    (True, False)
+    """
+    return isinstance(place, str) and _MAY_HIDE.search(place) is not None
 
 
 def shown(place: str) -> str:
-    """What may be shown of a path, or of an address.
+    """What may be shown of a path, or of an address; what is neither is refused unseen.
 
     >>> shown("postgresql://steward:hunter2@db.example.org/budget"), shown("budget.db")
     ('postgresql://db.example.org/budget', 'budget.db')
     """
-    return str(Address(place)) if is_address(place) else place
+    return str(Address(place)) if is_no_path(place) else place
 
 
 @final
@@ -52,7 +65,7 @@ class Address:
     secret: str
 
     def __post_init__(self) -> None:
-        if not is_address(self.secret) or _SHAPE.fullmatch(self.secret) is None:
+        if not is_no_path(self.secret) or _SHAPE.fullmatch(self.secret) is None:
             raise InvalidParameter(
                 "address",
                 "must be an address like postgresql://user@host/database",

@@ -20,7 +20,7 @@ from partita.errors import (
 )
 from partita.exact import integer
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.ledger.address import Address, is_address
+from partita.ledger.address import Address, is_no_path
 from partita.ledger.amount import Balance
 from partita.ledger.debit import Debit, State
 from partita.ledger.file import LedgerFile
@@ -265,7 +265,7 @@ def _written(terms: Terms) -> str:
 
 
 def _store(path: object, patience: int) -> Store:
-    if not is_address(path):
+    if not is_no_path(path):
         return LedgerFile(_checked_path(path), patience)
     from partita.ledger.postgres import PostgresStore
 

@@ -98,14 +98,15 @@ class LedgerFile:
         return LedgerError(f"ledger {self.address!r} {rule}; {fix}")
 
     def _transact(self, begin: str, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        for attempt in range(_ATTEMPTS):
+        name = ""
+        for _ in range(_ATTEMPTS):
             try:
                 return self._attempt(begin, work)
             except (sqlite3.Error, UnicodeDecodeError, Damaged) as error:
                 name = primary_name(error)
-                if name not in _BUSY or attempt == _ATTEMPTS - 1:
-                    raise self._translated(name) from None
-        raise AssertionError("unreachable")
+            if name not in _BUSY:
+                break
+        raise self._translated(name)
 
     def _attempt(self, begin: str, work: Callable[[sqlite3.Connection], Result]) -> Result:
         with closing(self._connect()) as connection:

@@ -8,8 +8,7 @@ nobody can say whether a commit was heard, and the error says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeVar, final
@@ -56,16 +55,41 @@ _CARELESS: Final = (
     "is on a server with fsync off, which forgets what it has confirmed",
     "turn it on, or use another server",
 )
+_READING: Final = ("cannot be written: the server only reads", "use the address of the primary")
+_FULL: Final = (
+    "has no room: the server is short of disk, memory or connections",
+    "free some, and try again; nothing was written",
+)
+_UNSPEAKABLE: Final = (
+    "cannot hold this text: the encoding of the database lacks some of it",
+    "use a database of encoding UTF8",
+)
+_FAILED: Final = (
+    "could not be used: the server reports an error",
+    "look into its log, and try again; nothing was written",
+)
 _SAID: Final = {
-    "25006": ("cannot be written: the server only reads", "use the address of the primary"),
+    "08": _CUT,
+    "0A000": _READING,
+    "22021": _UNSPEAKABLE,
+    "22P05": _UNSPEAKABLE,
+    "25006": _READING,
+    "25P03": _CUT,
+    "25P04": _CUT,
     "3F000": _ABSENT,
+    "40003": _CUT,
     "42501": _FORBIDDEN,
     "42P01": _ABSENT,
     "42P07": ("is not a Partita ledger", "check the address, or remove what else is in schema partita"),
-    "53100": ("cannot grow: the disk is full", "free some space"),
+    "53": _FULL,
     "55P03": LOCKED,
+    "57014": LOCKED,
+    "57P": _CUT,
+    "XX001": DAMAGED,
+    "XX002": DAMAGED,
     **dict.fromkeys(_AGAIN, LOCKED),
 }
+"""What is wrong, by the state that the server tells, or by what such states begin with."""
 
 
 @final
@@ -88,26 +112,27 @@ class PostgresStore:
 
     def exists(self) -> bool:
         """Whether the database has a ledger."""
-        with self._connected() as connection:
-            return bool(connection.execute(_THERE).fetchone()[0])
+        return self._connected(_is_there)
 
     def check(self) -> None:
         """Refuse a ledger without the rules that make it remember, or on a server that forgets."""
-        with self._connected() as connection:
-            self._check_server(connection)
+        self._connected(self._check_server)
         found = {tuple(row) for row in self.read(lambda connection: connection.execute(_GUARDED).fetchall())}
         if not {(table, rule) for table, rules in RULES.items() for rule in rules} <= found:
             raise self.error(*DAMAGED)
 
     def create(self) -> None:
         """Make the tables, in one transaction, unless they are there; others who want to are waited for."""
-        with self._connected() as connection:
+
+        def make(connection: Connection) -> None:
             self._check_server(connection)
             connection.execute("BEGIN")
             connection.execute("SELECT pg_advisory_xact_lock(?)", (MARK,))
-            if not connection.execute(_THERE).fetchone()[0]:
+            if not _is_there(connection):
                 connection.execute(SCHEMA)
             connection.execute("COMMIT")
+
+        self._connected(make)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds in one consistent state of the database."""
@@ -133,12 +158,14 @@ class PostgresStore:
         return self._attempt(begin, work)
 
     def _attempt(self, begin: str, work: Callable[[Connection], Result]) -> Result:
-        with self._connected() as connection:
+        def act(connection: Connection) -> Result:
             connection.execute(begin)
             self._check_version(connection)
             result = work(connection)
             connection.execute("COMMIT")
-        return result
+            return result
+
+        return self._connected(act)
 
     def _check_version(self, connection: Connection) -> None:
         (version,) = connection.execute("SELECT version FROM stamp").fetchone() or (None,)
@@ -149,30 +176,31 @@ class PostgresStore:
         if connection.execute("SELECT current_setting('fsync')").fetchone() != ("on",):
             raise self.error(*_CARELESS)
 
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        """A connection that is closed in the end, which undoes what was not committed.
+    def _connected(self, work: Callable[[Connection], Result]) -> Result:
+        """What `work` does with a connection that is closed in the end, which undoes what was not committed.
 
-        Nothing of an error of the server's is shown or chained: it may hold what was stored.
+        Nothing of an error of the server's is shown or chained: it may hold what was stored. So ours is
+        raised outside of the handler, where not even its context holds the cause.
         """
         psycopg = self._library()
-        raw, failure = self._dialled(psycopg), None
+        raw = self._dialled(psycopg)
         try:
-            yield _Spoken(raw)
-        except (psycopg.Error, Damaged) as error:
+            return work(_Spoken(raw))
+        except (psycopg.Error, UnicodeError, Damaged) as error:
             failure = self._translated(error)
         finally:
             raw.close()
-        if failure is not None:
-            raise failure from None
+        raise failure
 
     def _dialled(self, psycopg: ModuleType) -> Any:
         wait = max(_SHORTEST_WAIT, self.patience)
         try:
-            return psycopg.connect(self.place.secret, autocommit=True, connect_timeout=wait)
+            return psycopg.connect(
+                self.place.secret, autocommit=True, connect_timeout=wait, client_encoding="utf8"
+            )
         except (psycopg.Error, UnicodeError):
             failure = self.error(*_UNREACHABLE)
-        raise failure from None
+        raise failure
 
     def _library(self) -> ModuleType:
         try:
@@ -182,11 +210,19 @@ class PostgresStore:
         return psycopg
 
     def _translated(self, error: Exception) -> LedgerError:
-        state = getattr(error, "sqlstate", "") if not isinstance(error, Damaged) else ""
-        if state is None or state.startswith(("08", "57P")):
-            return self.error(*_CUT)
-        said = self.error(*_SAID.get(state, DAMAGED))
+        if isinstance(error, (Damaged, UnicodeError)):
+            return self.error(*(DAMAGED if isinstance(error, Damaged) else _UNSPEAKABLE))
+        state = getattr(error, "sqlstate", None)
+        said = self.error(*(_CUT if state is None else _said(state)))
         return _Repeatable(str(said)) if state in _AGAIN else said
+
+
+def _is_there(connection: Connection) -> bool:
+    return bool(connection.execute(_THERE).fetchone()[0])
+
+
+def _said(state: str) -> tuple[str, str]:
+    return next((said for begin, said in _SAID.items() if state.startswith(begin)), _FAILED)
 
 
 @final

@@ -16,10 +16,7 @@ from partita.ledger.terms import Terms
 __all__ = ["add_debit", "add_terms", "find_debit", "find_debits", "read_spending", "read_terms", "set_state"]
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM entries"
-_INSERT = (
-    f"INSERT INTO entries ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' for _ in COLUMNS[1:])})"
-    " RETURNING number"
-)
+_INSERT = f"INSERT INTO entries ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' for _ in COLUMNS[1:])})"
 
 
 def read_terms(connection: Connection) -> dict[str, Terms]:
@@ -71,8 +68,9 @@ def find_debit(connection: Connection, column: str, value: str | int) -> Debit |
 
 
 def add_debit(connection: Connection, debit: Debit) -> int:
-    """Write an entry; its number."""
-    (number,) = connection.execute(_INSERT, to_row(debit)).fetchone()
+    """Write an entry; its number, which is the largest: numbers rise, and writers come one by one."""
+    connection.execute(_INSERT, to_row(debit))
+    (number,) = connection.execute("SELECT MAX(number) FROM entries").fetchone()
     return int(number)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from partita.errors import InvalidState, StreamBusy, StreamError
 from partita.streams.base import ContinualCounter
-from partita.streams.durable import Event
+from partita.streams.durable import Event, database
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.settings import Settings
 from tests.streams.durable.conftest import Opener
@@ -35,6 +35,22 @@ def test_an_output_that_cannot_be_written_waits(opened: Opener, monkeypatch: pyt
     counter.tick(now=1)
 
     assert [output.exact for output in counter.outputs()] == [stored]
+
+
+def test_the_log_does_not_grow_while_outputs_wait(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Feeding goes on through an outage, and what it writes is moved to its place as ever."""
+    monkeypatch.setattr(database, "_PAGES", 8)
+    counter = opened()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(StreamError):
+            counter.tick(now=1)
+    for sequence in range(100):
+        counter.add(feeder="gate", sequence=2 * sequence)
+
+    assert (tmp_path / "visits.db-wal").stat().st_size < 32 * 4096
 
 
 def test_an_output_that_was_written_in_part_is_written_again(

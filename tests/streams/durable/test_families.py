@@ -182,15 +182,79 @@ def test_many_keys_have_a_longer_header(opened: Opener, tmp_path: Path) -> None:
 
 
 def test_a_damaged_byte_of_the_public_file_is_noticed(opened: Opener, tmp_path: Path) -> None:
-    """In the header, in the values of any key, and in the check."""
+    """In the header, in the values of any key, and in the check; the last record is then no output yet."""
     with opened(noise=None) as family:
         family.tick(now=2)
     place = tmp_path / "visits.outputs"
     whole = place.read_bytes()
-    for byte in [5, 18, 40, HEADER - 1, *range(HEADER, len(whole), 7)]:
+    for byte in [5, 18, 40, HEADER - 1, *range(HEADER, HEADER + RECORD, 7)]:
         place.write_bytes(whole[:byte] + bytes([whole[byte] ^ 1]) + whole[byte + 1 :])
         with pytest.raises(InvalidState):
             read_outputs(place)
+    for byte in range(HEADER + RECORD, len(whole), 7):
+        place.write_bytes(whole[:byte] + bytes([whole[byte] ^ 1]) + whole[byte + 1 :])
+        assert [output.period for output in read_outputs(place).outputs] == [1]
+        with pytest.raises(StreamForked, match="differs from what the state has published"):
+            resume_family(tmp_path / "visits", now=2)
+
+
+MANY = [f"key {number}" for number in range(250)]
+PAGE = 4096
+
+
+def torn(whole: bytes, page: int) -> bytes:
+    """What a power cut leaves of a file of which one page was not written."""
+    return whole[: page * PAGE] + bytes(PAGE) + whole[(page + 1) * PAGE :]
+
+
+def test_a_torn_record_is_written_again(opened: Opener, tmp_path: Path) -> None:
+    """Whichever page of it is missing: readers see the periods before it, and the state has it as it was."""
+    with opened(keys=MANY, noise=None) as family:
+        family.tick(now=1)
+        begin = (tmp_path / "visits.outputs").stat().st_size
+        family.tick(now=2)
+    place = tmp_path / "visits.outputs"
+    whole, true = place.read_bytes(), read_outputs(place).outputs
+    for page in range(-(-begin // PAGE), -(-len(whole) // PAGE)):
+        place.write_bytes(torn(whole, page)[: len(whole)])
+        assert read_outputs(place).outputs == true[:1]
+        assert read_outputs(place, since=-1).outputs == true[:1]
+        assert OutputsFile.read(place).closed == 1
+        resume_family(tmp_path / "visits", now=2).close()
+        assert place.read_bytes() == whole
+
+
+def test_what_was_written_at_once_is_torn_at_once(opened: Opener, tmp_path: Path) -> None:
+    """A record that is whole after one that is torn hides nothing: both are as the state has them."""
+    with opened(keys=MANY, noise=None) as family:
+        family.tick(now=9)
+    place = tmp_path / "visits.outputs"
+    whole = place.read_bytes()
+    place.write_bytes(torn(whole, len(whole) // PAGE - 4))
+    assert place.read_bytes()[-RECORD:] == whole[-RECORD:]
+    resume_family(tmp_path / "visits", now=9).close()
+
+    assert place.read_bytes() == whole
+
+
+def test_a_torn_record_of_another_story_is_refused(opened: Opener, tmp_path: Path) -> None:
+    """What is left of it is not what the state has published: the state is a copy that was overtaken."""
+    secret, place = tmp_path / "visits.db", tmp_path / "visits.outputs"
+    with opened(keys=MANY) as family:
+        family.tick(now=1)
+    old = secret.read_bytes(), place.read_bytes()
+    with opened(keys=MANY) as family:
+        family.add({MANY[0]: 3}, feeder="gate", sequence=1)
+        family.tick(now=2)
+    left = torn(place.read_bytes(), place.stat().st_size // PAGE)
+    for path, data in zip((secret, place), old, strict=True):
+        path.write_bytes(data)
+    with opened(keys=MANY) as family:
+        family.tick(now=2)
+    place.write_bytes(left[: place.stat().st_size])
+
+    with pytest.raises(StreamForked, match="differs from what the state has published"):
+        opened(keys=MANY)
 
 
 def test_a_restart_changes_no_output(opened: Opener, tmp_path: Path) -> None:

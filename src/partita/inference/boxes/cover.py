@@ -67,9 +67,13 @@ def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
 def cover(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
     """For each box the nodes that make it up, some pairs at a time, in no order.
 
-    The tree is walked for many boxes at once, and memory does not grow with their number.
+    The tree is walked for many boxes at once, and memory does not grow with their number. Where there are
+    few pairs in all, it is faster to look at each than to walk.
     """
     count = boxes[0].lows.size
+    if count * density.nodes.children.size <= _BLOCK:
+        yield from _at_a_look(density, boxes)
+        return
     open_ = [_Pairs(np.arange(count), np.zeros(count, np.int64))]
     while open_:
         pairs, inside = _meeting(density, boxes, open_.pop())
@@ -81,6 +85,26 @@ def cover(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
             yield Cover(*cut, _shares(density, boxes, cut))
         sizes = density.nodes.children[split.node]
         open_.extend(_children(density, split.where(part)) for part in blocks(sizes, _BLOCK))
+
+
+def _at_a_look(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
+    """Of all pairs the nodes inside whose parents are not, and the leaves that are cut."""
+    shape = boxes[0].lows.size, density.nodes.children.size
+    inside, meets = np.ones(shape, bool), np.ones(shape, bool)
+    for own, asked in zip(density.stretches, boxes, strict=True):
+        first, last = asked.lows[:, None], asked.highs[:, None]
+        inside &= (own.lows >= first) & (own.highs <= last)
+        meets &= (own.lows <= last) & (own.highs >= first)
+    whole = inside > inside.take(density.parents, axis=1)
+    whole[:, 0] = inside[:, 0]
+    full, cut = _chosen(whole), _chosen(meets & (density.nodes.leaves > inside))
+    yield Cover(*full, np.ones(full.box.size))
+    yield Cover(*cut, _shares(density, boxes, cut))
+
+
+def _chosen(pairs: Bools) -> _Pairs:
+    """The pairs that are true in a table of boxes and nodes."""
+    return _Pairs(*np.divmod(np.flatnonzero(pairs), pairs.shape[1]))
 
 
 def _meeting(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> tuple[_Pairs, Bools]:

@@ -164,9 +164,11 @@ class BoxEngine:
 
     def _kinds(self, lows: Corners, highs: Corners) -> Iterator[tuple[Ints, _Facet]]:
         """Boxes that bound the same axes, and the tree along these."""
-        kinds, kind = np.unique(self._bounded(lows, highs), axis=0, return_inverse=True)
-        for each, bounded in enumerate(kinds):
-            yield np.flatnonzero(kind.ravel() == each), self._facet(bounded)
+        bounded = self._bounded(lows, highs)
+        kinds = bounded @ (1 << np.arange(self.nodes.axes))
+        for kind in np.unique(kinds):
+            some = np.flatnonzero(kinds == kind)
+            yield some, self._facet(bounded[some[0]])
 
     def _bounded(self, lows: Corners, highs: Corners) -> Bools:
         """Which axes each box bounds: along the others it holds everything."""

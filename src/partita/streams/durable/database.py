@@ -19,8 +19,8 @@ from partita.streams.durable.schema import MARK, SCHEMA, VERSIONS
 
 __all__ = ["Database"]
 
-_PAGES: Final = 4000
-"""How many pages of the log are moved to their places at once: 16 MB, a tenth of a second."""
+_PAGES: Final = 1000
+"""How many pages of the log are moved to their places at once: 4 MB, for which a tick may have to wait."""
 
 _SETTINGS: Final = (
     "PRAGMA locking_mode = EXCLUSIVE",
@@ -78,14 +78,18 @@ class Database:
             yield self._connection
 
     def hurry(self) -> None:
-        """Do not tidy up with the next commit: how long that takes depends on what was written before."""
+        """Do not tidy up with a commit from now on: that takes as long as there were events."""
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
+
+    def take_time(self) -> None:
+        """Tidy up again, with the next commit after which there is much to do."""
+        with suppress(sqlite3.Error):
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
 
     def tidy(self) -> None:
         """Move what is in the log to its place; if that fails now, nothing is lost and it is done later."""
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
 
     def close(self) -> None:
         """Give the lock back; in a forked child nothing is closed."""

@@ -97,6 +97,8 @@ class Journal:
             self._counter = None
             raise
         finally:
+            if self._new:
+                self._database.take_time()
             self._new = []
 
     def add(self, events: Iterable[Fed]) -> None:

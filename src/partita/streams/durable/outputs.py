@@ -136,10 +136,10 @@ class OutputsFile:
 
     @property
     def closed(self) -> int:
-        """How many periods are published, as the size of the file says."""
+        """How many periods are published, as the size of the file says; a torn record is none."""
         with disk(self.path):
             periods = max(0, os.stat(self.path).st_size - len(self.header)) // self.size
-        while periods and self.record(periods) == self.blank:
+        while periods and not _follows(self.record(periods - 1), periods, self.record(periods)):
             periods -= 1
         return periods
 
@@ -174,35 +174,48 @@ class OutputsFile:
         return record if len(record) == self.size else self.blank
 
     def write(self, period: int, records: Iterable[bytes]) -> None:
-        """Put records after that of a period, and make them durable; nothing stands after them."""
+        """Put records after that of a period, and make them durable; nothing stands after them.
+
+        Some are synced before more are written: a power cut tears those that are held at once, and no others.
+        """
         with disk(self.path), open(self.path, "r+b", buffering=0) as file:
             file.seek(self._place(period + 1))
             file.truncate()
             rest = iter(records)
             while some := list(islice(rest, at_once(self.settings.columns))):
                 _write_all(file.fileno(), b"".join(some))
-            os.fsync(file.fileno())
+                os.fsync(file.fileno())
 
     def outputs(self, *, since: int = 0) -> Iterator[AnyOutput]:
-        """All outputs after a period, each checked against the one before."""
+        """All outputs after a period, each checked against the one before.
+
+        A last record that does not follow is one that is being written, or that a power cut has torn: it is
+        no output yet. One that others stand after is damage.
+        """
+        before = self.record(since)
+        for period, record in enumerate(self.records(since=since), since + 1):
+            if not _follows(before, period, record):
+                self._require_torn(period, record)
+                return
+            yield self._output(period, record)
+            before = record
+
+    def records(self, *, since: int) -> Iterator[bytes]:
+        """All records after a period, as they are in the file; what is left of one at its end is none."""
         with disk(self.path), open(self.path, "rb") as file:
-            before = self.record(since)
             file.seek(self._place(since + 1))
-            for period in range(since + 1, LARGEST):
-                record = file.read(self.size)
-                if len(record) < self.size or record == self.blank:
-                    return
-                yield self._output(before, period, record)
-                before = record
+            while len(record := file.read(self.size)) == self.size:
+                yield record
 
     def _place(self, period: int) -> int:
         return len(self.header) + (period - 1) * self.size
 
-    def _output(self, before: bytes, period: int, record: bytes) -> AnyOutput:
-        body, check = record[:-_CHECK], record[-_CHECK:]
-        if body[:_NUMBER] != period.to_bytes(_NUMBER, "big") or check != _check(before, body):
+    def _require_torn(self, period: int, record: bytes) -> None:
+        if record != self.blank and self.record(period + 1) != self.blank:
             raise InvalidState("outputs", "must be as they were written", fix="restore the file")
-        end, values = moment_of(self.settings.schedule.end(period)), self._values(body[_NUMBER:])
+
+    def _output(self, period: int, record: bytes) -> AnyOutput:
+        end, values = moment_of(self.settings.schedule.end(period)), self._values(record[_NUMBER:-_CHECK])
         if self.settings.keys:
             return FamilyOutput(period, dict(zip(self.settings.keys, values, strict=True)), end)
         return Output(period, values[0], end)
@@ -230,6 +243,12 @@ def _sealed(begin: bytes, text: bytes, size: int) -> bytes:
     """A header of a size: text, blanks, and a checksum."""
     body = begin + text.ljust(size - len(begin) - _CHECKSUM)
     return body + _digest(body)
+
+
+def _follows(before: bytes, period: int, record: bytes) -> bool:
+    """Whether this is a whole record of a period, after the one before it."""
+    body, check = record[:-_CHECK], record[-_CHECK:]
+    return body[:_NUMBER] == period.to_bytes(_NUMBER, "big") and check == _check(before, body)
 
 
 def _check(before: bytes, body: bytes) -> bytes:
