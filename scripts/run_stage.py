@@ -43,8 +43,8 @@ STAGES: Final = (
         ),
     ),
     Stage("statistics", 8, ((*PYTEST, "-n2", "-m", "statistics", "tests"),)),
-    Stage("faults", 14, ((*PYTEST, "-m", "faults", "tests"),)),
-    Stage("engines", 12, ((*PYTEST, "-m", "engines", "tests"),)),
+    Stage("faults", 18, ((*PYTEST, "-m", "faults", "tests"),)),
+    Stage("engines", 15, ((*PYTEST, "-m", "engines", "tests"),)),
     Stage("browser", 6, ((*PYTEST, "-m", "browser", "tests"),)),
 )
 

@@ -16,6 +16,8 @@ from partita.service.settings import Settings
 
 from .conftest import Run
 
+STREAMS = ("--tokens", "tokens.json", "--streams", "../secret")
+
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
@@ -61,6 +63,7 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) ->
             "b.example",
         ),
         *("--behind-proxy", "--workers", 2, "--rate", 50, "--log-addresses", "--steward-port", 8002),
+        *("--steward-host", "localhost"),
     )
     [settings] = served
 
@@ -68,7 +71,8 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) ->
     assert (settings.streams, settings.specs) == (folder.parent / "secret", folder.parent / "specs")
     assert (settings.ledger, str(settings.delay)) == (str(folder / "budget.db"), "1/2")
     assert (settings.hosts, settings.proxied, settings.workers) == (("a.example", "b.example"), True, 2)
-    assert (settings.limits.rate, settings.log_addresses, settings.steward_port) == (50, True, 8002)
+    assert (settings.limits.rate, settings.log_addresses) == (50, True)
+    assert settings.place("steward") == ("localhost", 8002)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +83,16 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) ->
         (("--tokens", "tokens.json", "--host", "::"), ["unencrypted"]),
         (("--tokens", "tokens.json", "--host", "::", "--behind-proxy"), []),
         (("--public", "--host", "localhost"), []),
+        (("--public", "--steward-host", "0.0.0.0"), []),
+        ((*STREAMS, "--host", "::"), ["unencrypted"]),
+        ((*STREAMS, "--steward-host", "0.0.0.0"), ["0.0.0.0 can be reached by others", "unencrypted"]),
+        ((*STREAMS, "--steward-host", "::", "--behind-proxy"), [":: can be reached by others"]),
     ],
 )
 def test_what_others_can_do_is_warned_of(
     run: Run, folder: Path, served: list[Settings], options: tuple[str, ...], words: list[str]
 ) -> None:
-    """A line for each: everybody may read, and nothing is encrypted."""
+    """A line for each: everybody may read, feeding can be felt, and nothing is encrypted."""
     done = run("serve", ".", *options)
     lines = done.err.splitlines()
 
@@ -112,7 +120,8 @@ def test_a_missing_folder_is_named(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [("--delay", "0"), ("--port", "70000"), ("--workers", "0"), ("--rate", "x")]
+    "option",
+    [("--delay", "0"), ("--delay", "1e-10"), ("--port", "70000"), ("--workers", "0"), ("--rate", "x")],
 )
 def test_bad_numbers_are_refused(run: Run, folder: Path, option: tuple[str, str]) -> None:
     """By name, with what is allowed."""

@@ -24,7 +24,9 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _PATHS: Final = ("folder", "streams", "tokens", "specs")
 _HIGHEST_PORT: Final = 2**16 - 1
+_SHORTEST_DELAY: Final = Fraction(1, 10)
 _LONGEST_DELAY: Final = 3600
+_PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 
 
 @final
@@ -32,9 +34,10 @@ _LONGEST_DELAY: Final = 3600
 class Limits:
     """How much one caller may ask for. All of it is public, and none of it depends on data.
 
-    Sizes are in bytes; `rate` and `burst` count requests of a token, or of an address without one;
-    `seconds` is how long a request may take until its answer begins, `grace` how long open requests
-    may go on once the service is told to end.
+    Sizes are in bytes; `rows` counts the values of made-up rows; `rate` and `burst` count requests of a
+    token, or of an address without one; `connections` are those of a process; `seconds` is how long the
+    headers of a request may take, and then the request until its answer begins; `grace` is how long open
+    requests may go on once the service is told to end.
     """
 
     body: int = 2**20
@@ -44,6 +47,7 @@ class Limits:
     points: int = 4096
     where: int = 4096
     subscribers: int = 1_000
+    connections: int = 4_096
     rate: int = 200
     burst: int = 400
     callers: int = 10_000
@@ -70,10 +74,11 @@ class Settings:
     streams: Path | None = None
     tokens: Path | None = None
     public: bool = False
-    ledger: str | None = None
+    ledger: str | None = field(default=None, repr=False)
     specs: Path | None = None
     host: str = LOOPBACK
     port: int = 8000
+    steward_host: str = LOOPBACK
     steward_port: int = 8001
     delay: Fraction = Fraction(1)
     hosts: tuple[str, ...] = ()
@@ -99,13 +104,17 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the service."""
+        """Whether only this machine can reach readers' side; that of the steward is another matter."""
         return is_loopback(self.host)
 
+    def place(self, side: str) -> tuple[str, int]:
+        """The host and port of one of the two processes, `reading` or `steward`."""
+        return (self.host, self.port) if side == "reading" else (self.steward_host, self.steward_port)
+
     def address(self, side: str) -> str:
-        """Where one of the two processes listens, `reading` or `steward`."""
-        port = self.port if side == "reading" else self.steward_port
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+        """Where one of the two processes is asked."""
+        host, port = self.place(side)
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def to_json(self) -> str:
         """All of it in one line, for the processes of the service."""
@@ -180,7 +189,17 @@ def _absolute(path: object, name: str) -> Path | None:
 
 
 def _ledger(ledger: object) -> str | None:
-    """A ledger in a file by its absolute path; one in a database by its address, as it is."""
+    """A ledger in a file by its absolute path; one in a database by its address, as it is.
+
+    Processes are started with the address, and others on the machine see what a process is started with.
+    """
+    if isinstance(ledger, str) and _PASSWORD.search(ledger):
+        raise InvalidParameter(
+            "ledger",
+            "must be an address without a password",
+            given="one with a password",
+            fix="put the password into a file, and its path into PGPASSFILE",
+        )
     if isinstance(ledger, str) and "://" in ledger:
         return ledger
     return None if ledger is None else str(_absolute(ledger, "ledger"))
@@ -188,11 +207,11 @@ def _ledger(ledger: object) -> str | None:
 
 def _delay(delay: object) -> Fraction:
     exact = rational(delay, "delay")
-    if 0 < exact <= _LONGEST_DELAY:
+    if _SHORTEST_DELAY <= exact <= _LONGEST_DELAY:
         return exact
     raise InvalidParameter(
         "delay",
-        f"must be positive, and at most {_LONGEST_DELAY} seconds",
+        f"must be {float(_SHORTEST_DELAY)} to {_LONGEST_DELAY} seconds",
         given=delay,
         fix="pass for example 1",
     )

@@ -63,9 +63,7 @@ class Tally:
     def points(self, names: Sequence[str]) -> Points:
         """The counts of several columns together: rows are at positions along the axes of their domains."""
         positions(names, list(self.cells))
-        along, counts = regroup(
-            [places(self.schema[name], self.cells[name]) for name in names], self.counts
-        )
+        along, counts = regroup([places(self.schema[name], self.cells[name]) for name in names], self.counts)
         axes = tuple(Axis.of(self.schema[name]) for name in names)
         return Points(axes, np.stack(along, axis=1), counts, self.contributions)
 

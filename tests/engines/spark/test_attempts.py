@@ -18,7 +18,9 @@ from partita.testing import ZeroNoise
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from partita.sources.spark import SparkSource
-from partita.sources.spark.counts import SparkCounts, _Cutting, _joined
+from partita.sources.spark.counts import SparkCounts, _Cutting, _joined, _ordinary
+from partita.sources.spark.folding import _by_piece
+from partita.sources.spark.packed import Block
 from partita.sources.spark.shards import Shards
 
 pytestmark = pytest.mark.engines
@@ -71,9 +73,9 @@ def leave(low: int, attempt: int, folder: Path) -> None:
 
 
 def fail_first(low: int, attempt: int, folder: Path) -> None:
-    """The first attempt has drawn, and dies."""
+    """The first attempt has drawn, and cannot go on: perhaps because of what it drew."""
     if attempt == 0:
-        raise RuntimeError("lost after drawing")
+        raise MemoryError("too many seals")
 
 
 def die_first(low: int, attempt: int, folder: Path) -> None:
@@ -107,12 +109,19 @@ def released(counts: SparkCounts, work: Work) -> dict[int, int]:
     return dict(zip(starts, found[0::2], strict=True))
 
 
-@pytest.mark.parametrize("interfere", [fail_first, die_first])
-def test_a_retried_task_draws_anew_and_only_its_last_draw_is_released(
-    counts: SparkCounts, tmp_path: Path, interfere: Callable[[int, int, Path], None]
+def test_a_cut_that_fails_is_not_drawn_again(counts: SparkCounts, tmp_path: Path) -> None:
+    """A failure that may be due to the noise fails the release; no shard has a second chance."""
+    with pytest.raises(SourceError, match="once for each shard"):
+        released(counts, drawing(tmp_path, fail_first))
+
+    assert [low for low, _, _ in noted(tmp_path)] == [shard.start for shard in counts.shards.ranges]
+
+
+def test_a_task_that_is_lost_draws_anew_and_only_its_last_draw_is_released(
+    counts: SparkCounts, tmp_path: Path
 ) -> None:
-    """Every first attempt ends after drawing; of each shard the driver has what a later one drew."""
-    seals = released(counts, drawing(tmp_path, interfere))
+    """Every first process is gone after drawing; of each shard the driver has what a later one drew."""
+    seals = released(counts, drawing(tmp_path, die_first))
 
     drawn = {(low, attempt): seal for low, attempt, seal in noted(tmp_path)}
     last = {low: max(attempt for shard, attempt in drawn if shard == low) for low in seals}
@@ -141,11 +150,41 @@ def test_a_lazy_frame_of_draws_would_be_drawn_twice(counts: SparkCounts, tmp_pat
 
 def test_shards_without_an_answer_or_with_two_are_refused() -> None:
     """Nothing is released of a cut that is not whole."""
-    shards, one = Shards((0, 5, 9)), np.array([4], np.uint64).tobytes()
+    shards, one = Shards(size=9, bits=3), np.array([4], np.uint64).tobytes()
+    assert len(shards) == 2
 
-    for found in ([(0, one)], [(0, one), (1, one), (1, one)], [(0, one), (2, one)]):
+    wrong: list[list[tuple[int, bytes | None]]] = [
+        [(0, one)],
+        [(0, one), (1, one), (1, one)],
+        [(0, one), (2, one)],
+        [(0, one), (1, None)],
+        [(0, one), (1, one), (1, None)],
+    ]
+    for found in wrong:
         with pytest.raises(SourceError, match="once for each shard"):
             _joined(found, shards)
+
+
+def test_a_piece_of_a_sum_that_comes_twice_is_refused() -> None:
+    """Neither of two is taken for the sum."""
+    piece = np.ones(2, np.int64)
+
+    assert list(_by_piece([(0, piece), (1, piece)])) == [0, 1]
+    with pytest.raises(SourceError, match="once for each piece"):
+        _by_piece([(0, piece), (1, piece), (0, piece)])
+
+
+def test_blocks_out_of_order_are_not_counted() -> None:
+    """Cells that a cut would pass in the wrong order, or twice, make it fail."""
+    for cells in ([3, 2], [2, 2]):
+        column = np.array(cells, np.uint64).reshape(-1, 1)
+        block = Block(0, np.zeros((2, 1), np.uint8), column, np.ones(2, np.int64))
+
+        with pytest.raises(ValueError, match="out of order"):
+            _ordinary(block)
+        cut = _Cutting(lambda *_: np.zeros(1, np.uint64), 9, 1, Shards(size=9, bits=4))
+        [answer] = cut(iter([block.batch()]))
+        assert answer.column("seals").to_pylist() == [None]
 
 
 def test_only_fresh_noise_of_the_system_is_drawn_elsewhere(counts: SparkCounts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from partita.errors import BudgetExceeded, SourceError
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from partita.sources.spark import SparkSource
+from partita.sources.spark.silence import SILENCE
 
 pytestmark = pytest.mark.engines
 
@@ -52,6 +54,61 @@ def test_a_column_of_four_billion_cells_is_published(spark: Any, people: Any) ->
         == pt.publish({"bytes": [1]}, {"bytes": pt.Integer(0, 2**32 - 1)}, epsilon=4).guarantee
     )
     assert kept(spark) == 0
+
+
+def test_shards_without_rows_are_cut_too(spark: Any) -> None:
+    """Three values in the first of many shards; whoever wants another number of shards says so."""
+    rows = spark.createDataFrame([(5,), (7,), (9,)], "x int")
+
+    release = pt.publish(SparkSource(rows, shards=16), {"x": pt.Integer(0, 2**24 - 1)}, epsilon=4)
+
+    assert abs(release.count(x=(0, 2**20)).value - 3) < 60
+    assert abs(release.count(x=(2**20, 2**24 - 1)).value) < 60
+
+
+def test_rows_that_were_lost_are_not_counted_again(spark: Any, tmp_path: Path) -> None:
+    """What the cluster has lost fails the release: the table may be another one by now."""
+    path = str(tmp_path / "rows")
+    spark.range(10).write.parquet(path)
+    tally = SparkSource(spark.read.parquet(path)).tally({"id": pt.Integer(0, 99)})
+    assert tally.column("id").histogram.total == 10
+
+    tally.close()
+
+    with pytest.raises(SourceError, match="could not be counted"):
+        tally.column("id")
+
+
+def test_executors_of_another_version_are_refused(
+    spark: Any, people: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They might do something else under the same name, so they do nothing."""
+    monkeypatch.setattr(pt, "__version__", "0.0.1")
+
+    with pytest.raises(SourceError, match="same version") as raised:
+        pt.publish(people, {"age": pt.Integer(0, 99)}, epsilon=1)
+
+    assert raised.value.__context__ is None
+
+
+def test_a_log_is_off_until_the_last_has_left(spark: Any) -> None:
+    """Two that overlap leave every logger as it was, one with a level of its own, too."""
+    log4j = spark._jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel("canary", log4j.Level.INFO)
+    names = ("canary", "org.apache.spark", "")
+
+    def levels() -> list[str]:
+        return [log4j.LogManager.getLogger(name).getLevel().toString() for name in names]
+
+    before = levels()
+    one, two = (SILENCE.on(spark.sparkContext) for _ in range(2))
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(one)
+        second.enter_context(two)
+        first.close()
+        assert levels() == ["OFF"] * 3
+    assert before[0] == "INFO"
+    assert levels() == before
 
 
 SCHEMA: Mapping[str, Any] = {

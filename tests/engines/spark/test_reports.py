@@ -41,6 +41,14 @@ def test_what_is_no_report_is_refused(spark: Any) -> None:
         aggregate(rows, "report", Frequency(5, epsilon=1, kind="response"))
 
 
+def test_reports_of_several_lengths_are_refused(spark: Any) -> None:
+    """Bytes that one report has too few are not taken from the next."""
+    rows = spark.createDataFrame([(bytes(length),) for length in (5, 4, 6)], "report binary").coalesce(1)
+
+    with pytest.raises(SourceError, match="must hold a report"):
+        aggregate(rows, "report", Frequency(5, epsilon=1, kind="unary"))
+
+
 def test_no_reports_are_counted_too(spark: Any) -> None:
     """An empty column makes an aggregator of nobody."""
     rows = spark.createDataFrame([], "report bigint")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.streams.durable import DurableCounter, DurableFamily, open_counter, open_family
 from partita.testing import ZeroNoise
 
@@ -45,6 +45,20 @@ def write(folder: Path, name: str, *lines: str) -> None:
 def opened(path: Path, **settings: Any) -> DurableCounter:
     return open_counter(
         path, epsilon=1, period=60, horizon=8, start=START, now=START, noise=ZeroNoise(), **settings
+    )
+
+
+def family_of(folder: Path, **settings: Any) -> DurableFamily:
+    return open_family(
+        folder / "family",
+        keys=["north", "south"],
+        epsilon=1,
+        period=60,
+        horizon=8,
+        start=START,
+        now=START,
+        noise=ZeroNoise(),
+        **settings,
     )
 
 
@@ -99,17 +113,7 @@ def test_a_family_counts_by_key(spark: Any, tmp_path: Path) -> None:
     """A key that the family does not have counts nowhere, and stops nobody."""
     files = tmp_path / "files"
     write(files, "1.csv", "p,1,north", "p,2,west", "q,1,south", "q,2,north", "r,1,")
-    family: DurableFamily = open_family(
-        tmp_path / "family",
-        keys=["north", "south"],
-        epsilon=1,
-        period=60,
-        horizon=8,
-        start=START,
-        now=START,
-        noise=ZeroNoise(),
-    )
-    with family:
+    with family_of(tmp_path) as family:
         run(
             sink.feed(
                 events(spark, files), family, feeder="visits", checkpoint=tmp_path / "checkpoint", key="place"
@@ -118,6 +122,38 @@ def test_a_family_counts_by_key(spark: Any, tmp_path: Path) -> None:
         [output] = family.tick(now=START + 60)
 
     assert output.value == {"north": 2, "south": 1}
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+def test_an_event_of_a_person_counts_once(spark: Any, tmp_path: Path, by_key: bool) -> None:
+    """Whoever sends one again, whatever bytes the ids are; a row without person or id counts nowhere."""
+    files = tmp_path / "files"
+    write(files, "1.csv", "61ff,1,north", "61ff,1,north", "61fe,1,north", ",3,north", "62,,north", "63,1,fe")
+    settings: dict[str, Any] = {"unit": "user", "contributions": 2}
+    rows = events(spark, files).selectExpr("unhex(person) AS person", "event", "place")
+    options: dict[str, Any] = {"feeder": "visits", "person": "person", "id": "event"}
+    family = family_of(tmp_path, **settings) if by_key else opened(tmp_path / "counter", **settings)
+    with family:
+        for _ in range(2):
+            key = {"key": "place"} if by_key else {}
+            run(sink.feed(rows, family, checkpoint=tmp_path / "checkpoint", **options, **key))
+            write(files, "2.csv", "61ff,1,north", "61ff,2,north")
+        [output] = family.tick(now=START + 60)
+
+    assert output.value == ({"north": 3, "south": 0} if by_key else 4)
+
+
+def test_ids_whose_text_depends_on_a_zone_are_refused(spark: Any, tmp_path: Path) -> None:
+    """A moment is written in the zone of the session, and would be another id in another one."""
+    files = tmp_path / "files"
+    write(files, "1.csv", "p,1,north")
+    rows = events(spark, files).selectExpr("person", "current_timestamp() AS event")
+
+    with (
+        opened(tmp_path / "counter", unit="user") as counter,
+        pytest.raises(SourceError, match="column 'event' must hold integers or text"),
+    ):
+        sink.feed(rows, counter, feeder="v", checkpoint=tmp_path / "c", person="person", id="event")
 
 
 def test_what_cannot_be_counted_once_is_refused(spark: Any, tmp_path: Path) -> None:

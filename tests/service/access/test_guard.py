@@ -129,7 +129,7 @@ def test_lost_tokens_close_everything(tokens: TokenFile) -> None:
         ("GET", "/releases/../view", "read"),
         ("GET", "/streams/visits.json", "read"),
         ("GET", "/streams/visits/live", "read"),
-        ("GET", "/-/metrics", "read"),
+        ("GET", "/-/metrics", "admin"),
         ("GET", "/openapi.json", "read"),
     ],
 )
@@ -152,12 +152,41 @@ def test_only_the_page_is_open(method: str, path: str, need: str | None) -> None
         ("POST", "/releases", Need("admin")),
         ("GET", "/jobs", Need("admin")),
         ("GET", "/openapi.json", Need("admin")),
-        ("GET", "/-/healthy", None),
+        ("GET", "/-/healthy", Need("admin")),
     ],
 )
-def test_feeders_only_feed(method: str, path: str, need: Need | None) -> None:
+def test_feeders_only_feed(method: str, path: str, need: Need) -> None:
     """Everything else on that side is for admins."""
     assert NEEDS["steward"]({"method": method, "path": path}) == need
+
+
+@pytest.mark.parametrize(("side", "path"), [("reading", "/-/metrics"), ("steward", "/-/healthy")])
+def test_what_tells_of_the_machine_is_for_this_machine_and_for_admins(
+    side: str, path: str, tokens: TokenFile
+) -> None:
+    """How long anything takes depends on feeding too; also where everybody may read."""
+    built = reading(tokens, public=True) if side == "reading" else steward(tokens)
+    admin, reader = (tokens.create(scope, scopes=[scope]) for scope in ("admin", "read"))
+
+    assert Client(built, address="127.0.0.1").get(path).status_code == 200
+    assert Client(built, address="::1").get(path).status_code == 200
+    assert Client(built, admin).get(path).status_code == 200
+    assert kind(Client(built, reader).get(path)) == (403, "Forbidden")
+    assert kind(Client(built).get(path)) == (401, "Unauthorized")
+
+
+def test_feeding_a_pan_private_stream_is_not_counted(tokens: TokenFile) -> None:
+    """A bucket would remember how much a feeder has sent; who may not feed is counted all the same."""
+    built = steward(tokens, limits=SLOW, forgets=lambda name: name == "quiet")
+    feeder, nobody = Client(built, tokens.create("web", scopes=["feed"])), Client(built)
+
+    def statuses(client: Client, stream: str) -> list[int]:
+        address = f"/streams/{stream}/events"
+        return [client("POST", address, json={"count": 1}).status_code for _ in range(3)]
+
+    assert statuses(feeder, "quiet") == [200, 200, 200]
+    assert statuses(feeder, "visits") == [200, 200, 429]
+    assert statuses(nobody, "quiet") == [401, 401, 429]
 
 
 def test_each_token_has_a_rate_of_its_own(tokens: TokenFile) -> None:

@@ -157,6 +157,30 @@ def test_a_revoked_token_is_nobody(file: TokenFile) -> None:
     assert keyring.caller(text) is None
 
 
+def test_the_name_of_a_feeder_is_given_once(file: TokenFile) -> None:
+    """A stream would take what a new feeder of that name sends for what the old one has sent."""
+    file.create("web", scopes=["feed"])
+    file.create("office", scopes=["read"])
+    file.revoke("web")
+    file.revoke("office")
+    file.create("office", scopes=["read"])
+    file.rotate("office")
+
+    with pytest.raises(InvalidParameter, match="must be new to the streams"):
+        file.create("web", scopes=["feed"])
+    assert [token.name for token in file.read().all] == ["office"]
+
+
+def test_a_file_of_before_has_no_retired_names(file: TokenFile) -> None:
+    """It is read as it is."""
+    text = file.create("web", scopes=["feed"])
+    said = json.loads(file.path.read_text())
+    del said["retired"]
+    file.path.write_text(json.dumps(said))
+
+    assert named(file, text) == "web"
+
+
 @pytest.mark.parametrize("damage", ["{", "[]", '{"version": 2, "tokens": []}', '{"version": 1}'])
 def test_a_damaged_file_proves_nobody(file: TokenFile, damage: str) -> None:
     """It is refused, never taken for an empty one."""
@@ -224,6 +248,7 @@ def test_writers_wait_for_each_other(file: TokenFile) -> None:
         ("web", {"scopes": ["read"], "streams": ["visits"]}, "stream"),
         ("web", {"scopes": ["feed"], "streams": ["a/b"]}, "stream"),
         ("taken", {"scopes": ["read"]}, "name"),
+        ("timestamps", {"scopes": ["feed"]}, "name"),
     ],
 )
 def test_bad_tokens_are_refused(file: TokenFile, name: str, options: Any, parameter: str) -> None:

@@ -18,7 +18,10 @@ from typing import Any
 import httpx
 import pytest
 
+from partita.service import process
 from partita.service.access.token_file import TokenFile
+from partita.service.settings import Limits, Settings
+from partita.service.web import ready
 from partita.streams.durable import open_counter
 from tests.service.web.client import CANARY
 
@@ -191,6 +194,21 @@ def test_readers_may_have_several_processes(tmp_path: Path) -> None:
 
         assert service.ended() == (0, "")
         assert all(map(gone, children))
+
+
+def test_headers_that_come_slowly_are_cut_off(tmp_path: Path) -> None:
+    """By a real server, after the time that a request has; and one that is whole is answered."""
+    settings = Settings(folder=tmp_path, public=True, port=0, limits=Limits(seconds=1, grace=1))
+    with (
+        ready.listening(settings, "reading") as opened,
+        process._children(settings, {"reading": opened}) as [child],
+    ):
+        assert child.words.readline() == b"ready\n"
+        host, port = opened.getsockname()
+        with socket.create_connection((host, port), timeout=PATIENCE) as slow:
+            slow.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: local")
+            assert slow.recv(1) == b""
+        assert httpx.get(f"http://{host}:{port}/-/healthy", timeout=PATIENCE).status_code == 200
 
 
 def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from partita.service.web import ready
         ({"port": 65_536}, "port"),
         ({"port": -1}, "port"),
         ({"delay": 0}, "delay"),
+        ({"delay": "1e-10"}, "delay"),
         ({"delay": "nan"}, "delay"),
         ({"delay": 3601}, "delay"),
         ({"workers": 0}, "workers"),
@@ -47,6 +49,57 @@ def test_the_token_file_is_missing_with_both_fixes() -> None:
     """Make one, or say that everybody may read."""
     with pytest.raises(InvalidParameter, match=r"partita token create.*--public"):
         Settings(folder=Path("public"))
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        "postgresql://steward:hunter2@db.example.org/budget",
+        "postgresql://:hunter2@db.example.org/budget",
+        "postgresql://db.example.org/budget?user=steward&password=hunter2",
+        "host=db.example.org password = hunter2",
+    ],
+)
+def test_a_password_in_the_address_of_a_ledger_is_refused(ledger: str) -> None:
+    """It would stand in the command line of every process that publishes; the error does not repeat it."""
+    with pytest.raises(InvalidParameter, match="PGPASSFILE") as refused:
+        Settings(folder=Path("public"), public=True, ledger=ledger)
+
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "ledger", ["postgresql://steward@db.example.org:5432/budget", "postgresql:///budget"]
+)
+def test_the_address_of_a_ledger_is_kept_and_not_shown(ledger: str) -> None:
+    """Where it has no password; what shows settings does not show it."""
+    settings = Settings(folder=Path("public"), public=True, ledger=ledger)
+
+    assert settings.ledger == ledger
+    assert "postgresql" not in repr(settings)
+
+
+def test_the_steward_listens_on_this_machine_whatever_readers_use() -> None:
+    """Unless its own host is named."""
+    settings = Settings(folder=Path("public"), public=True, host="0.0.0.0")
+    named = replace(settings, steward_host="::")
+
+    assert (settings.address("reading"), settings.address("steward")) == (
+        "http://0.0.0.0:8000",
+        "http://127.0.0.1:8001",
+    )
+    assert (named.address("reading"), named.address("steward")) == ("http://0.0.0.0:8000", "http://[::]:8001")
+
+
+def test_each_side_opens_its_own_address() -> None:
+    """Nothing of the steward's is bound where readers are."""
+    settings = Settings(
+        folder=Path("public"), public=True, host="127.0.0.2", port=0, steward_port=0, steward_host="127.0.0.3"
+    )
+    with ready.listening(settings, "reading") as reading, ready.listening(settings, "steward") as steward:
+        bound = reading.getsockname()[0], steward.getsockname()[0]
+
+    assert bound == ("127.0.0.2", "127.0.0.3")
 
 
 def test_limits_are_positive() -> None:
@@ -120,6 +173,15 @@ def test_a_secret_folder_that_is_open_is_refused(settings: Settings) -> None:
 
     with pytest.raises(InvalidParameter, match="chmod 700"):
         ready.check_places(settings)
+
+
+def test_a_public_folder_that_everybody_may_write_is_refused(settings: Settings) -> None:
+    """Where the steward writes too: links could be laid for it. Where nothing is written, it may be."""
+    settings.folder.chmod(0o777)
+
+    with pytest.raises(InvalidParameter, match="chmod o-w"):
+        ready.check_places(settings)
+    ready.check_places(replace(settings, streams=None, specs=None))
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

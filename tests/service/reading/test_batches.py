@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from partita.errors import InvalidParameter
 from partita.releases.release import Release
+from partita.service.reading import batches
 
 from .conftest import LIMITS, Client
 
@@ -19,12 +22,13 @@ LOWS = [0, 18, None, 65]
 HIGHS = [17, 64, 30, None]
 
 
-def stream(**columns: Any) -> bytes:
-    """A table as an Arrow stream."""
+def stream(*, compression: str | None = None, batch: int | None = None, **columns: Any) -> bytes:
+    """A table as an Arrow stream, in batches of so many rows."""
     table = pa.table({name.replace("_", "."): values for name, values in columns.items()})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=batch)
     return bytes(sink.getvalue())
 
 
@@ -48,12 +52,12 @@ def test_many_counts_are_those_of_the_release(client: Client, release: Release) 
 
 
 def test_each_of_many_counts_is_a_count(client: Client) -> None:
-    """A batch of one range says what the count of that range says."""
-    one = client.get("/releases/people/count", where="age between 18 and 64").json()["value"]
+    """A batch of one range says what the count of that range says, of its value and of its error."""
+    one = client.get("/releases/people/count", where="age between 18 and 64").json()
 
-    many = client.post(COUNTS, json={"where": {"age": {"low": [18], "high": [64]}}}).json()
+    many = client.post(COUNTS, json={"where": {"age": {"low": [18], "high": [64]}}, "errors": True}).json()
 
-    assert many == {"values": [pytest.approx(one, rel=1e-12)]}
+    assert many == {"values": [one["value"]], "errors": [one["error"]]}
 
 
 def test_conditions_go_with_all_ranges(client: Client, release: Release) -> None:
@@ -94,10 +98,55 @@ def test_there_are_at_most_so_many_ranges(client: Client) -> None:
     """One more is refused, with the limit and no number of the caller's data."""
     ends = np.zeros(LIMITS.ranges + 1, np.int64)
 
-    packed = client.post(COUNTS, content=stream(age_low=ends, age_high=ends), headers=ARROW)
+    for batch in (None, 500):
+        packed = client.post(COUNTS, content=stream(age_low=ends, age_high=ends, batch=batch), headers=ARROW)
 
-    assert packed.status_code == 400
-    assert "at most 6,000 ranges" in packed.json()["error"]["message"]
+        assert packed.status_code == 400
+        assert "at most 6,000 ranges" in packed.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_what_is_compressed_is_not_unpacked(client: Client, compression: str) -> None:
+    """However little it is: a few bytes of it may be any number of rows."""
+    body = stream(age_low=[1] * 99, age_high=[2] * 99, compression=compression)
+
+    answer = client.post(COUNTS, content=body, headers=ARROW)
+
+    assert (answer.status_code, answer.json()["error"]["parameter"]) == (400, "body")
+    assert "uncompressed" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.nulls(3),
+        pa.array([1, 2, 3]).dictionary_encode(),
+        pa.array([[1], [2], [3]]),
+        pa.array([b""] * 3, pa.binary(0)),
+    ],
+    ids=["nulls", "dictionary", "lists", "no bytes"],
+)
+def test_rows_that_take_no_bytes_of_their_own_are_refused(client: Client, column: pa.Array) -> None:
+    """Only plain columns are read, so the limit of a body bounds what it costs."""
+    answer = client.post(COUNTS, content=stream(age_low=column, age_high=[4, 5, 6]), headers=ARROW)
+
+    assert (answer.status_code, answer.json()["error"]["parameter"]) == (400, "body")
+
+
+def test_bytes_that_were_changed_are_read_or_refused() -> None:
+    """Two thousand streams, some bytes of each changed: no other error comes, and no more rows than may."""
+    whole, chance = stream(age_low=[1, None, 3], age_high=[4, 5, 6]), random.Random(3)
+    refused = 0
+    for _ in range(2_000):
+        body = bytearray(whole)
+        for _ in range(chance.randint(1, 3)):
+            body[chance.randrange(len(body))] = chance.randrange(256)
+        try:
+            assert batches._table(bytes(body), LIMITS).num_rows <= LIMITS.ranges
+        except InvalidParameter:
+            refused += 1
+
+    assert 0 < refused < 2_000
 
 
 @pytest.mark.parametrize(

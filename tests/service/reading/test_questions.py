@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import math
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from partita.answer import Answers
 from partita.asking.asking import Asker
 from partita.asking.grammar import question
+from partita.asking.questions import Count, Equal
 from partita.asking.records import plain
 from partita.releases.file import load
 from partita.releases.release import Release
-from partita.service.reading.answering import barred, deviations
+from partita.service.reading.answering import Answering, barred, deviations
+from partita.service.reading.asked import Bars
 from partita.service.reading.replies import written
 
-from .conftest import Client
+from .conftest import LIMITS, Client
 
 WHERE: dict[str, tuple[Any, dict[str, object], Any]] = {
     "age between 30 and 39": ({"age": [30, 39]}, {"age": (30, 39)}, "both"),
@@ -44,6 +48,8 @@ WHERE: dict[str, tuple[Any, dict[str, object], Any]] = {
     "": ({}, {}, "both"),
 }
 """Conditions as text, in JSON and in Python, and which ends belong to them."""
+ALONE = ["age is null", "town in (Rome, 'L''Aquila')", ""]
+"""Conditions that batches of counts do not have."""
 
 
 def special(where: dict[str, object]) -> dict[str, object]:
@@ -57,23 +63,73 @@ def special(where: dict[str, object]) -> dict[str, object]:
 def test_a_count_is_that_of_the_release_however_it_is_asked(
     client: Client, release: Release, text: str
 ) -> None:
-    """By an address, by text in a body, and in JSON; to the last digit."""
-    body, where, closed = WHERE[text]
+    """By an address, by text in a body, and in JSON; with guaranteed bounds, to the last digit."""
+    _, where, closed = WHERE[text]
     expected = release.count(special(where), closed=closed)
 
-    answers = [
-        client.get("/releases/people/count", where=text, confidence=0.9, beta=0.1),
-        client.post("/releases/people/count", json={"where": text, "confidence": 0.9, "beta": 0.1}),
-        client.post("/releases/people/count", json={"where": body, "confidence": 0.9, "beta": 0.1}),
-    ]
-
-    for answer in answers:
-        shown = answer.json()
+    for shown in asked(client, text, confidence=0.9, beta=0.1):
         assert (shown["value"], shown["error"]) == (expected.value, expected.error)
         assert shown["interval"] == ends(expected.interval(0.9), confidence=0.9)
         assert shown["worst"] == ends(expected.worst(0.1), beta=0.1)
         assert shown["half"] == deviations(0.9) * expected.error
         assert shown["small"] == (shown["half"] >= expected.value)
+
+
+@pytest.mark.parametrize("text", [text for text in WHERE if text not in ALONE])
+def test_a_count_without_guaranteed_bounds_is_a_batch_of_one(
+    client: Client, release: Release, text: str
+) -> None:
+    """Its value is that of the count, its error that of a batch, and its interval is that of its bar."""
+    _, where, closed = WHERE[text]
+    many = release.counts(where, closed=closed)
+    value, half = float(many.values[0]), deviations(0.9) * float(many.error[0])
+
+    for shown in asked(client, text, confidence=0.9):
+        assert (shown["value"], shown["error"], shown["half"]) == (value, many.error[0], half)
+        assert shown["interval"] == ends((max(0.0, value - half), value + half), confidence=0.9)
+        assert shown["small"] == (half >= value)
+        assert "worst" not in shown
+    assert value == pytest.approx(release.count(where, closed=closed).value, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ALONE)
+def test_a_count_of_other_conditions_is_asked_for_alone(client: Client, release: Release, text: str) -> None:
+    """Sets of values, special cells and all rows have the error and the interval of the release."""
+    _, where, closed = WHERE[text]
+    expected = release.count(special(where), closed=closed)
+
+    for shown in asked(client, text, confidence=0.9):
+        assert (shown["value"], shown["error"]) == (expected.value, expected.error)
+        assert shown["interval"] == ends(expected.interval(0.9), confidence=0.9)
+
+
+class Sparse:
+    """Says of anything that about one row is there, give or take two."""
+
+    def counts(self, where: object, *, closed: object) -> Answers:
+        return Answers(np.array([1.0]), lambda: np.array([2.0]))
+
+
+def test_an_interval_of_a_count_does_not_go_below_zero() -> None:
+    """Where there is hardly anybody, the bar alone would."""
+    nobody = Count({"age": Equal("99")})
+
+    shown = Answering(LIMITS).answer(cast(Release, Sparse()), nobody, Bars(confidence=0.9))
+
+    half = 2.0 * deviations(0.9)
+    assert shown["half"] == half > 1.0
+    assert shown["interval"] == {"confidence": 0.9, "low": 0.0, "high": 1.0 + half}
+
+
+def asked(client: Client, text: str, **bars: float) -> list[Any]:
+    """The answers to a count asked by an address, by text in a body, and in JSON."""
+    body, _, _ = WHERE[text]
+    found = [
+        client.get("/releases/people/count", where=text, **bars),
+        client.post("/releases/people/count", json={"where": text, **bars}),
+        client.post("/releases/people/count", json={"where": body, **bars}),
+    ]
+    return [answer.json() for answer in found]
 
 
 def ends(pair: tuple[object, object], **level: float) -> dict[str, object]:

@@ -22,7 +22,7 @@ from partita.service.steward.app import steward_app
 from partita.streams.durable.clock import SECOND
 from partita.testing import ZeroNoise
 
-SCOPES = {"reader": "read", "gate": "feed", "door": "feed", "boss": "admin"}
+SCOPES = {"reader": "read", "other": "read", "gate": "feed", "door": "feed", "boss": "admin"}
 
 
 class Service:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 
 from partita.errors import StreamError, StreamForked
+from partita.service.access.guard import Guard
+from partita.service.steward.commits import Commits
 from partita.service.steward.intake import Intake
+from partita.streams.durable import Event
 from tests.service.streams.conftest import Service
 
 CANARY = "Rumpelstiltskin"
+EVENTS = "/streams/visits/events"
+
+
+def feeder(service: Service) -> httpx.AsyncClient:
+    """Somebody who may send several requests at once."""
+    transport = httpx.ASGITransport(service.steward, raise_app_exceptions=False)
+    bearer = {"Authorization": f"Bearer {service.tokens['gate']}"}
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=bearer)
 
 
 def test_an_acknowledged_count_is_published_at_the_end_of_its_period(service: Service) -> None:
@@ -159,6 +172,23 @@ def test_what_does_not_fit_the_stream_is_refused(service: Service, made: dict[st
     assert service.values() in ([0], [{"north": 0}])
 
 
+@pytest.mark.parametrize(
+    ("made", "event"),
+    [
+        ({}, {"id": 1, "key": CANARY}),
+        ({"contributions": 2}, {"person": "ann", "id": 1, "key": CANARY}),
+        ({"keys": ["north"], "horizon": 9}, {"id": 1}),
+    ],
+)
+def test_a_key_that_does_not_belong_is_named(service: Service, made: dict[str, Any], event: Any) -> None:
+    """As the parameter that is wrong; what it was is not repeated."""
+    service.create(**made)
+    error = service.feed({"events": [event]}).json()["error"]
+
+    assert (error["kind"], error["parameter"]) == ("InvalidData", "key")
+    assert CANARY not in error["message"]
+
+
 @pytest.mark.parametrize("key", [None, "", "x" * 181])
 def test_a_request_needs_a_key(service: Service, key: str | None) -> None:
     """Of a bounded length: without one, nobody could tell a repetition from a second event."""
@@ -224,6 +254,101 @@ def test_requests_that_arrive_together_are_stored_together(
     assert service.values() == [20]
 
 
+def test_nobody_waits_for_ever_when_nothing_can_be_stored(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If there is no thread to be had, all are told, and the next request is stored again."""
+    service.create()
+    intake, to_thread = Intake(service.steward.state.streams), asyncio.to_thread
+
+    async def none_left(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def add(key: str) -> None:
+        await intake.add("visits", b'{"count": 1}', feeder="gate", key=key)
+
+    async def some() -> tuple[Any, Any]:
+        monkeypatch.setattr(asyncio, "to_thread", none_left)
+        failed = await asyncio.gather(add("k1"), add("k2"), return_exceptions=True)
+        monkeypatch.setattr(asyncio, "to_thread", to_thread)
+        await add("k1")
+        return failed
+
+    failed = asyncio.run(asyncio.wait_for(some(), timeout=60))
+    service.at(11)
+
+    assert [type(error) for error in failed] == [RuntimeError, RuntimeError]
+    assert service.values() == [1]
+
+
+def test_whoever_waits_is_told_when_storing_is_cut_off(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose events were being stored, and those who had gathered behind them."""
+    service.create()
+    commits, begun = Commits(service.steward.state.streams["visits"]), asyncio.Event()
+
+    async def stuck(*_: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def cut_off() -> tuple[Any, Any]:
+        monkeypatch.setattr(asyncio, "to_thread", stuck)
+        first = asyncio.create_task(commits.add([Event("gate", 1)]))
+        await begun.wait()
+        second = asyncio.create_task(commits.add([Event("gate", 2)]))
+        await asyncio.sleep(0)
+        assert commits._storing is not None
+        commits._storing.cancel()
+        return await asyncio.gather(first, second, return_exceptions=True)
+
+    failed = asyncio.run(asyncio.wait_for(cut_off(), timeout=60))
+
+    assert [type(error) for error in failed] == [StreamError, StreamError]
+
+
+def test_few_large_bodies_are_read_at_once(service: Service) -> None:
+    """Others wait before anything of theirs is in memory, and small requests pass them by."""
+    service.create()
+    begun: list[int] = []
+
+    async def large(number: int, go_on: asyncio.Event) -> AsyncIterator[bytes]:
+        begun.append(number)
+        await go_on.wait()
+        yield b'{"count": 10' + b" " * 10_000 + b"}"
+
+    async def together() -> tuple[int, list[int]]:
+        go_on = asyncio.Event()
+        async with feeder(service) as client:
+            many = [
+                asyncio.create_task(
+                    client.post(EVENTS, content=large(n, go_on), headers={"Idempotency-Key": f"large {n}"})
+                )
+                for n in range(7)
+            ]
+            small = await client.post(EVENTS, json={"count": 1}, headers={"Idempotency-Key": "small"})
+            at_first = len(begun)
+            go_on.set()
+            answers = [small, *await asyncio.gather(*many)]
+        return at_first, [answer.status_code for answer in answers]
+
+    assert asyncio.run(together()) == (4, [204] * 8)
+    service.at(11)
+    assert service.values() == [71]
+
+
+def test_nothing_remembers_who_fed_a_pan_private_stream(service: Service) -> None:
+    """The guard has a bucket for feeders of other streams, and none for theirs."""
+    service.create("quiet", mechanism="pan-private", horizon=64)
+    service.create()
+    stack: Any = service.steward.user_middleware
+    [buckets] = [each.kwargs["buckets"] for each in stack if each.cls is Guard]
+    service.feed({"count": 2}, None, name="quiet", by="door")
+    service.feed({"count": 2}, by="gate")
+
+    assert set(buckets._full_at) == {"token boss", "token gate"}
+
+
 def test_a_malformed_request_does_not_spoil_the_others(service: Service) -> None:
     """It is refused before it joins them."""
     service.create()
@@ -258,7 +383,7 @@ def test_an_unknown_stream_is_not_found(service: Service) -> None:
 def test_a_disk_that_refuses_is_tried_again_and_says_no_path(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The period is closed when the next one ends; nothing is lost."""
+    """The period is closed later; nothing is lost."""
     service.create()
     service.feed({"count": 3})
     with monkeypatch.context() as broken:

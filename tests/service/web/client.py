@@ -105,6 +105,7 @@ def app(
     side: Side = "reading",
     clock: Callable[[], int] | None = None,
     releases: Callable[[], int] | None = lambda: 3,
+    forgets: Callable[[str], bool] = lambda _: False,
     **settings: Any,
 ) -> FastAPI:
     """An app with a few routes, one for each way to go wrong."""
@@ -112,7 +113,7 @@ def app(
     _add_routes(built)
     chosen = Settings(folder=folder, **{"public": True, **settings})
     watched = None if side == "steward" else releases
-    return secured(built, chosen, side=side, releases=watched, now=clock or Clock())
+    return secured(built, chosen, side=side, releases=watched, forgets=forgets, now=clock or Clock())
 
 
 def _add_routes(built: FastAPI) -> None:
@@ -160,10 +161,6 @@ def _add_routes(built: FastAPI) -> None:
     @built.get("/closed")
     async def closed() -> None:
         raise StreamError(f"counter file '/srv/{CANARY}.db' cannot be written; check the disk")
-
-    @built.get("/slow")
-    async def slow() -> None:
-        await asyncio.sleep(3600)
 
 
 def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:

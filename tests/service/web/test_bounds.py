@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from partita.service.settings import Limits
+from partita.service.web.bounds import Bounds
+from partita.service.web.errors import Errors
 
 from .client import Client, app, kind, messages
 
-TIGHT = Limits(body=100, batch_body=1000, seconds=1)
+TIGHT = Limits(body=100, batch_body=1000)
 
 
 async def pieces(size: int) -> AsyncIterator[bytes]:
@@ -49,9 +53,21 @@ def test_a_false_length_helps_nobody(tmp_path: Path) -> None:
     assert kind(response) == (413, "BodyTooLarge")
 
 
-def test_a_request_ends_in_time(tmp_path: Path) -> None:
+def test_a_request_ends_in_time() -> None:
     """What has no answer after the limit gets one that says so."""
-    assert kind(Client(app(tmp_path, limits=TIGHT)).get("/slow")) == (503, "TooSlow")
+    limits: list[float] = []
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.Event().wait()
+
+    def at_once(seconds: float) -> asyncio.Timeout:
+        limits.append(seconds)
+        return asyncio.timeout(0)
+
+    bounded = Errors(Bounds(never, Limits(seconds=7), timeout=at_once), unexpected=lambda *_: None)
+
+    assert kind(Client(bounded).get("/")) == (503, "TooSlow")
+    assert limits == [7]
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,14 @@ def test_every_kind_has_its_status(error: Exception, expected: tuple[int, str]) 
     assert "/srv" not in str(refusal)
 
 
+def test_a_ledger_that_fails_promises_nothing_of_what_it_did() -> None:
+    """It may have been cut off after it charged; what is true is that the same request is charged once."""
+    said = str(refusal_of(LedgerError("ledger 'budget' was cut off in the middle of an act")))
+
+    assert "nothing was charged" not in said
+    assert "sent again later, is charged once" in said
+
+
 @pytest.mark.parametrize(
     ("body", "parameter"),
     [

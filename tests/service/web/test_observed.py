@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from partita.service.access.token_file import TokenFile
+from partita.service.web.metrics import Metrics
 
 from .client import CANARY, Client, Clock, app, logged
 
@@ -51,7 +52,7 @@ def test_addresses_are_logged_if_asked_for(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("token", ["good", "bad", None])
 def test_feeding_leaves_no_line(token: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what came in, and not what was refused; what admins do is logged."""
+    """Not what came in, not what was refused, and not what was sent to an address that there is not."""
     tokens = tmp_path / "tokens.json"
     good = TokenFile(tokens).create("web", scopes=["feed", "admin"])
     client = Client(app(tmp_path, side="steward", tokens=tokens), token=good if token == "good" else token)
@@ -59,16 +60,30 @@ def test_feeding_leaves_no_line(token: str | None, tmp_path: Path, monkeypatch: 
 
     client("POST", "/streams/visits/events", json={"count": 5})
     client("POST", "/streams/visits/events", content=b"{")
+    for mistyped in ("/streams/visits/events/", "//streams/visits/events", "/streams/visits/Events", "/"):
+        client("POST", mistyped, json={"count": 5})
+
     assert log.getvalue() == ""
 
-    client("POST", "/streams")
-    assert json.loads(log.getvalue())["process"] == "steward"
+
+def test_what_admins_do_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is refused to others there is not: it may have been meant to feed."""
+    tokens = tmp_path / "tokens.json"
+    admin, feeder = (TokenFile(tokens).create(name, scopes=[name]) for name in ("admin", "feed"))
+    built = app(tmp_path, side="steward", tokens=tokens)
+    log = logged(monkeypatch)
+
+    for token in (None, feeder, admin):
+        Client(built, token)("POST", "/streams")
+    line = json.loads(log.getvalue())
+
+    assert (line["process"], line["route"], line["status"]) == ("steward", "/streams", 200)
 
 
 def test_metrics_count_reads_by_route(tmp_path: Path) -> None:
     """The number of reads, how long they took, how many releases there are, and the version."""
     clock = Clock()
-    client = Client(app(tmp_path, clock=clock))
+    client = Client(app(tmp_path, clock=clock), address="127.0.0.1")
     for _ in range(3):
         client.get(f"/releases/{CANARY}/count", params={"where": CANARY})
     client.get(f"/{CANARY}")
@@ -84,10 +99,24 @@ def test_metrics_count_reads_by_route(tmp_path: Path) -> None:
 
 def test_metrics_hold_these_quantities_only(tmp_path: Path) -> None:
     """Nothing of the process, its memory or its threads, which feeding could move."""
-    text = Client(app(tmp_path)).get("/-/metrics").text
+    text = Client(app(tmp_path), address="127.0.0.1").get("/-/metrics").text
     named = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
 
     assert named == {"partita_info", "partita_read_seconds", "partita_reads_total", "partita_releases"}
+
+
+def test_small_differences_of_time_are_in_no_metric() -> None:
+    """A busy machine answers some milliseconds later: neither the buckets nor their sum show that."""
+
+    def told(*milliseconds: int) -> bytes:
+        metrics = Metrics(releases=lambda: 3)
+        for each in milliseconds:
+            metrics.read(route="/", status=200, nanoseconds=each * 10**6)
+        return metrics.text()
+
+    assert told(1, 1, 1) == told(7, 60, 99)
+    assert told(1) != told(101)
+    assert b"created" not in told(1)
 
 
 def test_the_steward_has_no_metrics(tmp_path: Path) -> None:

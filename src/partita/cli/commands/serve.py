@@ -71,7 +71,12 @@ def _add_steward(declared: argparse.ArgumentParser) -> None:
 
 def _add_addresses(declared: argparse.ArgumentParser) -> None:
     declared.add_argument(
-        "--host", metavar="H", help="where to listen; default: 127.0.0.1, this machine only"
+        "--host", metavar="H", help="where readers are listened to; default: 127.0.0.1, this machine only"
+    )
+    declared.add_argument(
+        "--steward-host",
+        metavar="H",
+        help="where feeders and admins are; default: 127.0.0.1, whatever --host is",
     )
     declared.add_argument("--port", type=whole("port", low=0), metavar="N", help="for readers; default: 8000")
     declared.add_argument(
@@ -117,6 +122,7 @@ def _settings(options: Options) -> Settings:
     said = {
         "host": options.host,
         "port": options.port,
+        "steward_host": options.steward_host,
         "steward_port": options.steward_port,
         "delay": options.delay,
         "workers": options.workers,
@@ -138,11 +144,17 @@ def _settings(options: Options) -> Settings:
 
 def _warn(settings: Settings) -> None:
     """Say what others on the network can do, where they can do anything."""
-    if settings.is_local:
-        return
-    if settings.public:
+    from partita.service.settings import is_loopback
+
+    steward_is_local = not settings.has_steward or is_loopback(settings.steward_host)
+    if not settings.is_local and settings.public:
         _caution(f"everybody who reaches {settings.host} may read all releases and streams")
-    if not settings.proxied:
+    if not steward_is_local:
+        _caution(
+            f"how fast the steward answers tells of feeding, and {settings.steward_host} can be reached by "
+            "others; let nobody but feeders through, see docs/deployment.md"
+        )
+    if not (settings.is_local and steward_is_local) and not settings.proxied:
         _caution(
             "tokens and answers travel unencrypted; put a proxy with TLS in front, see docs/deployment.md"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, final
@@ -28,7 +29,8 @@ class Guard:
     """Lets in whoever has the scope that an address needs; routes know of no access at all.
 
     The caller is put at `request.state.caller`. Who has no valid token is counted by address, who has
-    one by name. Only plain HTTP is let in.
+    one by name. Feeding a stream that `forgets` is not counted at all: a count would be a memory of who
+    came how often. Only plain HTTP is let in.
     """
 
     app: ASGIApp
@@ -36,12 +38,14 @@ class Guard:
     public: bool
     keyring: Keyring | None
     buckets: Buckets
+    forgets: Callable[[str], bool]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            caller = self._caller(scope)
-            self._check_rate(scope, caller)
-            self._check_scope(caller, NEEDS[self.side](scope))
+            caller, need = self._caller(scope), NEEDS[self.side](scope)
+            if not self._is_forgotten(caller, need):
+                self._check_rate(scope, caller)
+            self._check_scope(caller, need)
             scope.setdefault("state", {})["caller"] = caller
         elif scope["type"] != "lifespan":
             raise Refusal(400, "NotSupported", "only plain HTTP is spoken here")
@@ -55,6 +59,10 @@ class Guard:
             return self.keyring.caller(text) or ANYBODY
         except InvalidParameter:
             raise Refusal(503, "NoAccess", "tokens cannot be checked now; tell the steward") from None
+
+    def _is_forgotten(self, caller: Caller, need: Need | None) -> bool:
+        fed = None if need is None else need.stream
+        return fed is not None and "feed" in caller.scopes and self.forgets(fed)
 
     def _check_rate(self, scope: Scope, caller: Caller) -> None:
         wait = self.buckets.wait(f"token {caller.name}" if caller.name else f"address {_address(scope)}")

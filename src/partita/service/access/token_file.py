@@ -138,16 +138,19 @@ def _content(path: Path) -> bytes:
 
 
 def _written(tokens: Tokens) -> bytes:
-    return json.dumps(
-        {"version": _VERSION, "tokens": [asdict(token) for token in tokens.all]}, indent=1
-    ).encode()
+    said = {
+        "version": _VERSION,
+        "tokens": [asdict(token) for token in tokens.all],
+        "retired": list(tokens.retired),
+    }
+    return json.dumps(said, indent=1).encode()
 
 
 def _tokens(content: bytes, path: Path) -> Tokens:
     try:
         said = json.loads(content)
         if said["version"] == _VERSION:
-            return Tokens(tuple(map(_token, said["tokens"])))
+            return Tokens(tuple(map(_token, said["tokens"])), tuple(said.get("retired", ())))
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise _unusable(path, "must be a file of tokens", fix="restore it, or begin a new one with token create")

@@ -19,6 +19,7 @@ from partita.errors import InvalidParameter
 from partita.exact import one_of
 from partita.noise.kernel import token as fresh
 from partita.service.settings import NAME
+from partita.streams.durable.feeding import FILE
 
 __all__ = ["ANYBODY", "SCOPES", "Caller", "Key", "Token", "Tokens"]
 
@@ -89,6 +90,8 @@ class Tokens:
     """
 
     all: tuple[Token, ...] = ()
+    retired: tuple[str, ...] = ()
+    """Names of feeders that were revoked. Streams know what they fed by these names, for ever."""
 
     def caller(self, text: str, *, now: int) -> Caller | None:
         """Who a text proves to be. One digest is compared in any case, so time tells nothing of a secret."""
@@ -109,6 +112,9 @@ class Tokens:
         """A new name with a key of its own."""
         if any(token.name == name for token in self.all):
             raise InvalidParameter("name", "must not be taken", given=name, fix="rotate or revoke that token")
+        if name in self.retired or name == FILE:
+            rule = "must be new to the streams, which know feeders by their names"
+            raise InvalidParameter("name", rule, given=name, fix="choose another name")
         key, text = _new_key(until)
         token = Token(
             name=_checked_name(name, "name"),
@@ -116,7 +122,7 @@ class Tokens:
             streams=_checked_streams(streams, scopes),
             keys=(key,),
         )
-        return Tokens((*self.all, token)), text
+        return replace(self, all=(*self.all, token)), text
 
     def rotated(self, name: str, *, now: int, grace: int, until: int | None = None) -> tuple[Tokens, str]:
         """A new key for a name; the keys it has end after `grace` seconds, or when they would have anyway.
@@ -129,9 +135,10 @@ class Tokens:
         return self._changed(replace(token, keys=(*old, key))), text
 
     def revoked(self, name: str) -> Tokens:
-        """The others."""
+        """The others; the name of a feeder is not given again."""
         gone = self._named(name)
-        return Tokens(tuple(token for token in self.all if token is not gone))
+        retired = (*self.retired, name) if "feed" in gone.scopes else self.retired
+        return Tokens(tuple(token for token in self.all if token is not gone), retired)
 
     @cached_property
     def _by_number(self) -> Mapping[str, tuple[Token, Key]]:
@@ -144,7 +151,9 @@ class Tokens:
         raise InvalidParameter("name", "must be a token", given=name, fix="see `partita token list`")
 
     def _changed(self, changed: Token) -> Tokens:
-        return Tokens(tuple(changed if token.name == changed.name else token for token in self.all))
+        return replace(
+            self, all=tuple(changed if token.name == changed.name else token for token in self.all)
+        )
 
 
 def _new_key(until: int | None) -> tuple[Key, str]:

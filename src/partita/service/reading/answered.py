@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,6 +21,12 @@ Value: TypeAlias = int | str
 """One value of a column: a whole number, or text where it is anything else."""
 
 
+_ERROR: Final = (
+    "the standard error, by a calibrated model and not a guarantee: of a count of ranges and single values "
+    "that of a batch of counts; where beta is given, worked out for just this question"
+)
+
+
 class Shown(BaseModel):
     """Entries of an answer, all of which are known."""
 
@@ -28,7 +34,12 @@ class Shown(BaseModel):
 
 
 class Interval(Shown):
-    """Bounds that hold with about this confidence; a model, not a guarantee."""
+    """Bounds that hold with about this confidence; a calibrated model, not a guarantee.
+
+    Of a count of ranges and single values they are the value and `half` to either side, never below zero. Of
+    other counts, of sums and differences, and of any count where beta is given, guaranteed bounds of the same
+    confidence take the place of a side that they narrow. What holds whatever the data is `worst`.
+    """
 
     confidence: float = Field(examples=[0.95])
     low: float | None = Field(examples=[11893.2], description="null where nothing bounds it")
@@ -48,9 +59,9 @@ class NumberAnswer(Shown):
 
     question: str = Field(examples=["count where age between 30 and 39"])
     value: float | None = Field(examples=[11999.5], description="null where it is not determinable")
-    error: float | None = Field(examples=[54.2], description="the standard error")
+    error: float | None = Field(examples=[54.2], description=_ERROR)
     interval: Interval
-    worst: Worst | None = Field(default=None, description="only where beta is given")
+    worst: Worst | None = Field(default=None, description="guaranteed; only where beta is given")
     half: float | None = Field(examples=[106.3], description="half the width of a bar at the confidence")
     small: bool = Field(description="whether noise dominates: the bar is as wide as the value is large")
 

@@ -10,7 +10,8 @@ from statistics import NormalDist
 from typing import Any, Final, final
 
 from partita.asking.asking import Asker
-from partita.asking.questions import AllAnswers, Cdf, HeatMap, Histogram, Question
+from partita.asking.conditions import asked
+from partita.asking.questions import AllAnswers, Cdf, Count, Equal, HeatMap, Histogram, Question, Range
 from partita.asking.records import Record
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
@@ -18,6 +19,9 @@ from partita.service.reading.asked import Bars
 from partita.service.settings import Limits
 
 __all__ = ["Answering", "barred", "deviations", "is_small"]
+
+_PLAIN: Final = Range, Equal
+"""Conditions that batches of counts have."""
 
 _ROWS: Final = ("answers", "cdf", "histogram")
 """Entries of a record that are rows, each with an error of its own."""
@@ -31,10 +35,17 @@ class Answering:
     limits: Limits
 
     def answer(self, release: Release, question: Question, bars: Bars) -> Record:
-        """The record of `partita query`, with the half-width of every bar and what is mostly noise."""
+        """The record of `partita query`, with the half-width of every bar and what is mostly noise.
+
+        A plain count without guaranteed bounds is the exception: it is what a batch of counts says.
+        """
         self._check(release, question)
-        asker = Asker(release=release, confidence=bars.confidence, beta=bars.beta)
-        return barred(asker.ask(question), deviations(bars.confidence))
+        if bars.beta is None and isinstance(question, Count) and _is_plain(question):
+            record = _counted(release, question, bars.confidence)
+        else:
+            asker = Asker(release=release, confidence=bars.confidence, beta=bars.beta)
+            record = asker.ask(question)
+        return barred(record, deviations(bars.confidence))
 
     def check_text(self, text: str, parameter: str) -> None:
         """Refuse a text that is longer than any question needs to be."""
@@ -71,6 +82,21 @@ def deviations(confidence: float) -> float:
 def is_small(value: float, half: float) -> bool:
     """Whether noise dominates a value: its bar is as wide as it is large, or there is none."""
     return not (math.isfinite(value) and math.isfinite(half)) or half >= abs(value)
+
+
+def _is_plain(question: Count) -> bool:
+    """Whether a count asks for ranges and single values only, which batches of counts have, too."""
+    conditions = question.where.values()
+    return bool(conditions) and question.half_space is None and all(isinstance(c, _PLAIN) for c in conditions)
+
+
+def _counted(release: Release, question: Count, confidence: float) -> Record:
+    """A batch of one count: guaranteed bounds, which nobody asked for, take longer than all the rest."""
+    found = release.counts(**asked(question.where))
+    value, error = found.values.item(), found.error.item()
+    half = deviations(confidence) * error
+    interval = {"confidence": confidence, "low": max(0.0, value - half), "high": max(0.0, value + half)}
+    return {"question": str(question), "value": value, "error": error, "interval": interval}
 
 
 def _row(row: Record, z: float) -> Record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from fastapi import FastAPI
@@ -48,14 +49,15 @@ def reading_app(settings: Settings, *, now: Callable[[], int] = time.time_ns) ->
     )
     threads = Threads()
     catalogue, replies = Catalogue(settings.folder, threads), Replies.made(threads, public=settings.public)
+    making_up = replace(replies, threads=Threads(most=1, waiting=8))
     answering, watch = Answering(settings.limits), Watch(settings, now=now)
     app.state.watch = watch
     app.include_router(question_routes(catalogue, replies, answering))
     app.include_router(count_routes(catalogue, threads, settings.limits))
     app.include_router(view_routes(catalogue, replies, answering))
-    app.include_router(download_routes(catalogue, replies, settings.limits))
+    app.include_router(download_routes(catalogue, replies, settings.limits, making_up=making_up))
     app.include_router(release_routes(catalogue, replies, answering, watch))
-    app.include_router(stream_routes(watch, settings.limits))
+    app.include_router(stream_routes(watch, threads, settings.limits))
     secured(app, settings, side="reading", releases=catalogue.size, now=now)
     app.include_router(pages_router())
     document(app, BODIES)

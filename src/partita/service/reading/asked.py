@@ -51,7 +51,10 @@ class Bars(BaseModel):
 
     confidence: float = Field(default=0.95, gt=0, lt=1, description="of the interval, which is a model")
     beta: float | None = Field(
-        default=None, gt=0, lt=1, description="if given: how often the guaranteed bounds may fail"
+        default=None,
+        gt=0,
+        lt=1,
+        description="how often guaranteed bounds may fail; they are given, as `worst`, only if this is",
     )
 
 

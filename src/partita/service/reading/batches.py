@@ -10,6 +10,7 @@ In Arrow, a stream of record batches has the columns `age.low` and `age.high`, o
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, final
@@ -25,6 +26,7 @@ from partita.errors import InvalidParameter
 from partita.releases.release import Release
 from partita.service.reading.answered import Shown
 from partita.service.reading.cells import Cell, Closed, conditions_of
+from partita.service.reading.messages import Rows, plain_table
 from partita.service.reading.parameters import places
 from partita.service.settings import Limits
 
@@ -113,12 +115,7 @@ class Many:
         """How many rows are in each."""
         lengths = [len(array) for value in self.where.values() for array in _arrays(value)]
         if max(lengths, default=0) > limits.ranges:
-            raise InvalidParameter(
-                "where",
-                f"must have at most {limits.ranges:,} ranges",
-                given=max(lengths),
-                fix="send several batches",
-            )
+            raise _too_many(max(lengths), limits)
         return release.counts(self.where, closed=self.closed)
 
 
@@ -138,7 +135,7 @@ def counted_json(release: Release, body: bytes, limits: Limits) -> bytes:
 def counted_arrow(release: Release, body: bytes, options: Options, limits: Limits) -> bytes:
     """The counts that a body in Arrow asks for, as a stream of one record batch."""
     conditions = conditions_of(options.where)
-    many = Many({**cells(conditions), **_ends(_table(body), release)}, closed(conditions))
+    many = Many({**cells(conditions), **_ends(_table(body, limits), release)}, closed(conditions))
     counts = many.counts(release, limits)
     columns = {"value": counts.values, **({"error": counts.error} if options.errors else {})}
     sink = pa.BufferOutputStream()
@@ -171,16 +168,13 @@ def _column(values: list[Any]) -> object:
         return values
 
 
-def _table(body: bytes) -> pa.Table:
+def _table(body: bytes, limits: Limits) -> pa.Table:
     try:
-        with pa.ipc.open_stream(body) as reader:
-            table = reader.read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError):
-        table = None
-    if table is None:
-        raise _no_stream("other bytes")
-    return table
+        return plain_table(body, most=limits.ranges)
+    except Rows as rows:
+        raise _too_many(rows.args[0], limits) from None
+    except (pa.ArrowException, OSError, ValueError, struct.error):
+        raise _no_stream("other bytes") from None
 
 
 def _ends(table: pa.Table, release: Release) -> dict[str, object]:
@@ -204,10 +198,15 @@ def _arrays(value: object) -> list[Any]:
     return [part for part in parts if isinstance(part, list | pa.Array)]
 
 
+def _too_many(given: int, limits: Limits) -> InvalidParameter:
+    rule = f"must have at most {limits.ranges:,} ranges"
+    return InvalidParameter("where", rule, given=given, fix="send several batches")
+
+
 def _no_stream(given: str) -> InvalidParameter:
     return InvalidParameter(
         "body",
         "must be an Arrow stream with fields like age.low and age.high, or age",
         given=given,
-        fix="write it with pyarrow.ipc.new_stream",
+        fix="write it with pyarrow.ipc.new_stream, uncompressed, with columns of numbers, text or times",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,11 +32,15 @@ _LEAST_WEIGHT: Final = 2**20
 @final
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A release, its name, the checksum in its file, and which file that was; or that it is damaged."""
+    """A release, its name, which file it was in, the checksum there, and the digest of all its bytes.
+
+    Or that it is damaged: then there is nothing but the name and the file.
+    """
 
     name: str
     identity: Identity
     checksum: str = ""
+    digest: str = ""
     release: Release | None = field(default=None, repr=False)
 
     @property
@@ -120,6 +125,7 @@ def _loaded(folder: Path, name: str) -> Entry | None:
         data = file.read(identity.size)
     try:
         stored, _ = unpacked(data, largest=LARGEST)
-        return Entry(name, identity, text(stored.spec["checksum"]), stored.release())
+        checksum, digest = text(stored.spec["checksum"]), hashlib.sha256(data).hexdigest()
+        return Entry(name, identity, checksum, digest, stored.release())
     except Exception:
         return Entry(name, identity)

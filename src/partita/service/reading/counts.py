@@ -8,11 +8,12 @@ from fastapi import APIRouter, Query, Request, Response
 
 from partita.service.reading.batches import Batch, Counted, Options, counted_arrow, counted_json
 from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.document import ERRORS
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import JSON
-from partita.service.reading.threads import Threads
+from partita.service.reading.threads import Room, Threads
 from partita.service.settings import Limits
-from partita.service.web.errors import ERRORS, Refusal
+from partita.service.web.errors import Refusal
 
 __all__ = ["ARROW", "BODIES", "count_routes"]
 
@@ -20,7 +21,11 @@ ARROW: Final = "application/vnd.apache.arrow.stream"
 BODIES: Final = (Batch,)
 """Models of bodies that routes read by themselves."""
 
+_SMALL: Final = 2**16
+"""Bytes of a body that is read and answered among the small questions."""
+
 _BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_UNKEPT: Final = {"Cache-Control": "no-store"}
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -30,7 +35,11 @@ _BODY: Final[dict[str, Any]] = {
 
 
 def count_routes(catalogue: Catalogue, threads: Threads, limits: Limits) -> APIRouter:
-    """Batches of counts."""
+    """Batches of counts: small ones among other questions, large ones in threads of their own.
+
+    Only a few large bodies are in memory at once: others are not read before it is their turn.
+    """
+    bodies, large = Room(most=8, waiting=64), Threads(most=2)
     router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
 
     @router.post(
@@ -51,11 +60,22 @@ def count_routes(catalogue: Catalogue, threads: Threads, limits: Limits) -> APIR
             raise Refusal(
                 415, "UnsupportedMediaType", f"the body must be {JSON} or {ARROW}", parameter="body"
             )
-        body = await request.body()
-        if kind == JSON:
-            made = await threads.run(lambda: counted_json(release, body, limits))
-        else:
-            made = await threads.run(lambda: counted_arrow(release, body, options, limits))
-        return Response(made, media_type=kind, headers={"Cache-Control": "no-store"})
+
+        async def made(by: Threads) -> bytes:
+            body = await request.body()
+            if kind == JSON:
+                return await by.run(lambda: counted_json(release, body, limits))
+            return await by.run(lambda: counted_arrow(release, body, options, limits))
+
+        if _is_small(request):
+            return Response(await made(threads), media_type=kind, headers=_UNKEPT)
+        async with bodies.place():
+            return Response(await made(large), media_type=kind, headers=_UNKEPT)
 
     return router
+
+
+def _is_small(request: Request) -> bool:
+    """Whether a body says that it is short; one that does not say may be of any length."""
+    length = request.headers.get("content-length", "")
+    return length.isdecimal() and int(length[:20]) <= _SMALL

@@ -10,9 +10,18 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-__all__ = ["document"]
+from partita.service.web import errors
+
+__all__ = ["ERRORS", "document"]
 
 _COMPONENTS: Final = "#/components/schemas/{model}"
+_ERROR: Final = {"$ref": _COMPONENTS.format(model=errors.ErrorBody.__name__)}
+
+ERRORS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"description": error["description"], "content": {"application/json": {"schema": _ERROR}}}
+    for status, error in errors.ERRORS.items()
+}
+"""The errors of every address. They name the model and are not made of it: there are many addresses."""
 
 
 def document(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> None:
@@ -35,6 +44,7 @@ def _made(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
         openapi_version=app.openapi_version,
         routes=app.routes,
     )
-    _, schemas = models_json_schema([(body, "validation") for body in bodies], ref_template=_COMPONENTS)
+    models: list[type[BaseModel]] = [*bodies, errors.ErrorBody]
+    _, schemas = models_json_schema([(body, "validation") for body in models], ref_template=_COMPONENTS)
     made["components"]["schemas"] = schemas["$defs"] | made["components"]["schemas"]
     return made

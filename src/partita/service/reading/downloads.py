@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias, final
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from partita.asking.records import plain
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
-from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.catalogue import Catalogue, Entry
+from partita.service.reading.document import ERRORS
 from partita.service.reading.opening import SUFFIX
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import Replies
+from partita.service.reading.tables import csv_text
 from partita.service.settings import Limits
-from partita.service.web.errors import ERRORS
 
 __all__ = ["attached", "csv_bytes", "download_routes", "gives"]
 
@@ -78,35 +78,39 @@ TABLES: Final = (
 )
 
 
-def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> APIRouter:
-    """What can be downloaded of a release."""
+def download_routes(
+    catalogue: Catalogue, replies: Replies, limits: Limits, *, making_up: Replies
+) -> APIRouter:
+    """What can be downloaded of a release; rows are made up by replies of their own, one after the other."""
     router = APIRouter(prefix="/releases/{name}", tags=["downloads"], responses=ERRORS)
 
     def text(what: Download) -> Callable[..., Any]:
         async def download(request: Request, name: Name) -> Response:
-            return await made(request, name, what, what.make)
+            entry = await catalogue.get(name)
+            return await made(request, entry, what, lambda: what.make(entry.opened), replies)
 
         return download
 
     def table(what: Download) -> Callable[..., Any]:
         async def download(request: Request, name: Name, rows: Rows = _USUAL_ROWS) -> Response:
-            _check_rows(rows, limits)
-            return await made(request, name, what, lambda release: what.make(release, rows))
+            entry = await catalogue.get(name)
+            _check_rows(rows, limits, columns=len(entry.opened.columns))
+            return await made(request, entry, what, lambda: what.make(entry.opened, rows), making_up)
 
         return download
 
-    async def made(request: Request, name: str, what: Download, make: Callable[[Release], bytes]) -> Response:
-        entry = await catalogue.get(name)
-        release, headers = entry.opened, attached(f"{name}.{what.path}")
-        return await replies.data(
-            request, entry, lambda: make(release), media_type=what.media_type, headers=headers
-        )
+    async def made(
+        request: Request, entry: Entry, what: Download, make: Callable[[], bytes], by: Replies
+    ) -> Response:
+        entry.check()
+        headers = attached(f"{entry.name}.{what.path}")
+        return await by.data(request, entry, make, media_type=what.media_type, headers=headers)
 
     async def file(request: Request, name: Name) -> Response:
         """The release file as it is: load it with `partita.load`, and ask it on your own machine."""
         entry = await catalogue.get(name)
         entry.check()
-        caching = replies.unless_known(request, f'"{entry.checksum[:32]}-{entry.identity.modified:x}"')
+        caching = replies.unless_known(request, f'"{entry.digest}"')
         if isinstance(caching, Response):
             return caching
         headers = {**caching, **attached(name + SUFFIX), "Content-Length": str(entry.identity.size)}
@@ -138,13 +142,9 @@ def attached(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def csv_bytes(heads: list[str], rows: Iterator[Any]) -> bytes:
-    """A table as CSV; what is missing is empty."""
-    sink = io.StringIO()
-    writer = csv.writer(sink)
-    writer.writerow(heads)
-    writer.writerows([plain(value) for value in row] for row in rows)
-    return sink.getvalue().encode("utf-8", "replace")
+def csv_bytes(heads: list[str], rows: Iterable[Iterable[object]]) -> bytes:
+    """A table as a file of CSV."""
+    return csv_text(chain([heads], rows)).encode("utf-8", "replace")
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:
@@ -153,8 +153,9 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
             yield chunk
 
 
-def _check_rows(rows: int, limits: Limits) -> None:
-    if rows > limits.rows:
-        raise InvalidParameter(
-            "rows", f"must be at most {limits.rows:,} here", given=rows, fix="ask for fewer, or load the file"
-        )
+def _check_rows(rows: int, limits: Limits, *, columns: int) -> None:
+    """Refuse more values than can be made up while somebody waits: what they cost goes by values."""
+    most = limits.rows // max(1, columns)
+    if rows > most:
+        fix = "ask for fewer, or load the file"
+        raise InvalidParameter("rows", f"must be at most {most:,} here", given=rows, fix=fix)

@@ -12,13 +12,14 @@ from partita.service.reading.answering import Answering
 from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.described import About, Index
 from partita.service.reading.describing import described, listed
+from partita.service.reading.document import ERRORS
 from partita.service.reading.kept import Kept
 from partita.service.reading.opening import Identity
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import JSON, Replies, written
 from partita.service.reading.streams import stream_entries
 from partita.service.reading.watching import Watch
-from partita.service.web.errors import ERRORS, Refusal
+from partita.service.web.errors import Refusal
 
 __all__ = ["release_routes"]
 
@@ -64,8 +65,9 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
 
     @router.get("/index.json", operation_id="index", summary="What is served", response_model=Index)
     async def index() -> Response:
-        streams = [entry.model_dump(mode="json") for entry in stream_entries(watch)]
-        body = written({"releases": await listing.all(), "streams": streams})
+        streams = await replies.threads.run(lambda: stream_entries(watch))
+        entries = [entry.model_dump(mode="json") for entry in streams]
+        body = written({"releases": await listing.all(), "streams": entries})
         return Response(body, media_type=JSON, headers=_ASK_AGAIN)
 
     @router.get(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, final
@@ -11,16 +9,31 @@ from typing import Any, Final, final
 from pydantic import BaseModel, Field
 
 from partita.releases.file_entries import guarantee_entries
+from partita.service.reading.tables import csv_text
 from partita.service.reading.watching import Shown
 from partita.streams.durable.clock import SECOND, moment_of
 from partita.streams.durable.outputs import AnyOutput
 from partita.streams.durable.settings import Settings
 from partita.streams.plot import band
 
-__all__ = ["PAGE", "Bounds", "Outputs", "Record", "Stream", "StreamEntry", "csv_lines", "described", "entry"]
+__all__ = [
+    "PAGE",
+    "Bounds",
+    "Outputs",
+    "Record",
+    "Stream",
+    "StreamEntry",
+    "csv_lines",
+    "described",
+    "entry",
+    "page_of",
+]
 
 PAGE: Final = 1_000
-"""How many outputs are read and sent at a time."""
+"""How many outputs are read and sent at a time, at most."""
+
+_VALUES: Final = 20_000
+"""How many values are: an output of a family has one for each key."""
 
 _MOST_BOUNDS: Final = 2**17
 
@@ -93,12 +106,21 @@ class Bounds:
             self._known[settings.counter, output.period, beta] = off
 
 
+def page_of(settings: Settings) -> int:
+    """How many outputs of a stream are read and sent at a time: fewer if each has many values."""
+    return max(1, min(PAGE, _VALUES // settings.columns))
+
+
 def entry(name: str, shown: Shown | None) -> StreamEntry:
-    """A stream in the catalogue, with its last output and no bounds."""
-    if shown is None:
-        return StreamEntry(name=name, state="damaged")
-    last = shown.last
-    return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
+    """A stream in the catalogue, with its last output and no bounds.
+
+    A file that makes us stumble is damaged, which is said of it alone.
+    """
+    damaged = StreamEntry(name=name, state="damaged")
+    try:
+        return damaged if shown is None else _listed(shown)
+    except Exception:
+        return damaged
 
 
 def described(shown: Shown, bounds: Bounds, *, delay: float, beta: float) -> Stream:
@@ -122,10 +144,15 @@ def described(shown: Shown, bounds: Bounds, *, delay: float, beta: float) -> Str
 
 def csv_lines(shown: Shown, since: int) -> Iterator[str]:
     """All outputs after a period as CSV, a page at a time: period, end, and a column of each value."""
-    yield _rows([("period", "end", *(shown.file.settings.keys or ("value",)))])
-    while some := shown.outputs(since=since, limit=PAGE):
-        yield _rows([(output.period, output.end.isoformat(), *_values(output)) for output in some])
+    yield csv_text([("period", "end", *(shown.file.settings.keys or ("value",)))])
+    while some := shown.outputs(since=since, limit=page_of(shown.file.settings)):
+        yield csv_text((output.period, output.end, *_values(output)) for output in some)
         since = some[-1].period
+
+
+def _listed(shown: Shown) -> StreamEntry:
+    last = shown.last
+    return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
 
 
 def _common(shown: Shown) -> dict[str, Any]:
@@ -147,9 +174,3 @@ def _record(output: AnyOutput, off: float | None) -> Record:
 def _values(output: AnyOutput) -> list[float]:
     value = output.value
     return list(value.values()) if isinstance(value, dict) else [value]
-
-
-def _rows(rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

@@ -8,13 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from fractions import Fraction
+from math import floor
 from typing import Annotated, Final
 
-from fastapi import APIRouter, FastAPI, Header, Query
+from fastapi import APIRouter, FastAPI, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from partita.exact import failure
+from partita.service.access.buckets import neighborhood
+from partita.service.reading.document import ERRORS
 from partita.service.reading.live import EventStream, Live
+from partita.service.reading.replies import JSON
 from partita.service.reading.stream_records import (
     PAGE,
     Bounds,
@@ -24,16 +29,20 @@ from partita.service.reading.stream_records import (
     csv_lines,
     described,
     entry,
+    page_of,
 )
-from partita.service.reading.watching import Watch
+from partita.service.reading.threads import Threads
+from partita.service.reading.watching import Shown, Watch
 from partita.service.settings import Limits
-from partita.service.web.errors import ERRORS
 
 __all__ = ["stream_entries", "stream_routes"]
 
 _LARGEST: Final = 2**62
+_THOUSANDTH: Final = Fraction(1, 1000)
 
-Confidence = Annotated[float, Query(description="how sure the bounds are, between 0 and 1")]
+Confidence = Annotated[
+    float, Query(description="how sure the bounds are, between 0 and 1; rounded up to thousandths")
+]
 Since = Annotated[int, Query(ge=0, le=_LARGEST, description="only what comes after this period")]
 From = Annotated[int | None, Query(ge=0, le=_LARGEST, description="send what comes after this period first")]
 Resume = Annotated[int | None, Header(ge=0, le=_LARGEST, description="the last event that was received")]
@@ -45,27 +54,37 @@ def stream_entries(watch: Watch) -> list[StreamEntry]:
     return [entry(name, shown) for name, shown in watch.streams().items()]
 
 
-def stream_routes(watch: Watch, limits: Limits) -> APIRouter:
-    """The routes about streams; looks go on for as long as the application runs."""
-    bounds = Bounds()
-    live, delay = Live(watch, bounds, most=limits.subscribers), float(watch.delay)
+def stream_routes(watch: Watch, threads: Threads, limits: Limits) -> APIRouter:
+    """The routes about streams; looks go on for as long as the application runs.
+
+    A history takes long if its bounds are not known yet, so histories have threads of their own.
+    """
+    bounds, histories = Bounds(), Threads(most=2)
+    live = Live(watch, bounds, histories, most=limits.subscribers)
+    delay = float(watch.delay)
     router = APIRouter(tags=["streams"], responses=ERRORS, lifespan=_looking(watch))
 
-    @router.get("/streams/{name}.json", operation_id="stream")
-    def stream(name: str, confidence: Confidence = 0.95) -> Stream:
+    @router.get("/streams/{name}.json", operation_id="stream", response_model=Stream)
+    async def stream(name: str, confidence: Confidence = 0.95) -> Response:
         """A stream: its guarantee, its periods, and its last output with bounds."""
-        return described(watch[name], bounds, delay=delay, beta=_beta(confidence))
-
-    @router.get(
-        "/streams/{name}/outputs.json", operation_id="stream_outputs", response_model_exclude_none=True
-    )
-    def outputs(name: str, since: Since = 0, limit: Limit = PAGE, confidence: Confidence = 0.95) -> Outputs:
-        """What was published, a page at a time."""
         shown, beta = watch[name], _beta(confidence)
-        some = shown.outputs(since=since, limit=limit)
-        more = bool(some) and some[-1].period < shown.periods
-        records = bounds.records(some, shown.file.settings, beta)
-        return Outputs(outputs=records, next=some[-1].period if more else None)
+
+        def make() -> str:
+            return described(shown, bounds, delay=delay, beta=beta).model_dump_json()
+
+        return Response(await threads.run(make), media_type=JSON)
+
+    @router.get("/streams/{name}/outputs.json", operation_id="stream_outputs", response_model=Outputs)
+    async def outputs(
+        name: str, since: Since = 0, limit: Limit = PAGE, confidence: Confidence = 0.95
+    ) -> Response:
+        """What was published, a page at a time; a page of a family with many keys is shorter than asked."""
+        shown, beta = watch[name], _beta(confidence)
+
+        def make() -> str:
+            return _page(shown, bounds, since=since, limit=limit, beta=beta)
+
+        return Response(await histories.run(make), media_type=JSON)
 
     @router.get(
         "/streams/{name}/outputs.csv",
@@ -84,9 +103,11 @@ def stream_routes(watch: Watch, limits: Limits) -> APIRouter:
         response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )
-    async def listen(name: str, since: From = None, last_event_id: Resume = None) -> EventStream:
+    async def listen(
+        request: Request, name: str, since: From = None, last_event_id: Resume = None
+    ) -> EventStream:
         """Server-sent events: an `output` for each period when it is shown, with the period as its id."""
-        return live.listen(name, since if last_event_id is None else last_event_id)
+        return live.listen(name, since if last_event_id is None else last_event_id, by=_listener(request))
 
     return router
 
@@ -95,7 +116,7 @@ def _looking(watch: Watch) -> Callable[[FastAPI], AbstractAsyncContextManager[No
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Look by the clock while the application runs; when it is told to end, so are all who listen."""
-        await asyncio.to_thread(watch.look)
+        await watch.look_aside()
         tasks = [asyncio.create_task(work) for work in (watch.keep_looking(), _end(app, watch))]
         yield
         for task in tasks:
@@ -110,5 +131,30 @@ async def _end(app: FastAPI, watch: Watch) -> None:
     watch.end()
 
 
+def _page(shown: Shown, bounds: Bounds, *, since: int, limit: int, beta: float) -> str:
+    settings = shown.file.settings
+    some = shown.outputs(since=since, limit=min(limit, page_of(settings)))
+    more = bool(some) and some[-1].period < shown.periods
+    made = Outputs(outputs=bounds.records(some, settings, beta), next=some[-1].period if more else None)
+    return made.model_dump_json(exclude_none=True)
+
+
+def _listener(request: Request) -> str:
+    """Who listens: a token by its name, all others by where they are."""
+    name, client = request.state.caller.name, request.client
+    return f"token {name}" if name else f"address {neighborhood(client.host) if client else ''}"
+
+
 def _beta(confidence: float) -> float:
-    return float(1 - failure(confidence, "confidence"))
+    """How often bounds may fail: in whole thousandths, rounded down, so that few are ever worked out.
+
+    Below a thousandth it is the power of ten below.
+
+    >>> [_beta(confidence) for confidence in (0.95, 0.8, 0.9512, 0.99995)]
+    [0.05, 0.2, 0.048, 1e-05]
+    """
+    beta = 1 - failure(confidence, "confidence")
+    step = _THOUSANDTH
+    while beta < step:
+        step /= 10
+    return float(floor(beta / step) * step if step == _THOUSANDTH else step)

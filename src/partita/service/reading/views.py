@@ -15,12 +15,12 @@ from partita.service.reading.answering import Answering
 from partita.service.reading.asked import Bars, Column
 from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.cells import conditions_of
+from partita.service.reading.document import ERRORS
 from partita.service.reading.downloads import attached, csv_bytes, gives
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import Replies
 from partita.service.reading.snippets import conditions_text, snippets
 from partita.service.reading.view import Axis, View
-from partita.service.web.errors import ERRORS
 
 __all__ = ["view_routes"]
 

@@ -17,9 +17,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, final
 
-from partita.errors import InvalidState, StreamError
+import anyio
+import anyio.to_thread
+
 from partita.service.settings import NAME, Settings
 from partita.service.web.errors import not_found
+from partita.service.web.logs import Log
 from partita.streams.durable.clock import SECOND
 from partita.streams.durable.outputs import OUTPUTS, AnyOutput, OutputsFile
 
@@ -52,12 +55,14 @@ class Shown:
 class Watch:
     """The streams of the public folder as of the last look; `moment` says when that was.
 
-    A name whose file is none of a stream stands for None. No file but public ones is ever opened.
+    A name whose file is none of a stream stands for None. No file but public ones is ever opened. Looks have
+    a thread of their own, so that whoever asks for much delays none.
     """
 
     def __init__(self, settings: Settings, *, now: Callable[[], int] = time.time_ns) -> None:
         self.folder, self.delay, self._now = settings.folder, settings.delay, now
         self._every = int(settings.delay * SECOND)
+        self._log, self._eye = Log("reading", now), anyio.CapacityLimiter(1)
         self._shown: dict[str, Shown | None] = {}
         self._told = asyncio.Event()
         self._ended = False
@@ -83,13 +88,23 @@ class Watch:
             self._shown = {name: self._seen(name, path) for name, path in _outputs_in(self.folder)}
 
     async def keep_looking(self) -> None:
-        """Look at every whole multiple of the delay, and tell all who wait for it."""
+        """Look at every whole multiple of the delay, and tell all who wait for it.
+
+        Whatever goes wrong in a look, there is a next one.
+        """
         while True:
             due = (self._now() // self._every + 1) * self._every
             while (left := due - self._now()) > 0:
                 await asyncio.sleep(min(left / SECOND, _LONGEST_SLEEP))
-            await asyncio.to_thread(self.look)
+            await self.look_aside()
             self.tell()
+
+    async def look_aside(self) -> None:
+        """Look without anybody waiting for it; what goes wrong is noted by its kind."""
+        try:
+            await anyio.to_thread.run_sync(self.look, limiter=self._eye)
+        except Exception as error:
+            self._log.error("look failed", kind=type(error).__name__)
 
     def tell(self) -> None:
         """Let all go on who wait for the next look, at once."""
@@ -108,14 +123,17 @@ class Watch:
         return not self._ended
 
     def _seen(self, name: str, path: Path) -> Shown | None:
-        """A stream as it is now; its file is opened only if there is something to be shown."""
+        """A stream as it is now; its file is opened only if there is something to be shown.
+
+        Whatever a file makes us stumble over, it is that one which is damaged, and no other.
+        """
         before = self._shown.get(name)
         if before is not None and before.periods >= self._due(before.file):
             return before
         try:
             file = OutputsFile.read(path)
             periods = min(self._due(file), file.closed)
-        except (InvalidState, StreamError):
+        except Exception:
             return None
         known = before.periods if before is not None and before.file == file else 0
         return Shown(name, file, max(known, periods))

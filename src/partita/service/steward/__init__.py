@@ -7,7 +7,8 @@
     intake      from a request to the disk
     commits     requests that arrive together share a transaction
     keeping     all streams of a folder, open in one process
-    clock       one thread that closes their periods
+    closing     periods are closed, and what goes wrong is said
+    clock       one thread that ticks when periods end
     publishing  releases from specs on the disk of the server, by processes of their own
 
 Nothing here answers readers: they ask another process, which sees public files only.

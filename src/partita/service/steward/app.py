@@ -46,7 +46,7 @@ def steward_app(
         app.include_router(feeding_routes(streams))
     if settings.specs is not None:
         app.include_router(publishing_router(settings))
-    return secured(app, settings, side="steward", now=now)
+    return secured(app, settings, side="steward", forgets=streams.forgets, now=now)
 
 
 def _kept(streams: Streams, now: Callable[[], int]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

@@ -20,8 +20,8 @@ _LONGEST_SLEEP: Final = SECOND
 class Clock:
     """Ticks at the end of each period of any stream, whatever was fed.
 
-    It never sleeps for longer than a second, so a clock that is set right is followed soon, and a stream that
-    was just made is noticed.
+    It never sleeps for longer than a second, so a clock that is set right is followed soon, a stream that was
+    just made is noticed, and what a disk refused is tried again.
     """
 
     def __init__(self, streams: Streams, *, now: Callable[[], int] = time.time_ns) -> None:

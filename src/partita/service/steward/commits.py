@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import final
+from typing import Final, TypeAlias, final
 
+from partita.errors import StreamError
 from partita.service.steward.keeping import AnyStream
 from partita.streams.durable import Event
 
 __all__ = ["Commits"]
+
+Waiting: TypeAlias = tuple[Sequence[Event], asyncio.Future[None]]
+
+_CUT_OFF: Final = "storing was cut off; send the same request again"
 
 
 @final
@@ -22,7 +27,7 @@ class Commits:
 
     def __init__(self, stream: AnyStream) -> None:
         self._stream = stream
-        self._gathered: list[tuple[Sequence[Event], asyncio.Future[None]]] = []
+        self._gathered: list[Waiting] = []
         self._storing: asyncio.Task[None] | None = None
 
     async def add(self, events: Sequence[Event]) -> None:
@@ -34,25 +39,29 @@ class Commits:
         await asyncio.shield(stored)
 
     async def _store(self) -> None:
-        while self._gathered:
-            some, self._gathered = self._gathered, []
-            error = await asyncio.to_thread(self._tried, [event for events, _ in some for event in events])
-            for _, stored in some:
-                _settle(stored, error)
-        self._storing = None
-
-    def _tried(self, events: list[Event]) -> Exception | None:
+        """Store what has gathered, until nothing is left. However this ends, nobody waits for ever."""
+        some: list[Waiting] = []
         try:
-            self._stream.add_many(events)
+            while self._gathered:
+                some, self._gathered = self._gathered, []
+                _settle(some, await self._attempt([event for events, _ in some for event in events]))
+        finally:
+            self._storing = None
+            left, self._gathered = [*some, *self._gathered], []
+            _settle(left, StreamError(_CUT_OFF))
+
+    async def _attempt(self, events: list[Event]) -> Exception | None:
+        try:
+            await asyncio.to_thread(self._stream.add_many, events)
         except Exception as error:
             return error
         return None
 
 
-def _settle(stored: asyncio.Future[None], error: Exception | None) -> None:
-    if stored.done():
-        return
-    if error is None:
-        stored.set_result(None)
-    else:
-        stored.set_exception(error)
+def _settle(some: Sequence[Waiting], error: Exception | None) -> None:
+    """Tell all who still wait."""
+    for stored in (stored for _, stored in some if not stored.done()):
+        if error is None:
+            stored.set_result(None)
+        else:
+            stored.set_exception(error)

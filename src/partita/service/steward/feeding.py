@@ -48,9 +48,9 @@ def events_of(body: bytes, settings: Settings, *, feeder: str, key: str | None) 
     _check_key(key, settings)
     feed = _read(body)
     if settings.unit == "user":
-        return [_of_person(event) for event in _listed(feed)]
+        return [_of_person(event, settings) for event in _listed(feed)]
     if feed.events is not None and not settings.pan_private:
-        return [_of_feeder(event, feeder) for event in feed.events]
+        return [_of_feeder(event, feeder, settings) for event in feed.events]
     if settings.pan_private:
         return [Event(None, None, _total(feed))]
     total = feed.counts if settings.keys else _total(feed)
@@ -100,21 +100,27 @@ def _total(feed: Feed) -> int:
     return feed.count
 
 
-def _of_person(event: FedEvent) -> Event:
+def _of_person(event: FedEvent, settings: Settings) -> Event:
     if event.person is None:
         raise _malformed("person", "must be given with each event, since users are protected")
-    return Event(event.person, event.id, _counted(event))
+    return Event(event.person, event.id, _counted(event, settings))
 
 
-def _of_feeder(event: FedEvent, feeder: str) -> Event:
+def _of_feeder(event: FedEvent, feeder: str, settings: Settings) -> Event:
     if event.person is not None:
         raise _malformed("person", "must be left out, since events are protected")
     number = event.id if isinstance(event.id, int) else f"event {event.id}"
-    return Event(feeder, number, _counted(event))
+    return Event(feeder, number, _counted(event, settings))
 
 
-def _counted(event: FedEvent) -> int | dict[str, int]:
-    return event.count if event.key is None else {event.key: event.count}
+def _counted(event: FedEvent, settings: Settings) -> int | dict[str, int]:
+    if settings.keys and event.key is None:
+        raise _malformed("key", "must be given with each event of a family")
+    if event.key is None:
+        return event.count
+    if not settings.keys:
+        raise _malformed("key", "must be left out, since this stream has no keys")
+    return {event.key: event.count}
 
 
 def _malformed(parameter: str, rule: str) -> InvalidData:

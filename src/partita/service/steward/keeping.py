@@ -10,21 +10,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, final
 
-from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked
+from partita.errors import InvalidParameter
 from partita.ledger import Ledger
 from partita.noise.protocol import Noise
 from partita.service.settings import NAME, Settings
+from partita.service.steward.closing import AnyStream, Closing
 from partita.service.steward.requests import NewStream
 from partita.service.web.errors import Refusal, not_found
-from partita.streams.durable import DurableCounter, DurableFamily, open_counter, open_family, resume_stream
+from partita.service.web.logs import Log
+from partita.streams.durable import open_counter, open_family, resume_stream
 from partita.streams.durable.clock import SECOND
 from partita.streams.durable.journal import SECRET
 from partita.streams.durable.outputs import OUTPUTS
 from partita.streams.durable.slots import SLOTS, Slots
 
 __all__ = ["AnyStream", "Streams"]
-
-AnyStream = DurableCounter | DurableFamily
 
 _OURS_ONLY: Final = 0o700
 
@@ -41,7 +41,7 @@ class Streams:
     ) -> None:
         self._settings, self._now, self._noise = settings, now, noise
         self._open: dict[str, AnyStream] = {}
-        self._stopped: set[str] = set()
+        self._closing = Closing(Log("steward", now), delay=settings.delay, now=now)
         self._making = threading.Lock()
 
     def __getitem__(self, name: str) -> AnyStream:
@@ -56,7 +56,11 @@ class Streams:
 
     def runs(self, name: str) -> bool:
         """Whether a stream goes on; if not, something has stopped it for good."""
-        return name not in self._stopped
+        return self._closing.runs(name)
+
+    def forgets(self, name: str) -> bool:
+        """Whether a stream is pan-private, and nothing may remember who fed it."""
+        return name in self._open and self._open[name].settings.pan_private
 
     def running(self, name: str) -> AnyStream:
         """A stream that may be fed: nobody goes on feeding one that publishes nothing."""
@@ -88,12 +92,16 @@ class Streams:
     def tick(self) -> None:
         """Close all periods that have ended, of each stream. Called by the clock, never because of a request.
 
-        Files that cannot be written are tried again when the next period ends; all else stops the stream.
+        Streams that are on time come before those that have more than one period to catch up with. Files that
+        cannot be written are tried again at the next tick; all else stops the stream.
         """
+        now, behind = self._now(), []
         for name, stream in list(self._open.items()):
-            ended = stream.settings.schedule.ended(self._now())
+            ended = stream.settings.schedule.ended(now)
             if ended > stream.periods and self.runs(name):
-                self._close_until(name, stream, ended)
+                behind.append((ended - stream.periods, name, ended))
+        for _, name, ended in sorted(behind):
+            self._closing.close(name, self._open[name], ended)
 
     def next_end(self) -> int | None:
         """When the next period of any stream ends; None if there is no stream."""
@@ -133,16 +141,6 @@ class Streams:
         if asked.keys is not None:
             return open_family(path, keys=asked.keys, **wishes)
         return open_counter(path, mechanism=asked.mechanism, **(wishes | asked.options))
-
-    def _close_until(self, name: str, stream: AnyStream, period: int) -> None:
-        try:
-            stream.close_until(period)
-        except StreamForked:
-            self._stopped.add(name)
-        except (StreamError, LedgerError):
-            return
-        except Exception:
-            self._stopped.add(name)
 
 
 def _stored(folder: Path) -> list[str]:

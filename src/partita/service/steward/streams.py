@@ -62,8 +62,15 @@ def feeding_routes(streams: Streams) -> APIRouter:
 
         A pan-private stream has nothing on disk until the period ends, and counts each request.
         """
-        body = await request.body()
-        await intake.add(name, body, feeder=request.state.caller.name, key=idempotency_key)
+        async with intake.room(_announced(request)):
+            body = await request.body()
+            await intake.add(name, body, feeder=request.state.caller.name, key=idempotency_key)
         return Response(status_code=204)
 
     return router
+
+
+def _announced(request: Request) -> int | None:
+    """How long a body is going to be, if that is said."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else None

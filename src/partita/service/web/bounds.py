@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -22,11 +23,12 @@ class Bounds:
     """Reads no more of a body than is allowed, whatever its header says.
 
     The time of a request runs until its answer begins, its body included: who sends slowly is cut off,
-    and who listens to a long answer is not.
+    and who listens to a long answer is not. `timeout` is injected by tests only.
     """
 
     app: ASGIApp
     limits: Limits
+    timeout: Callable[[float], asyncio.Timeout] = asyncio.timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -35,7 +37,7 @@ class Bounds:
         body = _Body(receive, largest=self._largest(scope["path"]))
         body.check_announced(scope)
         try:
-            async with asyncio.timeout(self.limits.seconds) as clock:
+            async with self.timeout(self.limits.seconds) as clock:
 
                 async def begun(message: Message) -> None:
                     body.check()

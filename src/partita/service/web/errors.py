@@ -50,7 +50,7 @@ _ANSWERS: Final[Mapping[type[PartitaError], tuple[int, str | None]]] = {
     IncompatibleGuarantees: (409, None),
     HorizonReached: (409, "the stream has no period left; what it published stays as it is"),
     LedgerRefusal: (409, None),
-    LedgerError: (503, "the ledger cannot be used now; nothing was charged"),
+    LedgerError: (503, "the ledger cannot be used now; the same request, sent again later, is charged once"),
     StreamBusy: (409, "the stream is open in another process"),
     StreamForked: (409, "the state of the stream is older than what was published from it"),
     StreamError: (503, "the files of the stream cannot be used now; what was acknowledged is not lost"),

@@ -21,9 +21,9 @@ _ANY: Final = "*"
 
 
 def names(settings: Settings) -> frozenset[str]:
-    """The names of this machine to itself, the address it listens on, and those that the steward allows."""
-    own = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return frozenset({*_LOCAL, own.lower(), *settings.hosts})
+    """The names of this machine to itself, the addresses it listens on, and those that the steward allows."""
+    own = (f"[{host}]" if ":" in host else host for host in (settings.host, settings.steward_host))
+    return frozenset({*_LOCAL, *(name.lower() for name in own), *settings.hosts})
 
 
 @final

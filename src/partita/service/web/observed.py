@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from partita.service.web.logs import Log, rounded
 from partita.service.web.metrics import Metrics
 
-__all__ = ["Observed"]
+__all__ = ["Observed", "template"]
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -20,6 +20,8 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 @dataclass(frozen=True)
 class Observed:
     """Notes every request but those that `hidden` says leave no trace: when events come is secret.
+
+    It is asked when a request is over, and has been given a caller and a route.
 
     The clock stops when an answer begins, so who listens for hours is not taken for slow.
     """
@@ -32,7 +34,7 @@ class Observed:
     now: Callable[[], int]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self.hidden(scope):
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         start, answer = self.now(), _Answer(0, 0)
@@ -45,10 +47,11 @@ class Observed:
         try:
             await self.app(scope, receive, watched)
         finally:
-            self._note(scope, answer)
+            if not self.hidden(scope):
+                self._note(scope, answer)
 
     def _note(self, scope: Scope, answer: _Answer) -> None:
-        route = _template(scope)
+        route = template(scope) or "none"
         if self.metrics is not None:
             self.metrics.read(route=route, status=answer.status, nanoseconds=answer.time)
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
@@ -66,7 +69,7 @@ class _Answer:
     time: int
 
 
-def _template(scope: Scope) -> str:
+def template(scope: Scope) -> str | None:
     """The route of a request as it was declared, or the name of what answers it; never its path."""
     declared = getattr(scope.get("route"), "path", None)
-    return str(declared or getattr(scope.get("endpoint"), "__name__", "none"))
+    return declared or getattr(scope.get("endpoint"), "__name__", None)

@@ -18,6 +18,7 @@ __all__ = ["check_installed", "check_places", "listening"]
 
 _NEEDED: Final = ("fastapi", "prometheus_client", "uvicorn")
 _OTHERS: Final = 0o077
+_ALL_WRITE: Final = 0o002
 _BACKLOG: Final = 2048
 
 
@@ -35,7 +36,7 @@ def check_installed() -> None:
 
 def check_places(settings: Settings) -> None:
     """Refuse folders and files that cannot be used; the secret folder is made if it is not there."""
-    _check_folder(settings.folder, "folder", write=settings.has_steward)
+    _check_public(settings.folder, write=settings.has_steward)
     if settings.streams is not None:
         _check_secret(settings.streams)
     if settings.specs is not None:
@@ -50,14 +51,13 @@ def check_places(settings: Settings) -> None:
 @contextmanager
 def listening(settings: Settings, side: str) -> Iterator[socket.socket]:
     """A socket that listens where a side should."""
-    parameter = "port" if side == "reading" else "steward_port"
-    port: int = getattr(settings, parameter)
+    parameter, (host, port) = "port" if side == "reading" else "steward_port", settings.place(side)
     try:
-        opened = _opened(settings.host, port)
+        opened = _opened(host, port)
     except OSError as error:
         raise InvalidParameter(
             parameter,
-            f"must be free on {settings.host} ({_reason(error)})",
+            f"must be free on {host} ({_reason(error)})",
             given=port,
             fix="choose another, or end who listens there",
         ) from None
@@ -81,6 +81,15 @@ def _check_folder(folder: Path, name: str, *, write: bool) -> None:
         act = "write" if write else "read"
         raise InvalidParameter(
             name, f"must be a folder that you may {act}", given=str(folder), fix="check its permissions"
+        )
+
+
+def _check_public(folder: Path, *, write: bool) -> None:
+    """Whoever may write where the steward does could lay links for it to follow."""
+    _check_folder(folder, "folder", write=write)
+    if write and folder.stat().st_mode & _ALL_WRITE:
+        raise InvalidParameter(
+            "folder", "must not be writable for everybody", given=str(folder), fix="chmod o-w it"
         )
 
 

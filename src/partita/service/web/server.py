@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import socket
 import sys
 import threading
@@ -21,11 +22,13 @@ from typing import Any, Final, final
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from partita.errors import PartitaError
 from partita.service.settings import Settings
 from partita.service.web.errors import without_folders
 from partita.service.web.logs import Log
+from partita.service.web.protocol import timed
 
 __all__ = ["main"]
 
@@ -43,6 +46,7 @@ def main(side: str, handle: int) -> int:
     """Serve one side on a socket that listens already; the exit code."""
     log = Log(side, time.time_ns)
     _hush(log)
+    _allow_files()
     if side == "steward":
         os.nice(_NICENESS)
     try:
@@ -68,6 +72,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, settings: Settings, log: Log) -> None:
         super().__init__(_config(_Spoken(app, log), settings))
+        self.server_state = Uncounted()
         self._ending = app.state.ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -78,6 +83,14 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._ending.set()
         await super().shutdown(sockets)
+
+
+@final
+class Uncounted(ServerState):
+    """What a server knows of its connections, but not of how many requests: that would count feeding."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, 0 if name == "total_requests" else value)
 
 
 @final
@@ -99,7 +112,9 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
+        http=timed(settings.limits.seconds),
         lifespan="on",
+        limit_concurrency=settings.limits.connections,
         ws="none",
         log_config=None,
         access_log=False,
@@ -108,6 +123,12 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         forwarded_allow_ips="127.0.0.1,::1",
         timeout_graceful_shutdown=settings.limits.grace,
     )
+
+
+def _allow_files() -> None:
+    """Open as many connections as the system lets this process have, not as many as it is given at first."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _end_with_lifeline(server: uvicorn.Server) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from partita.sources.spark.session import Batch
+from partita.sources.spark.workers import Batch
 
 __all__ = ["blocks", "whole", "whole_groups"]
 

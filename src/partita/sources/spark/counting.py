@@ -28,7 +28,7 @@ def tallied(
     cluster, asked = Cluster.of(frame), _Asked(frame)
     cluster.require_no_races()
     checked = tally(asked, schema, by, **facts)
-    parts = parts or 2 * cluster.parallelism
+    parts = parts or cluster.parts
     cells = cluster.run(lambda: _encoded(cluster, asked.raw, checked.schema, parts=parts, **facts))
     return SparkTally.of(checked.schema, checked.contributions, parts, cluster, cells)
 

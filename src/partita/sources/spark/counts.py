@@ -11,7 +11,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from partita.domain import Special
-from partita.errors import SourceError
 from partita.histogram import AxisCounts, Histogram, ShardWork
 from partita.mechanisms.part_noise import noise_elsewhere
 from partita.noise.protocol import Noise
@@ -19,8 +18,9 @@ from partita.noise.system import SYSTEM
 from partita.secret import Ints, UInts, Work
 from partita.sources.spark.folding import folded
 from partita.sources.spark.packed import Block, Packed
-from partita.sources.spark.session import Batch
+from partita.sources.spark.session import not_once
 from partita.sources.spark.shards import Shards
+from partita.sources.spark.workers import Batch
 
 __all__ = ["SparkCounts"]
 
@@ -51,29 +51,36 @@ class SparkCounts(AxisCounts):
         """Each shard where it is, with fresh noise of the executor's own; only what is found travels.
 
         One action collects it, and nothing comes after the worker: Spark hands over what one successful
-        attempt has made of each partition. What an attempt drew that failed is never seen, and no two
+        attempt has made of each partition. A cut that fails is an answer, too: it fails the release, and is
+        not tried again with other noise. Only what is lost with its process is made again, and no two
         attempts race: see `Cluster.require_no_races`.
         """
         noise_elsewhere(noise)
         worker = _Cutting(work, self.size, self.contributions, self.shards)
         cluster = self.packed.cluster
         found = cluster.run(lambda: cluster.mapped(self.packed.frame, worker, _MADE).collect())
-        return _joined([(row["shard"], bytes(row["seals"])) for row in found], self.shards)
+        return _joined([(row["shard"], row["seals"]) for row in found], self.shards)
 
     def __repr__(self) -> str:
         return f"SparkCounts(size={self.size}, contributions={self.contributions}, secret)"
 
 
 def _ordinary(block: Block) -> tuple[UInts, Ints]:
-    """The ordinary cells of the one column."""
+    """The ordinary cells of the one column, which were packed in ascending order."""
     there = block.special[:, 0] == int(Special.ORDINARY)
-    return block.cells[there, 0], block.counts[there]
+    cells = block.cells[there, 0]
+    if np.any(cells[1:] <= cells[:-1]):
+        raise ValueError("cells out of order")
+    return cells, block.counts[there]
 
 
 @final
 @dataclass(frozen=True)
 class _Cutting:
-    """A worker that cuts the shards of its partition, each with noise that is drawn for it alone."""
+    """A worker that cuts the shards of its partition, each with noise that is drawn for it alone.
+
+    Nothing but the end of its process makes it draw twice: null stands for the seals of a cut that failed.
+    """
 
     work: ShardWork
     size: int
@@ -83,24 +90,27 @@ class _Cutting:
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         blocks = list(Block.read(batches))
         for number in dict.fromkeys(block.shard for block in blocks):
-            seals = self._seals([block for block in blocks if block.shard == number], number)
-            arrays = [pa.array([number], pa.int32()), pa.array([seals.tobytes()], pa.binary())]
+            seals = self._seals_or_none([block for block in blocks if block.shard == number], number)
+            arrays = [pa.array([number], pa.int32()), pa.array([seals], pa.binary())]
             yield pa.record_batch(arrays, names=["shard", "seals"])
 
-    def _seals(self, blocks: list[Block], number: int) -> UInts:
-        parts = [_ordinary(block) for block in blocks]
-        cells, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
-        shard = self.shards.ranges[number]
+    def _seals_or_none(self, blocks: list[Block], number: int) -> bytes | None:
+        try:
+            return self._seals(Block.of(blocks), self.shards.ranges[number]).tobytes()
+        except Exception:
+            return None
+
+    def _seals(self, block: Block, shard: range) -> UInts:
+        cells, counts = _ordinary(block)
         if cells.size and not (int(cells[0]) in shard and int(cells[-1]) in shard):
             raise ValueError("cells of another shard")
-        block = Histogram(self.size, cells, counts, self.contributions)
-        return self.work(block, shard, SYSTEM.session()).astype(np.uint64)
+        held = Histogram(self.size, cells, counts, self.contributions)
+        return self.work(held, shard, SYSTEM.session()).astype(np.uint64)
 
 
-def _joined(found: list[tuple[int, bytes]], shards: Shards) -> UInts:
+def _joined(found: list[tuple[int, bytes | None]], shards: Shards) -> UInts:
     """The seals of all shards in order, if there is exactly one answer for each."""
-    if sorted(number for number, _ in found) != list(range(len(shards))):
-        raise SourceError(
-            "cluster", "must answer once for each shard", fix="publish again: nothing was released"
-        )
-    return np.concatenate([np.frombuffer(seals, np.uint64) for _, seals in sorted(found)])
+    cut = {number: seals for number, seals in found if seals is not None}
+    if len(cut) != len(found) or sorted(cut) != list(range(len(shards))):
+        raise not_once("shard")
+    return np.concatenate([np.frombuffer(cut[number], np.uint64) for number in sorted(cut)])

@@ -15,7 +15,7 @@ from partita.sources.spark.blocks import blocks, whole_groups
 from partita.sources.spark.numbers import to_longs
 from partita.sources.spark.packed import cell, special
 from partita.sources.spark.raw import PERSON
-from partita.sources.spark.session import Batch
+from partita.sources.spark.workers import Batch
 from partita.sources.tally import Tally, tally
 
 __all__ = ["Encoding"]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from partita.secret import Ints, UInts, Work
 from partita.sources.spark.packed import Block, Packed
-from partita.sources.spark.session import Batch
+from partita.sources.spark.session import not_once
+from partita.sources.spark.workers import Batch
 
 __all__ = ["Reading", "folded"]
 
@@ -40,11 +41,19 @@ def folded(packed: Packed, reading: Reading, work: Work) -> NDArray[Any]:
         sums = packed.cluster.mapped(packed.frame, _Summing(reading, work), _MADE)
         together = sums.repartition(min(pieces, packed.cluster.parallelism), "piece")
         met = packed.cluster.mapped(together, _meeting, _MADE)
-        return {row["piece"]: _read(row["sum"]) for row in met.collect()}
+        return _by_piece([(row["piece"], _read(row["sum"])) for row in met.collect()])
 
     found = packed.cluster.run(run) if pieces else {}
     parts = [found.get(piece, part) for piece, part in enumerate(_parts(nothing))]
     return np.concatenate(parts).reshape(nothing.shape) if parts else nothing
+
+
+def _by_piece(found: list[tuple[int, NDArray[Any]]]) -> dict[int, NDArray[Any]]:
+    """The sum of each piece, which has met on one executor."""
+    sums = dict(found)
+    if len(sums) != len(found):
+        raise not_once("piece")
+    return sums
 
 
 def _no_block(width: int) -> Block:

@@ -19,8 +19,9 @@ from pyspark.sql import functions as sf
 from partita.sources.regroup import regroup
 from partita.sources.spark.blocks import whole
 from partita.sources.spark.numbers import SHIFT, to_cells, to_longs
-from partita.sources.spark.session import Batch, Cluster, Frame
+from partita.sources.spark.session import Cluster, Frame
 from partita.sources.spark.shards import Shards
+from partita.sources.spark.workers import Batch
 
 __all__ = ["Block", "Packed", "cell", "columns", "special"]
 

@@ -52,10 +52,23 @@ class Raw:
         """Each combination of values once, and how many rows have it."""
         return self.frame.groupBy(self.keys).agg(sf.count(sf.lit(1)).alias("rows"))
 
+    def as_bytes(self) -> Frame:
+        """The same rows, each value as the bytes of its text."""
+        plain = [self.frame[key] for key in self.keys]
+        texts = [
+            column if types.is_large_binary(kind) else column.cast("string").cast("binary")
+            for column, kind in zip(plain, self.kinds, strict=True)
+        ]
+        return self.frame.select([text.alias(key) for text, key in zip(texts, self.keys, strict=True)])
+
+    def require_ids(self, name: str) -> None:
+        """Refuse a column that cannot tell persons apart."""
+        people(pa.chunked_array([[]], self.kinds[self.names.index(name)]), name)
+
     def by_person(self, person: str, *, parts: int) -> Frame:
         """The same, with all rows of a person in one partition, one after another."""
+        self.require_ids(person)
         place = self.names.index(person)
-        people(pa.chunked_array([[]], self.kinds[place]), person)
         key = _identity(self.grouped()[f"k{place}"], self.kinds[place])
         apart = self.grouped().withColumn(PERSON, key)
         return apart.repartition(parts, PERSON).sortWithinPartitions(PERSON)

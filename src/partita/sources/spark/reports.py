@@ -15,7 +15,8 @@ from partita.errors import InvalidParameter, SourceError
 from partita.local.aggregator import Aggregator
 from partita.local.question import Question
 from partita.sources.spark.blocks import blocks
-from partita.sources.spark.session import Batch, Cluster, Frame, numbered
+from partita.sources.spark.session import Cluster, Frame, numbered
+from partita.sources.spark.workers import Batch
 
 __all__ = ["aggregate"]
 
@@ -87,6 +88,8 @@ def _reports(column: Any) -> Any:
     if not types.is_binary(column.type) and not types.is_large_binary(column.type):
         return column.to_numpy()
     rows = column.to_pylist()
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("reports of several lengths")
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), len(rows[0]) if rows else 0)
 
 

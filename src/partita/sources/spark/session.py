@@ -6,34 +6,29 @@ Spark, or of a worker, becomes one that knows nothing of the cause.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 from partita.errors import InvalidData, SourceError
 from partita.sources.names import positions
 from partita.sources.quiet import attempt
+from partita.sources.spark.silence import SILENCE
+from partita.sources.spark.workers import Worker, sent, told
 
-__all__ = ["Batch", "Cluster", "Frame", "Worker", "is_spark", "numbered", "quiet"]
+__all__ = ["Cluster", "Frame", "is_spark", "not_once", "numbered"]
 
 T = TypeVar("T")
 
 Frame: TypeAlias = Any
 """A pyspark.sql.DataFrame."""
 
-Batch: TypeAlias = Any
-"""A pyarrow.RecordBatch."""
-
-Worker: TypeAlias = Callable[[Iterator[Batch]], Iterator[Batch]]
-"""What runs on an executor, once for each partition."""
-
-_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j")
+_PARTS: Final = 16
+"""In how many parts a universe is cut, if nobody says how many tasks shall run side by side."""
 
 
 def is_spark(data: object) -> bool:
@@ -76,8 +71,14 @@ class Cluster:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks the cluster runs side by side; a public fact."""
+        """How many tasks the cluster runs side by side now: that may follow the rows, as may its machines."""
         return max(1, int(self.session.sparkContext.defaultParallelism))
+
+    @property
+    def parts(self) -> int:
+        """In how many parts a universe is cut: a public number, by what was set and not by what runs now."""
+        said = self.session.sparkContext.getConf().get("spark.default.parallelism")
+        return _PARTS if said is None else 2 * max(1, int(said))
 
     def require_no_races(self) -> None:
         """Refuse a cluster where two attempts at a task may race: the one with fewer draws would win.
@@ -92,19 +93,31 @@ class Cluster:
             )
 
     def run(self, work: Callable[[], T], *, failure: SourceError | None = None) -> T:
-        """The result of something that Spark does; `failure` if it fails, and no word of Spark's."""
-        with _hushed(self.session.sparkContext):
-            return attempt(work, failure or _failed())
+        """The result of something that Spark does; `failure` if it fails, and no word of Spark's.
+
+        What Spark raised is gone before logs are on again: its end may be told in a warning.
+        """
+        refused = failure or _failed()
+
+        def silently() -> T:
+            with SILENCE.on(self.session.sparkContext):
+                return attempt(lambda: told(work), refused)
+
+        return attempt(silently, refused)
 
     def mapped(self, frame: Frame, worker: Worker, schema: str) -> Frame:
         """The rows that a worker makes of each partition."""
-        return frame.mapInArrow(quiet(worker), schema)
+        return frame.mapInArrow(sent(worker), schema)
 
     def keep(self, frame: Frame) -> Frame:
-        """The same rows, computed once and kept in memory and on disk."""
+        """The same rows, computed now and kept in memory and on disk.
+
+        Spark forgets how they came about. If a machine is lost with some of them, what needs them fails,
+        where Spark would else read the table again, which may have changed.
+        """
         from pyspark import StorageLevel
 
-        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        self._kept.append(frame.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
         return self._kept[-1]
 
     def close(self) -> None:
@@ -119,53 +132,19 @@ def numbered(frame: Frame, names: Sequence[str]) -> Frame:
     return every.select([every[f"c{place}"].alias(f"k{number}") for number, place in enumerate(places)])
 
 
-def quiet(worker: Worker) -> Worker:
-    """The same worker; what goes wrong in it is told without what it was working on."""
-
-    def run(batches: Iterator[Batch]) -> Iterator[Batch]:
-        done = False
-        try:
-            yield from worker(batches)
-            done = True
-        except Exception:
-            pass
-        if not done:
-            raise RuntimeError("a worker of Partita failed")
-
-    return run
+def not_once(what: str) -> SourceError:
+    """What is said if a cluster has answered twice where it should have once, or never."""
+    return SourceError(
+        "cluster", f"must answer once for each {what}", fix="publish again: nothing was released"
+    )
 
 
 def _forget(session: Any, kept: list[Frame]) -> None:
     """Let the cluster drop what it keeps; one that is gone keeps nothing anyway."""
     while kept:
-        with suppress(Exception), _hushed(session.sparkContext):
-            kept.pop().unpersist()
-
-
-@contextmanager
-def _hushed(context: Any) -> Iterator[None]:
-    """Spark's log is off on the driver, as are the loggers of its Python side, and what they were after."""
-    root = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
-    level = root.getLevel().toString()
-    context.setLogLevel("OFF")
-    try:
-        with _silent(map(logging.getLogger, _LOGGERS)), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        context.setLogLevel(level)
-
-
-@contextmanager
-def _silent(loggers: Iterable[logging.Logger]) -> Iterator[None]:
-    before = [(logger, logger.disabled) for logger in loggers]
-    for logger, _ in before:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in before:
-            logger.disabled = disabled
+        frame = kept.pop()
+        with suppress(Exception), SILENCE.on(session.sparkContext):
+            frame._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
 def _use_this_python(context: Any) -> None:

@@ -1,4 +1,4 @@
-"""Public shards of a universe: by its size and by how many tasks run side by side, never by data."""
+"""Public shards of a universe: by its size and by how many there shall be at most, never by data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from partita.sources.spark.numbers import SHIFT
 
 __all__ = ["Shards"]
 
-_WHOLE: Final = 2**20
-"""A universe of so many cells is not split: one executor has room for all of them."""
+_WHOLE: Final = 20
+"""As a power of two, a number of cells that one executor has room for: no shard needs to be shorter."""
 
 
 @final
@@ -21,24 +21,28 @@ _WHOLE: Final = 2**20
 class Shards:
     """Ranges of cells, one behind the other, each of which is cut by one task.
 
-    >>> Shards.of(2**24, parts=2)
-    Shards(bounds=(0, 1048576, 4194304, 8388608, 16777216))
+    They are equal parts of 2^bits cells, of which the first is split again at powers of four: numbers that
+    people count are small, most of them, and where they lie, shards are short. Spark finds the part of a
+    cell by a shift, however many there are.
+
+    >>> Shards.of(2**24, parts=2).bounds == (0, 2**20, 2**22, 2**23, 2**24)
+    True
     """
 
-    bounds: tuple[int, ...]
+    size: int
+    bits: int
 
     @staticmethod
     def of(size: int, *, parts: int) -> Shards:
-        """The universe in equal parts, of which the first is split again at powers of four.
+        """The universe in at most so many equal parts, but for the last, which may be shorter."""
+        width = -(-size // parts)
+        return Shards(size, max(_WHOLE, (width - 1).bit_length()))
 
-        Numbers that people count are small, most of them: where they lie, shards are short.
-        """
-        if size <= _WHOLE:
-            return Shards((0, size))
-        equal = {size * part // parts for part in range(1, parts)}
-        first = min(equal, default=size)
-        powers = {2**bits for bits in range(_WHOLE.bit_length() - 1, first.bit_length(), 2)} - {first}
-        return Shards((0, *sorted(equal | powers), size))
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Where each shard starts, and where the last one ends."""
+        width = 2**self.bits
+        return (0, *self._inner, *range(width, self.size, width), self.size)
 
     @property
     def ranges(self) -> list[range]:
@@ -50,13 +54,13 @@ class Shards:
 
     def number(self, cell: Any) -> Any:
         """The number of the shard that a cell lies in, both as columns of Spark."""
+        unshifted = cell.bitwiseXOR(sf.lit(-SHIFT))
+        part = sf.shiftrightunsigned(unshifted, self.bits) if self.bits < 64 else sf.lit(0)
+        passed = [(cell >= sf.lit(bound - SHIFT)).cast("int") for bound in self._inner]
+        return sum(passed, part.cast("int"))
 
-        def among(low: int, high: int) -> Any:
-            """Halving, so that few comparisons find one of many."""
-            if high - low == 1:
-                return sf.lit(low)
-            middle = (low + high) // 2
-            bound = sf.lit(self.bounds[middle] - SHIFT)
-            return sf.when(cell < bound, among(low, middle)).otherwise(among(middle, high))
-
-        return among(0, len(self))
+    @property
+    def _inner(self) -> list[int]:
+        """Where the first part is split."""
+        powers = (2**bits for bits in range(_WHOLE, self.bits, 2))
+        return [power for power in powers if power < self.size]

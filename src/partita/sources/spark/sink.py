@@ -8,7 +8,7 @@ nothing. It is not a step: its events count in the period that is open, and only
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, final
@@ -39,8 +39,9 @@ def feed(
     `checkpoint` is a directory where Spark notes how far it has come; with another one the stream is read
     and counted from its beginning. A family counts by the text in the column `key`, and rows with a text that
     is none of its keys nowhere. A counter whose unit is the user needs the columns `person` and `id`, and a
-    row without one of the two counts nowhere; such a micro-batch comes to the driver, so keep it small. The
-    caller closes periods, with `counter.running()`.
+    row without one of the two counts nowhere; such a micro-batch comes to the driver, so keep it small.
+    Persons and ids are known by the bytes of their text, numbers by those of their digits. The caller closes
+    periods, with `counter.running()`.
     """
     Cluster.of(stream)
     if not getattr(stream, "isStreaming", False):
@@ -50,9 +51,18 @@ def feed(
             "feeder", "must be a short name", given=feeder, fix='pass for example "visits"'
         )
     sink = _sink(counter, feeder, key=key, person=person, id=id)
-    numbered(stream, sink.columns)
+    _check(stream, sink.columns, ids=[name for name in (person, id) if name is not None])
     writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", os.fspath(checkpoint))
     return writer.start()
+
+
+def _check(stream: Frame, columns: Sequence[str], *, ids: Sequence[str]) -> None:
+    """Refuse columns that are not there, and ids whose text is not always the same, such as times."""
+    from partita.sources.spark.raw import Raw
+
+    raw = Raw.of(stream, columns)
+    for name in ids:
+        raw.require_ids(name)
 
 
 @final
@@ -123,10 +133,11 @@ class _ByKey:
     keys: tuple[str, ...]
 
     def __call__(self, cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
-        texts = _texts(rows)
-        known = texts.where(texts["k0"].isin(list(self.keys)))
-        found = cluster.run(lambda: known.groupBy("k0").count().collect())
-        yield Event(source, number, {row["k0"]: int(row["count"]) for row in found})
+        def found() -> dict[str, int]:
+            counted = _known(_bytes(rows), self.keys).groupBy("k0").count().collect()
+            return {bytes(row["k0"]).decode(): int(row["count"]) for row in counted}
+
+        yield Event(source, number, cluster.run(found))
 
 
 @final
@@ -137,14 +148,22 @@ class _ByPerson:
     keys: tuple[str, ...]
 
     def __call__(self, cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
-        known = _texts(rows).dropna()
-        if self.keys:
-            known = known.where(known[known.columns[-1]].isin(list(self.keys)))
-        table = cluster.run(known.toArrow)
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            yield Event(row[0], row[1], {row[2]: 1} if self.keys else 1)
+        def found() -> list[tuple[bytes, ...]]:
+            complete = _bytes(rows).dropna()
+            table = (_known(complete, self.keys) if self.keys else complete).toArrow()
+            return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+        for person, id, *key in cluster.run(found):
+            yield Event(person, id, {each.decode(): 1 for each in key} or 1)
 
 
-def _texts(rows: Frame) -> Frame:
-    """The same rows, with every column as text."""
-    return rows.select([rows[name].cast("string").alias(name) for name in rows.columns])
+def _known(rows: Frame, keys: Sequence[str]) -> Frame:
+    """Those whose last column is one of the keys, byte by byte: what is none may be no text at all."""
+    return rows.where(rows[rows.columns[-1]].isin([key.encode() for key in keys]))
+
+
+def _bytes(rows: Frame) -> Frame:
+    """The same rows, with every column as the bytes of its text."""
+    from partita.sources.spark.raw import Raw
+
+    return Raw.of(rows, rows.columns).as_bytes()

@@ -22,9 +22,10 @@ __all__ = ["SparkSource"]
 class SparkSource:
     """Rows of a DataFrame, which stay on their cluster.
 
-    A universe of more than 2^20 cells is cut in public shards: `shards` equal parts, by default two for each
-    task that the cluster runs side by side, and the first of them split again at powers of four. Each
-    shard adds at most one segment to a partition.
+    A universe of more than 2^20 cells is cut in public shards: at most `shards` equal parts, and the first of
+    them split again at powers of four. By default it is twice `spark.default.parallelism` if the session was
+    started with one, else 16; never by how many machines there are now, which may follow the rows. Each shard
+    adds at most one segment to a partition.
     """
 
     frame: Frame

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,6 +49,7 @@ _LONGEST_HEADER: Final = 2**21
 _CHECKSUM: Final = 32
 _NUMBER: Final = 8
 _CHECK: Final = 16
+_SHORT: Final = re.compile("[0-9]{1,40}")
 _AT_ONCE: Final = 4096
 
 
@@ -136,12 +138,16 @@ class OutputsFile:
 
     @property
     def closed(self) -> int:
-        """How many periods are published, as the size of the file says; a torn record is none."""
+        """How many periods are published, as the size of the file says; a torn record is none.
+
+        No more are torn than are written at once, so that nobody walks through a file of blanks.
+        """
         with disk(self.path):
             periods = max(0, os.stat(self.path).st_size - len(self.header)) // self.size
-        while periods and not _follows(self.record(periods - 1), periods, self.record(periods)):
-            periods -= 1
-        return periods
+        for closed in range(periods, max(-1, periods - at_once(self.settings.columns) - 2), -1):
+            if not closed or _follows(self.record(closed - 1), closed, self.record(closed)):
+                return closed
+        raise _damaged()
 
     def check(self) -> None:
         """Refuse a file that is missing, or of another counter: without it an old state looks like any."""
@@ -212,7 +218,7 @@ class OutputsFile:
 
     def _require_torn(self, period: int, record: bytes) -> None:
         if record != self.blank and self.record(period + 1) != self.blank:
-            raise InvalidState("outputs", "must be as they were written", fix="restore the file")
+            raise _damaged()
 
     def _output(self, period: int, record: bytes) -> AnyOutput:
         end, values = moment_of(self.settings.schedule.end(period)), self._values(record[_NUMBER:-_CHECK])
@@ -262,9 +268,14 @@ def _digest(body: bytes) -> bytes:
 
 def _granularity(text: str) -> Fraction:
     one, _, parts = text.partition("/")
-    if one != "1" or not (parts or "1").isdecimal() or not 0 < int(parts or "1") <= LARGEST:
+    written = parts or "1"
+    if one != "1" or not _SHORT.fullmatch(written) or not 0 < int(written) <= LARGEST:
         raise InvalidState("outputs", "must be of a counter", fix="check the path")
-    return Fraction(1, int(parts or "1"))
+    return Fraction(1, int(written))
+
+
+def _damaged() -> InvalidState:
+    return InvalidState("outputs", "must be as they were written", fix="restore the file")
 
 
 def _write_new(path: Path, data: bytes) -> None:
