@@ -47,7 +47,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> Iterator[Row]:
         yield killed(place, times=options.kill, seconds=min(1.0, options.seconds))
         return
     place.publish()
-    with served(place) as service:
+    with served(place, workers=options.workers) as service:
         for name in options.only or ROWS:
             yield from ROWS[name](service, options.seconds)
 
@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--table", action="store_true", help="print Markdown tables instead of JSON")
     made.add_argument("--seconds", type=float, default=5.0, help="for each figure; default: %(default)s")
     made.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help="may be repeated")
+    made.add_argument("--workers", type=int, default=1, help="processes that answer; default: %(default)s")
     made.add_argument(
         "--kill", type=int, metavar="N", help="kill the steward under load so many times instead"
     )

@@ -68,10 +68,10 @@ class Processes:
 
 
 @contextmanager
-def served(place: Place) -> Iterator[Processes]:
+def served(place: Place, *, workers: int = 1) -> Iterator[Processes]:
     """The service on free ports of loopback, until the block ends."""
     supervisor = subprocess.Popen(
-        _command(place), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        _command(place, workers), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
         assert supervisor.stdout is not None
@@ -90,8 +90,9 @@ def served(place: Place) -> Iterator[Processes]:
             supervisor.stdout.close()
 
 
-def _command(place: Place) -> list[str]:
+def _command(place: Place, workers: int) -> list[str]:
     folder = place.folder
     named = ["--streams", folder / "secret", "--tokens", folder / "tokens.json", "--rate", RATE]
+    named += ["--workers", workers]
     ports = ["--port", 0, "--steward-port", 0, "--public", "--json"]
     return [sys.executable, "-m", "partita", "serve", *map(str, [folder / "public", *named, *ports])]
