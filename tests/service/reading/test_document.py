@@ -10,24 +10,12 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
-from hypothesis import HealthCheck, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
+
+from tests.service.conforming import conform
 
 from .conftest import Client, served
 
 METHODS = ("get", "post")
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 
 
 @pytest.fixture(scope="module")
@@ -108,28 +96,7 @@ def fuzzed(document: Any) -> Any:
 
 def conforming(app: FastAPI, document: Any, examples: int) -> None:
     """Requests that the document allows, and some that it does not, get what it says."""
-    found = schemathesis.openapi.from_dict(fuzzed(document)).exclude(path_regex="/live$|^/-/")
-    found.app = app
-    for operation in found.get_all_operations():
-        assert isinstance(operation, Ok)
-        tried(operation.ok(), examples)
-
-
-def tried(operation: Any, examples: int) -> None:
-    """Examples of one operation."""
-
-    @settings(
-        max_examples=examples,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(case=operation.as_strategy())
-    def holds(case: Any) -> None:
-        case.call_and_validate(checks=CHECKS)
-
-    holds()
+    conform(app, fuzzed(document), examples=examples, leave_out="/live$|^/-/")
 
 
 def test_answers_are_as_the_document_says(app: FastAPI, document: Any) -> None:
