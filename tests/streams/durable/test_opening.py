@@ -39,8 +39,10 @@ from partita.streams.durable import (
     read_outputs,
     resume_counter,
 )
+from partita.streams.durable.account import Account
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.mechanisms import MECHANISMS
+from partita.streams.durable.settings import Settings
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
@@ -258,6 +260,24 @@ def test_what_cannot_be_paid_is_not_begun(opened: Opener, ledger: Ledger, tmp_pa
 
     assert ledger.entries("visits") == ()
     assert not (tmp_path / "visits.db").exists()
+
+
+def test_whoever_comes_second_is_told_that_the_counter_is_open(
+    opened: Opener, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that nothing is left to pay with: the first one has paid the last of it, in the same moment."""
+    plain = Account.check_room
+    raced: list[object] = []
+
+    def slow(self: Account, settings: Settings) -> None:
+        if not raced:
+            raced.append(True)
+            raced.append(opened(epsilon=3, ledger=ledger, dataset="visits"))
+        plain(self, settings)
+
+    monkeypatch.setattr(Account, "check_room", slow)
+    with pytest.raises(StreamBusy):
+        opened(epsilon=3, ledger=ledger, dataset="visits")
 
 
 def test_a_crash_between_debit_and_first_state_charges_once(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack, final
 
+from partita.errors import BudgetExceeded
 from partita.ledger import Ledger
 from partita.noise.protocol import Noise
 from partita.streams.durable.account import Account, account_of
@@ -127,8 +128,15 @@ class Opening:
         return next((place for place, keeper in places if keeper.exists(place)), None)
 
     def _created(self, settings: Settings, account: Account | None) -> Path:
-        if account is not None:
-            account.check_room(settings)
+        """A new secret file; or the one of somebody who was faster, and has paid what was left for it."""
+        try:
+            if account is not None:
+                account.check_room(settings)
+        except BudgetExceeded:
+            place = self._place()
+            if place is None:
+                raise
+            return place
         suffix = SLOTS if settings.pan_private else SECRET
         place = with_suffix(self.base, suffix)
         _KEEPERS[suffix].create(place, settings)
