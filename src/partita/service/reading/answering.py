@@ -15,7 +15,9 @@ from partita.asking.questions import AllAnswers, Cdf, Count, Equal, HeatMap, His
 from partita.asking.records import Record
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
+from partita.releases.view import View
 from partita.service.reading.asked import Bars
+from partita.service.reading.catalogue import Entry
 from partita.service.settings import Limits
 
 __all__ = ["Answering", "barred", "deviations", "is_small"]
@@ -40,12 +42,23 @@ class Answering:
         A plain count without guaranteed bounds is the exception: it is what a batch of counts says.
         """
         self._check(release, question)
-        if bars.beta is None and isinstance(question, Count) and _is_plain(question):
+        if isinstance(question, Count) and bars.beta is None and _is_plain(question):
             record = _counted(release, question, bars.confidence)
         else:
             asker = Asker(release=release, confidence=bars.confidence, beta=bars.beta)
             record = asker.ask(question)
         return barred(record, deviations(bars.confidence))
+
+    def answered(self, entry: Entry, question: Question, bars: Bars) -> Record:
+        """The same of a release of the catalogue, which learns what it was asked for."""
+        record = self.answer(entry.opened, question, bars)
+        entry.counted.update(_column(question, bars))
+        return record
+
+    def is_quick(self, entry: Entry, question: Question, bars: Bars) -> bool:
+        """Whether an answer is made sooner than a thread is told: a range of one column, not the first."""
+        column = _column(question, bars)
+        return bool(column) and column <= entry.counted and _is_alone(entry.opened, column)
 
     def check_text(self, text: str, parameter: str) -> None:
         """Refuse a text that is longer than any question needs to be."""
@@ -88,6 +101,17 @@ def _is_plain(question: Count) -> bool:
     """Whether a count asks for ranges and single values only, which batches of counts have, too."""
     conditions = question.where.values()
     return bool(conditions) and question.half_space is None and all(isinstance(c, _PLAIN) for c in conditions)
+
+
+def _column(question: Question, bars: Bars) -> set[str]:
+    """The one column that a plain count is about; none for all other questions."""
+    if isinstance(question, Count) and bars.beta is None and _is_plain(question) and len(question.where) == 1:
+        return set(question.where)
+    return set()
+
+
+def _is_alone(release: Release, column: set[str]) -> bool:
+    return isinstance(release.view(*column), View)
 
 
 def _counted(release: Release, question: Count, confidence: float) -> Record:

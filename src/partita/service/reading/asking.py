@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, TypeAlias, final
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, final
 
 from fastapi import APIRouter, Body, Request, Response
 
 from partita.asking.records import Record
-from partita.releases.release import Release
 from partita.service.reading import answered, asked
 from partita.service.reading.answering import Answering
-from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.catalogue import Catalogue, Entry
 from partita.service.reading.cells import AnyWhere
 from partita.service.reading.document import ERRORS
 from partita.service.reading.parameters import parameters, read
@@ -22,6 +22,7 @@ from partita.service.reading.replies import JSON, Replies, written
 __all__ = ["question_routes"]
 
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
+AnyAsked = TypeVar("AnyAsked", bound=asked.Asked)
 
 _UNKEPT: Final = {"Cache-Control": "no-store"}
 
@@ -71,11 +72,15 @@ class Questions:
 
         async def ask(request: Request) -> Response:
             entry = await self.catalogue.get(request.path_params["name"])
+            asking = cache(lambda: self._checked(read(model, request.query_params)))
 
             def make() -> Record:
-                return self._answer(entry.opened, read(model, request.query_params))
+                return self.answering.answered(entry, asking().question(), asking())
 
-            return await self.replies.json(request, entry, make)
+            def quick() -> bool:
+                return self.answering.is_quick(entry, asking().question(), asking())
+
+            return await self.replies.json(request, entry, make, quick=quick)
 
         return ask
 
@@ -83,18 +88,21 @@ class Questions:
         """Answers what a body asks."""
 
         async def ask(name: Name, asking: asked.Asked) -> Response:
-            release = (await self.catalogue.get(name)).opened
-            body = await self.replies.threads.run(lambda: written(self._answer(release, asking)))
+            entry = await self.catalogue.get(name)
+            body = await self.replies.threads.run(lambda: written(self._answer(entry, asking)))
             return Response(body, media_type=JSON, headers=_UNKEPT)
 
         ask.__annotations__["asking"] = Annotated[model, Body()]
         return ask
 
-    def _answer(self, release: Release, asking: asked.Asked) -> Record:
+    def _answer(self, entry: Entry, asking: asked.Asked) -> Record:
+        return self.answering.answered(entry, self._checked(asking).question(), asking)
+
+    def _checked(self, asking: AnyAsked) -> AnyAsked:
         for parameter, text in asking:
             if isinstance(text, str):
                 self.answering.check_text(text, parameter)
-        return self.answering.answer(release, asking.question(), asking)
+        return asking
 
 
 def question_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:

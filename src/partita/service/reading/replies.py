@@ -47,9 +47,16 @@ class Replies:
         """With nothing kept yet."""
         return Replies(threads, public, Kept(room=room))
 
-    async def json(self, request: Request, entry: Entry, make: Callable[[], Record]) -> Response:
-        """A record about a release, which is made in a thread unless it is kept."""
-        return await self.data(request, entry, lambda: written(make()), media_type=JSON)
+    async def json(
+        self,
+        request: Request,
+        entry: Entry,
+        make: Callable[[], Record],
+        *,
+        quick: Callable[[], bool] = lambda: False,
+    ) -> Response:
+        """A record about a release, which is made in a thread unless it is kept, or `quick` to make."""
+        return await self.data(request, entry, lambda: written(make()), media_type=JSON, quick=quick)
 
     async def data(
         self,
@@ -59,13 +66,14 @@ class Replies:
         *,
         media_type: str,
         headers: Mapping[str, str] | None = None,
+        quick: Callable[[], bool] = lambda: False,
     ) -> Response:
-        """Bytes about a release, which are made in a thread unless they are kept."""
+        """Bytes about a release, which are made in a thread unless they are kept, or `quick` to make."""
         tag = _tag(request, entry)
         caching = self.unless_known(request, tag)
         if isinstance(caching, Response):
             return caching
-        body = self.kept.get(tag) or await self._make(tag, make)
+        body = self.kept.get(tag) or await self._make(tag, make, quick=quick())
         return Response(body, media_type=media_type, headers={**caching, **(headers or {})})
 
     def unless_known(self, request: Request, tag: str) -> dict[str, str] | Response:
@@ -74,8 +82,8 @@ class Replies:
         caching = {"ETag": tag, "Cache-Control": f"{scope}, max-age={_SECONDS}"}
         return Response(status_code=304, headers=caching) if _known(request, tag) else caching
 
-    async def _make(self, tag: str, make: Callable[[], bytes]) -> bytes:
-        body = await self.threads.run(make)
+    async def _make(self, tag: str, make: Callable[[], bytes], *, quick: bool) -> bytes:
+        body = make() if quick else await self.threads.run(make)
         if len(body) <= _LARGEST_KEPT:
             self.kept.put(tag, body, len(body) + _OVERHEAD)
         return body
