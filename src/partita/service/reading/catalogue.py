@@ -34,7 +34,8 @@ _LEAST_WEIGHT: Final = 2**20
 class Entry:
     """A release, its name, which file it was in, the checksum there, and the digest of all its bytes.
 
-    Or that it is damaged: then there is nothing but the name and the file. `counted` are columns whose counts were asked for before: what those need once is there.
+    Or that it is damaged: then there is nothing but the name and the file. `counted` are columns whose counts
+    were asked for before: what those need once is there.
     """
 
     name: str
