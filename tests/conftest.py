@@ -1,9 +1,15 @@
-"""Hypothesis profiles: `fast` (the default) repeats itself, `fresh` looks for new examples."""
+"""What repeats itself in tests, and what looks for news: examples of Hypothesis, and the kernel's bytes."""
 
 from __future__ import annotations
 
+import hashlib
+from itertools import count
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import settings
+
+from partita.noise import kernel
 
 settings.register_profile("fast", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
@@ -12,7 +18,21 @@ settings.load_profile("fast")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     engines = "duckdb,polars-arrow,pandas,spark,postgres"
+    parser.addoption("--fresh", action="store_true", help="samples of the statistics stage are new each time")
     parser.addoption("--engine", default="", help=f"some of {engines}; default: all that are there")
+
+
+@pytest.fixture(autouse=True)
+def fixed_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of large samples draws the same ones in each run, with the shipped code on top of fixed bytes.
+
+    Tests of the words themselves, marked `statistics(fresh=True)`, ask the kernel, and with `--fresh` all do.
+    """
+    marker = request.node.get_closest_marker("statistics")
+    if marker and not marker.kwargs.get("fresh") and not request.config.getoption("--fresh"):
+        blocks = (f"{request.node.name} {number}".encode() for number in count())
+        drawn = SimpleNamespace(urandom=lambda size: hashlib.shake_256(next(blocks)).digest(size))
+        monkeypatch.setattr(kernel, "os", drawn)
 
 
 @pytest.fixture

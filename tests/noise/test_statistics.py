@@ -160,7 +160,7 @@ def holm(fits: Sequence[Fit], family_wise: float) -> list[str]:
     return rejected
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 def test_fresh_noise_fits_its_laws() -> None:
     """No fit of fresh noise is rejected; correct samplers fail this with probability about 5e-7."""
     fits = [

@@ -21,7 +21,7 @@ from partita.testing import EndlessTape, tape_noise
 FRESH: list[type[Words] | type[KernelWords]] = [Words, KernelWords]
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 @pytest.mark.parametrize("kind", FRESH)
 def test_no_word_comes_twice(kind: Callable[[], Words]) -> None:
     """100,000 words of ten sources are distinct; a correct source fails with probability below 3e-10."""
@@ -30,7 +30,7 @@ def test_no_word_comes_twice(kind: Callable[[], Words]) -> None:
     assert np.unique(words).size == 100_000
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 @pytest.mark.parametrize("kind", FRESH)
 def test_every_bit_is_used(kind: Callable[[], Words]) -> None:
     """Each of 64 bits is set in half of 4,096 words, within 8 standard deviations (error below 1e-13)."""
@@ -40,7 +40,7 @@ def test_every_bit_is_used(kind: Callable[[], Words]) -> None:
     assert np.abs(ones - 2048).max() < 8 * 32
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 @pytest.mark.parametrize("kind", FRESH)
 def test_threads_share_a_source_without_sharing_a_word(kind: Callable[[], Words]) -> None:
     """Eight threads that take and give back get distinct words; a correct source fails with 1e-10."""
@@ -59,7 +59,7 @@ def test_threads_share_a_source_without_sharing_a_word(kind: Callable[[], Words]
     assert len(set(words)) == len(words)
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 @pytest.mark.parametrize("kind", FRESH)
 def test_words_given_back_come_next_and_once(kind: Callable[[], Words]) -> None:
     """What was given back is handed out first, in order, and then fresh words follow."""
@@ -74,7 +74,7 @@ def test_words_given_back_come_next_and_once(kind: Callable[[], Words]) -> None:
     assert not set(again[1][3:]) & set(taken.tolist())
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 @pytest.mark.parametrize("kind", FRESH)
 def test_the_last_words_given_back_come_first(kind: Callable[[], Words]) -> None:
     """Ends given back one after another are joined again in the order of the stream."""
@@ -87,7 +87,7 @@ def test_the_last_words_given_back_come_first(kind: Callable[[], Words]) -> None
     assert source.take(6).tolist() == taken[3:].tolist()
 
 
-@pytest.mark.statistics
+@pytest.mark.statistics(fresh=True)
 @pytest.mark.parametrize("kind", FRESH)
 def test_no_word_is_an_empty_array(kind: Callable[[], Words]) -> None:
     """Taking nothing gives nothing."""

@@ -1,4 +1,4 @@
-"""Fresh noise: guaranteed bounds hold, and intervals are about what they say."""
+"""Large samples: guaranteed bounds hold, and intervals are about what they say."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def test_bounds_of_the_log_tree_hold() -> None:
 
 
 def test_signed_values_keep_both_sides() -> None:
-    """Of 40 means of values around -50, by 100 keys, none is 15 off, and 30 intervals of 95% hold or more."""
+    """Of 40 means of values around -50, by 100 keys, 36 are less than 15 off, and 30 intervals of 95% hold.
+
+    One of 400 is 15 off or more: fresh noise fails the first about once in 10^7 runs.
+    """
     random = np.random.default_rng(3)
     value, axis = Integer(-1000, 1000), Axis(size=100)
     values = np.clip(np.rint(random.normal(-50, 200, 4732)), -1000, 1000).astype(np.int64)
@@ -72,7 +75,7 @@ def test_signed_values_keep_both_sides() -> None:
     points = Points.from_rows(rows, axes=[axis, Axis.of(value)])
     mechanism = LevelTrees(keys=[axis], value=value, epsilon=1)
     means = [release.mean([release.everything]) for release in (mechanism.release(points) for _ in range(40))]
-    assert max(abs(mean.value - values.mean()) for mean in means) < 15
+    assert sum(abs(mean.value - values.mean()) < 15 for mean in means) >= 36
     assert sum(_in(_moments(mean.covers, values)[0], mean.interval(0.95)) for mean in means) >= 30
 
 
