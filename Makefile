@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 SETUP := $(PYTHON) scripts/setup_env.py
-TESTED := dev fast postgres serve spark
+TESTED := dev docs fast notebook postgres serve spark
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -16,7 +16,9 @@ help:
 	@echo 'make test-faults      crashes, forks, limits, measured costs'
 	@echo 'make test-engines     one result on every engine: Spark and PostgreSQL'
 	@echo 'make test-browser     the explorer page in a real Chromium'
-	@echo 'make bench            the speed benchmarks'
+	@echo 'make test-docs        the site, every snippet and command of its pages, the examples'
+	@echo 'make docs             build the documentation site into build/site'
+	@echo 'make bench            the benchmark report: accuracy and speed, ours and others'
 	@echo 'make format           format the code and fix what ruff can fix'
 	@echo 'make clean            remove .venv and everything that was built'
 

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 PYTEST: Final = (sys.executable, "-m", "pytest")
-FAST: Final = "not statistics and not faults and not browser and not engines"
+FAST: Final = "not statistics and not faults and not browser and not engines and not docs"
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ STAGES: Final = (
     Stage("faults", 18, ((*PYTEST, "-m", "faults", "tests"),)),
     Stage("engines", 15, ((*PYTEST, "-m", "engines", "tests"),)),
     Stage("browser", 6, ((*PYTEST, "-m", "browser", "tests"),)),
+    Stage("docs", 8, ((*PYTEST, "-n2", "-m", "docs", "tests"),)),
 )
 
 
