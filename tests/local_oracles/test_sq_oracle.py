@@ -154,7 +154,7 @@ def test_learning_refuses_before_it_asks() -> None:
 
 @pytest.mark.statistics
 def test_a_stump_from_reports_is_nearly_the_best() -> None:
-    """10^5 people at epsilon 1: its true error is within 0.05 of the least; in 2 of 300 runs it was just above."""
+    """10^5 people at epsilon 1: its true error is within 0.05 of the least; fresh: in 298 of 300 runs."""
     places = np.arange(100_000)
     xs = places % 256
     labels = np.where(places % 10 == 0, xs < 90, xs >= 90).astype(int)
