@@ -6,7 +6,7 @@ TESTED := dev docs fast notebook postgres serve spark
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench format clean
+.PHONY: help demo test docs bench release format clean
 
 help:
 	@echo 'make demo             set up .venv and run examples/demo.py'
@@ -17,8 +17,10 @@ help:
 	@echo 'make test-engines     one result on every engine: Spark and PostgreSQL'
 	@echo 'make test-browser     the explorer page in a real Chromium'
 	@echo 'make test-docs        the site, every snippet and command of its pages, the examples'
+	@echo 'make test-wheels      the wheel in a clean environment of every Python that is found'
 	@echo 'make docs             build the documentation site into build/site'
 	@echo 'make bench            the benchmark report: accuracy and speed, ours and others'
+	@echo 'make release          check, build and try what would be published'
 	@echo 'make format           format the code and fix what ruff can fix'
 	@echo 'make clean            remove .venv and everything that was built'
 
@@ -34,9 +36,17 @@ test-%:
 	@$(SETUP) $(TESTED)
 	@$(VENV) scripts/run_stage.py $*
 
+docs:
+	@$(SETUP) docs
+	@$(VENV) -m mkdocs build --quiet --strict
+
 bench:
 	@$(SETUP) bench
 	@$(VENV) -m benchmarks.speed
+
+release:
+	@$(SETUP) $(TESTED)
+	@$(VENV) -m scripts.release
 
 format:
 	@$(SETUP) dev fast
