@@ -1,7 +1,8 @@
-"""Read hostile files and ask them everything: python -m tests.release_file.fuzz FOLDER FIRST LAST.
+"""Read hostile files and ask them all: python -m tests.release_file.fuzz FOLDER FIRST LAST [EVERY ASKED]
 
-Prints one line of counts. An error that is not ours ends it with a traceback, and so do too much
-memory, and too much processor time for one file (SIGPROF).
+Every second file is forged, or one in EVERY, and the others are damaged; of damaged files that are accepted
+all are asked, or one in ASKED. Prints one line of counts. An error that is not ours ends it with a traceback,
+and so do too much memory, and too much processor time for one file (SIGPROF).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MEMORY = 2**30
 SECONDS = 10
 
 
-def main(folder: str, first: str, last: str) -> None:
+def main(folder: str, first: str, last: str, every: str = "2", asked: str = "1") -> None:
     """Go through the files with these numbers."""
     files = [path.read_bytes() for path in sorted(Path(folder).glob("*.parquet"))]
     warnings.simplefilter("ignore")
@@ -45,10 +46,11 @@ def main(folder: str, first: str, last: str) -> None:
     decode(files[0], largest=LARGEST)
     limit_memory()
     for number in range(int(first), int(last)):
-        make = forged if number % 2 else damaged
+        make = forged if number % int(every) == 1 else damaged
+        asking = make is forged or number % int(asked) == 0
         data = make(files, number)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        outcomes[f"{make.__name__}: {outcome(data, number)}"] += 1
+        outcomes[f"{make.__name__}: {outcome(data, number, asking=asking)}"] += 1
         signal.setitimer(signal.ITIMER_PROF, 0)
     print(json.dumps(outcomes))
 
@@ -59,7 +61,7 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
 
-def outcome(data: bytes, number: int) -> str:
+def outcome(data: bytes, number: int, *, asking: bool) -> str:
     """What became of a file, in a word; anything but a release or an error of ours is fatal."""
     try:
         release = decode(data, largest=LARGEST)
@@ -67,6 +69,8 @@ def outcome(data: bytes, number: int) -> str:
         return "refused"
     except BaseException:
         fail(number)
+    if not asking:
+        return "accepted"
     try:
         ask(release)
     except PartitaError:
