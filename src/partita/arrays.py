@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import InvalidData
+from partita.unchained import unchained
 
-__all__ = ["changes", "integer_array"]
+__all__ = ["as_array", "as_rows", "changes", "integer_array"]
 
 
 def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -20,7 +21,7 @@ def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidData(name, "must not be masked", fix="drop or encode what is missing")
-    array = _array(values, name)
+    array = as_array(values, name)
     if array.dtype.kind in "iu" or array.size == 0:
         return array if array.dtype.kind in "iuO" else array.astype(np.int64)
     if array.dtype.kind == "f" and not isinstance(values, np.ndarray):
@@ -28,6 +29,21 @@ def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype == object and all(_is_integer(value) for value in array.flat):
         return np.array([int(value) for value in array.flat], dtype=object).reshape(array.shape)
     raise InvalidData(name, "must hold integers only", fix="quantise, count or encode them first")
+
+
+def as_array(values: object, name: str, dtype: type | None = None) -> NDArray[Any]:
+    """What NumPy makes of `values`; if it can make nothing of them, no error repeats what it says."""
+    failure = InvalidData(name, "must be an array or a list", fix="pass a NumPy array of one dimension")
+    return unchained(lambda: np.asarray(values, dtype=dtype), failure, Exception)
+
+
+def as_rows(values: object, name: str) -> NDArray[Any]:
+    """A row for each value, whatever it is: where NumPy finds no common type, they stay Python objects."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        pass
+    return as_array(values, name, object)
 
 
 def changes(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[np.bool_]:
@@ -45,10 +61,3 @@ def changes(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _array(values: ArrayLike, name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
-        raise InvalidData(name, "must be an array of integers", fix="pass a NumPy integer array") from None

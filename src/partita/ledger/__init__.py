@@ -19,8 +19,8 @@ Why the accounting is right: docs/decisions/ledger.md
 from __future__ import annotations
 
 from partita.ledger.amount import Amount, Balance
-from partita.ledger.book import Ledger
+from partita.ledger.book import Ledger, LedgerPlace, ledger_at
 from partita.ledger.debit import Debit, State
 from partita.ledger.terms import Terms
 
-__all__ = ["Amount", "Balance", "Debit", "Ledger", "State", "Terms"]
+__all__ = ["Amount", "Balance", "Debit", "Ledger", "LedgerPlace", "State", "Terms", "ledger_at"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import final
+from typing import TypeAlias, final
 
 from partita.errors import (
     BudgetExceeded,
@@ -37,7 +37,10 @@ from partita.ledger.tables import (
 )
 from partita.ledger.terms import Terms
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "LedgerPlace", "ledger_at"]
+
+LedgerPlace: TypeAlias = "Ledger | str | os.PathLike[str]"
+"""A ledger as people give it: opened, or by its path or address."""
 
 
 @final
@@ -279,4 +282,15 @@ def _checked_path(path: object) -> Path:
             return Path(os.path.realpath(text))
     raise InvalidParameter(
         "path", "must be the path of a file", given=path, fix='pass for example "budget.db"'
+    )
+
+
+def ledger_at(ledger: object) -> Ledger:
+    """A ledger, given as such or by its path."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, (str, os.PathLike)):
+        return Ledger(ledger)
+    raise InvalidParameter(
+        "ledger", "must be a Ledger or the path of one", given=ledger, fix='pass for example "budget.db"'
     )

@@ -19,6 +19,7 @@ from partita.local.estimates import Frequencies
 from partita.local.frequency import Frequency
 from partita.local.question import Question
 from partita.local.unary import UnaryEncoding
+from partita.unchained import unchained
 
 __all__ = ["Aggregator", "FrequencyAggregator"]
 
@@ -206,10 +207,7 @@ _ASK: Final = "use one aggregator for each question and round"
 
 
 def _read(data: bytes) -> dict[str, Any]:
-    try:
-        state = json.loads(data)
-    except (ValueError, RecursionError):
-        raise _damaged() from None
+    state = unchained(lambda: json.loads(data), _damaged(), ValueError, RecursionError)
     entries = {"version", "question", "reports", "counts", "ids"}
     if not isinstance(state, dict) or set(state) != entries or state["version"] != _VERSION:
         raise _damaged()

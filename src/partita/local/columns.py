@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import as_array
 from partita.local.law import clamped
 from partita.noise.uniforms import Bools, chances, flags, integers_below
 from partita.noise.words import UInts, Words, WordSource
@@ -82,7 +83,7 @@ def randomized(randomizer: LocalLaw, cells: object, words: WordSource | None) ->
 
 def clipped(cells: object, size: int) -> Ints:
     """The nearest cell of each; what is no whole number goes to the first cell. No row raises."""
-    given = np.asarray(cells, dtype=None if hasattr(cells, "dtype") else object)
+    given = as_array(cells, "values", None if hasattr(cells, "dtype") else object)
     if given.dtype.kind in "iub":
         return given.ravel().clip(0, size - 1).astype(np.int64)
     return np.array([clamped(cell, size) for cell in given.ravel().tolist()], dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from partita.arrays import as_array
 from partita.errors import InvalidData
 from partita.local.columns import Ints
 from partita.local.hadamard import HadamardResponse
@@ -58,7 +59,7 @@ def checked_column(randomizer: Any, reports: Any) -> Any:
     """Reports as a column of integers in range, or as rows of bytes for unary encoding."""
     if isinstance(randomizer, UnaryEncoding):
         return _checked_rows(randomizer, reports)
-    given = np.asarray(reports)
+    given = as_array(reports, "reports")
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise InvalidData(
             "reports", "must be one column of integers", fix="pass what randomize_many returned"
@@ -69,7 +70,7 @@ def checked_column(randomizer: Any, reports: Any) -> Any:
 
 
 def _checked_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
-    rows = np.asarray(reports)
+    rows = as_array(reports, "reports")
     if rows.ndim != 2 or rows.dtype != np.uint8 or rows.shape[1] != randomizer.report_bytes:
         raise InvalidData(
             "reports",

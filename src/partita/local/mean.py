@@ -91,7 +91,9 @@ class Mean(Question):
         """The nearest step of every number of a column, as one by one."""
         import numpy as np
 
-        given = np.asarray(values).ravel()
+        from partita.arrays import as_rows
+
+        given = as_rows(values, "values").ravel()
         if given.dtype.kind not in "iuf":
             return np.array([self.cell(value) for value in given.tolist()], dtype=np.int64)
         with np.errstate(over="ignore"):

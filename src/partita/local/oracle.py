@@ -13,6 +13,7 @@ from partita.local.columns import Ints
 from partita.local.oracle_budgets import BudgetBook
 from partita.local.oracle_laws import admitted
 from partita.noise.words import WordSource
+from partita.unchained import unchained
 
 __all__ = ["LROracle", "ToCells"]
 
@@ -87,9 +88,5 @@ class LROracle:
 
 def _made(rows: Any, through: ToCells) -> Any:
     """Cells of rows; what a function says that fails on them is never repeated."""
-    try:
-        return through(rows)
-    except Exception:
-        raise InvalidData(
-            "through", "must make a cell of every row", fix="check it on rows of your own"
-        ) from None
+    failure = InvalidData("through", "must make a cell of every row", fix="check it on rows of your own")
+    return unchained(lambda: through(rows), failure, Exception)

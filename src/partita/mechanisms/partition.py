@@ -25,6 +25,7 @@ from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.noise.words import Uncopyable
 from partita.releases.cut import Cut
+from partita.unchained import unchained
 
 __all__ = ["Cutter", "Partition"]
 
@@ -316,7 +317,5 @@ def _items(cells: np.ndarray, counts: np.ndarray, first: int) -> Iterator[tuple[
 
 
 def _whole(value: object, name: str) -> int:
-    try:
-        return integer(value, name)
-    except InvalidParameter:
-        raise InvalidData(name, "must be an integer", fix="pass an int") from None
+    failure = InvalidData(name, "must be an integer", fix="pass an int")
+    return unchained(lambda: integer(value, name), failure, InvalidParameter)

@@ -16,7 +16,7 @@ from partita.noise.system import KERNEL
 from partita.pan.bit_sketch import BitSketch
 from partita.pan.coin import Variant
 from partita.pan.draws import Ints, erased
-from partita.pan.ids import digest_of, written
+from partita.pan.ids import digest_of, each_of, written
 from partita.pan.occupancy import Occupancy
 from partita.pan.packing import choice_of, fraction_of
 from partita.streams.base import Terms
@@ -94,7 +94,7 @@ class Distinct(BitSketch):
         return self._occupancy.error(float(self.buckets))
 
     def _find(self, ids: Iterable[object]) -> Ints:
-        names = (written(name) for name in (ids.tolist() if isinstance(ids, np.ndarray) else ids))
+        names = (written(name) for name in each_of(ids))
         digests = (digest_of(name, self._salt) for name in names if name is not None)
         with erased(np.fromiter(digests, dtype=np.uint64)) as found:
             return self._places(found)

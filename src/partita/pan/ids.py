@@ -7,18 +7,19 @@ say that somebody came.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias, TypeGuard, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.pan.draws import Bools, Ints
+from partita.unchained import unchained
 
-__all__ = ["LARGEST_UNIVERSE", "Ids", "Universe", "digest_of", "written"]
+__all__ = ["LARGEST_UNIVERSE", "Ids", "Universe", "digest_of", "each_of", "written"]
 
 Ids: TypeAlias = "int | Sequence[str | int | bytes]"
 """A universe as people give it: its size, for the ids 0, ..., size-1, or all of its ids."""
@@ -105,18 +106,26 @@ class Universe:
             return self._find_names(ids)
         if isinstance(ids, np.ndarray) and ids.dtype.kind in "iuf" and ids.ndim == 1:
             return _as_places(ids[_whole_below(ids, self.size)])
-        return np.array(
-            [int(place) for place in ids if _is_whole(place) and 0 <= place < self.size], np.int64
-        )
+        found = [int(place) for place in each_of(ids) if _is_whole(place) and 0 <= place < self.size]
+        return np.array(found, dtype=np.int64)
 
     def _find_names(self, ids: Iterable[object]) -> Ints:
         if self.places is None:
             raise InvalidParameter(
                 "universe", "must be given again with its names", given=None, fix="pass the same list"
             )
-        names = (written(name) for name in ids)
+        names = (written(name) for name in each_of(ids))
         found = [self.places[name] for name in names if name is not None and name in self.places]
         return np.array(found, dtype=np.int64)
+
+
+def each_of(ids: object) -> Iterator[object]:
+    """The ids one by one; a text is one id, not a list of them, and what is no list at all is refused."""
+    listed: Any = ids.tolist() if isinstance(ids, np.ndarray) else ids
+    failure = InvalidData("ids", "must be a list or an array of ids", fix="pass [id] for one id")
+    if isinstance(listed, (str, bytes)):
+        raise failure
+    return unchained(lambda: iter(listed), failure, Exception)
 
 
 def _whole_below(ids: NDArray[Any], size: int) -> Bools:

@@ -8,20 +8,19 @@ been drawn, and nobody can know who saw it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from partita.errors import IncompatibleGuarantees, InvalidParameter, InvalidRelease, PartitaError
+from partita.errors import IncompatibleGuarantees, InvalidRelease, PartitaError
 from partita.ledger import Debit, Ledger
 from partita.ledger.names import Part, digest
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
 from partita.releases.release import Release
 
-__all__ = ["Account", "ledger_at"]
+__all__ = ["Account"]
 
 _LONGEST_NAME: Final = 200
 
@@ -114,17 +113,6 @@ class Account:
                 "path", "must hold the release of this key", fix="pass the path of the first call"
             )
         return release
-
-
-def ledger_at(ledger: object) -> Ledger:
-    """A ledger, given as such or by its path."""
-    if isinstance(ledger, Ledger):
-        return ledger
-    if isinstance(ledger, (str, os.PathLike)):
-        return Ledger(ledger)
-    raise InvalidParameter(
-        "ledger", "must be a Ledger or the path of one", given=ledger, fix='pass for example "budget.db"'
-    )
 
 
 def _name(request: Request) -> str:

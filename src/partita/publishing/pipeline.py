@@ -11,10 +11,10 @@ import partita
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors
-from partita.ledger import Ledger
+from partita.ledger import LedgerPlace, ledger_at
 from partita.ledger.names import Part, checked_day, checked_part, checked_text
 from partita.mechanisms.catalogue import AUTO
-from partita.publishing.account import Account, ledger_at
+from partita.publishing.account import Account
 from partita.publishing.making import count, draw
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
@@ -46,7 +46,7 @@ def publish(
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
     delta: object = 0,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
+    ledger: LedgerPlace | None = None,
     dataset: str | None = None,
     key: str | None = None,
     part: Part | None = None,
@@ -148,7 +148,7 @@ def _reading(delimiter: object, header: object) -> dict[str, object]:
 def _account(
     request: Request,
     provenance: Provenance,
-    ledger: Ledger | str | os.PathLike[str] | None,
+    ledger: LedgerPlace | None,
     key: str | None,
     reading: Mapping[str, object],
 ) -> Account | None:

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from partita.domain import Domain
 from partita.guarantee import Neighbors
-from partita.ledger import Ledger
+from partita.ledger import LedgerPlace, ledger_at
 from partita.mechanisms.online_terms import OnlineTerms
 from partita.mechanisms.online_weights import WeightsSession, open_session
-from partita.publishing.account import ledger_at
 from partita.publishing.making import salt
 from partita.publishing.request import bound_by, checked_schema, unit_by
 from partita.queries.universe import Universe
@@ -32,7 +31,7 @@ def open_weights(
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
-    ledger: Ledger | str | os.PathLike[str] | None = None,
+    ledger: LedgerPlace | None = None,
     dataset: str | None = None,
     delimiter: str = ",",
     header: Sequence[str] | None = None,

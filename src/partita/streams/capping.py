@@ -9,6 +9,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee
 from partita.streams.base import LARGEST, ContinualCounter, horizon_reached
+from partita.unchained import unchained
 
 __all__ = ["Cap", "Capped"]
 
@@ -88,9 +89,7 @@ class Capped:
 
 def _hashable(people: Iterable[Hashable]) -> list[Hashable]:
     """All people of a period, before any of them is seen."""
-    try:
-        listed = list(people)
-        hash(tuple(listed))
-    except TypeError:
-        raise InvalidData("people", "must be ids that can be looked up", fix="pass ints or strings") from None
+    failure = InvalidData("people", "must be ids that can be looked up", fix="pass ints or strings")
+    listed = unchained(lambda: list(people), failure, Exception)
+    unchained(lambda: hash(tuple(listed)), failure, Exception)
     return listed

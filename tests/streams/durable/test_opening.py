@@ -343,6 +343,15 @@ def test_the_debit_comes_before_the_first_draw(
     assert acts[:2] == ["debit", "draw"]
 
 
+def test_a_ledger_may_be_given_by_its_path(opened: Opener, ledger: Ledger) -> None:
+    """As everywhere else; what is neither a ledger nor a path is refused before anything is made."""
+    opened(ledger=str(ledger.path), dataset="visits").close()
+
+    assert [entry.state for entry in ledger.entries("visits")] == ["done"]
+    with pytest.raises(InvalidParameter, match="must be a Ledger or the path of one"):
+        opened(ledger=17, dataset="visits")
+
+
 def test_a_counter_that_a_ledger_paid_for_needs_it(opened: Opener, ledger: Ledger, tmp_path: Path) -> None:
     """Without it nobody could tell an old copy; another ledger has not paid."""
     opened(ledger=ledger, dataset="visits").close()

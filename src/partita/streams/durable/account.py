@@ -127,9 +127,9 @@ def account_of(ledger: Ledger | None, dataset: str | None) -> Account | None:
     """Who pays: a ledger and a dataset in it, or nobody."""
     if ledger is None and dataset is None:
         return None
-    if not isinstance(ledger, Ledger) or dataset is None:
+    if ledger is None or dataset is None:
         raise InvalidParameter(
-            "ledger", "and dataset go together", given=dataset, fix="pass a Ledger and one of its datasets"
+            "ledger", "and dataset go together", given=None, fix="pass both of them, or neither"
         )
     return Account(ledger, dataset)
 

@@ -15,6 +15,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.streams.base import LARGEST, counted
 from partita.streams.durable.settings import Settings
+from partita.unchained import unchained
 
 __all__ = ["Counts", "Event", "Fed", "Name", "checked_events", "portions", "require_period"]
 
@@ -130,10 +131,8 @@ def _number(feeder: str, number: object) -> int | bytes:
 
 
 def _sequence(sequence: Any) -> int:
-    try:
-        return integer(sequence, "sequence", low=0, high=LARGEST)
-    except InvalidParameter:
-        raise InvalidData("sequence", "must be a number from 0 on", fix="number events from 1") from None
+    failure = InvalidData("sequence", "must be a number from 0 on", fix="number events from 1")
+    return unchained(lambda: integer(sequence, "sequence", low=0, high=LARGEST), failure, InvalidParameter)
 
 
 def _digest(name: object) -> bytes:

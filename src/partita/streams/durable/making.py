@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack, final
 
 from partita.errors import BudgetExceeded
-from partita.ledger import Ledger
+from partita.ledger import Ledger, LedgerPlace, ledger_at
 from partita.noise.protocol import Noise
 from partita.streams.durable.account import Account, account_of
 from partita.streams.durable.clock import present
@@ -33,7 +33,7 @@ _KEEPERS: Final[dict[str, Any]] = {SECRET: Journal, SLOTS: Slots}
 class Wishes(TypedDict, total=False):
     """What may be wished for when something is opened, whatever it is."""
 
-    ledger: Ledger | None
+    ledger: LedgerPlace | None
     outputs: FilePath | None
     republish: bool
     catch_up: bool
@@ -57,11 +57,11 @@ class Opening:
     @classmethod
     def of(cls, path: FilePath, **wishes: Unpack[Wishes]) -> Self:
         """The wishes as people write them."""
-        base, outputs = base_path(path), wishes.get("outputs")
+        base, outputs, ledger = base_path(path), wishes.get("outputs"), wishes.get("ledger")
         return cls(
             base=base,
             public=with_suffix(base, OUTPUTS) if outputs is None else Path(os.path.realpath(outputs)),
-            ledger=wishes.get("ledger"),
+            ledger=None if ledger is None else ledger_at(ledger),
             republish=wishes.get("republish", False),
             catch_up=wishes.get("catch_up", True),
             moment=present(wishes.get("now")),

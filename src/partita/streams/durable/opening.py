@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack, cast
 
 from partita.errors import InvalidParameter
-from partita.ledger import Ledger
+from partita.ledger import LedgerPlace
 from partita.noise.protocol import Noise
 from partita.streams.durable.clock import nanoseconds, period_of
 from partita.streams.durable.durable_counter import DurableCounter
@@ -29,7 +29,7 @@ def open_counter(
     change: int = 1,
     contributions: int = 1,
     unit: Level | None = None,
-    ledger: Ledger | None = None,
+    ledger: LedgerPlace | None = None,
     dataset: str | None = None,
     outputs: FilePath | None = None,
     republish: bool = False,
@@ -86,7 +86,7 @@ def open_family(
     change: int = 1,
     contributions: int = 1,
     unit: Level | None = None,
-    ledger: Ledger | None = None,
+    ledger: LedgerPlace | None = None,
     dataset: str | None = None,
     outputs: FilePath | None = None,
     republish: bool = False,
