@@ -1,0 +1,205 @@
+"""Distances of the mechanisms for sums: from what removing rows costs anybody, and from packings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import cosh, exp, sqrt
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.distance.row import Distance, Measured, noises
+from partita.domain import Integer
+from partita.domain.axis import Axis
+from partita.mechanisms.composition import ComposedTruncation
+from partita.mechanisms.global_truncation import GlobalTruncation
+from partita.mechanisms.instance_truncation import InstanceTruncation
+from partita.mechanisms.level_trees import LevelTrees
+from partita.mechanisms.log_tree import LogTree
+from partita.mechanisms.normalization import Normalization
+from partita.mechanisms.single_truncation import SingleTruncation
+from partita.points import Points
+from partita.queries.language import ranges, value
+from partita.queries.universe import Universe
+from partita.releases.boxes import BoxTerm
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_EPSILON: Final = 1
+_ROWS: Final = 20_000
+_AGES: Final = 128
+_LARGEST: Final = 2**32 - 1
+_TOP: Final = 2**16
+"""No row has more."""
+_RANGES: Final = 100
+_ENOUGH: Final = 20
+"""Releases that take seconds are measured as often, if more trials are asked for."""
+
+_REMOVING: Final = "removing the m largest rows, any mechanism: S_m / (2 cosh(epsilon m / 2)), best m"
+_PACKING: Final = "k equal rows at one of K places, any mechanism, best k [HT10]"
+_SETTING: Final = "sums of a value up to 2^32 over 100 ranges of 128 ages, 20,000 rows, epsilon 1"
+
+
+def single_truncation(trials: int) -> Distance:
+    """The sum of all values, against what removing the largest rows costs any mechanism."""
+    people = _people()
+    mechanism = SingleTruncation(queries=value("income"), universe=_UNIVERSE, epsilon=_EPSILON)
+    truth = float(people.incomes.sum())
+    released = [mechanism.release(people.points, noise=noise) for noise in noises(trials)]
+    return Distance(
+        mechanism="single_truncation",
+        setting="one sum of a value up to 2^32, 20,000 rows, epsilon 1",
+        what="root mean square error of the sum",
+        measured=Measured.root([(float(each.values[0]) - truth) ** 2 for each in released]),
+        bound=_removal_bound(people.incomes),
+        source=_REMOVING,
+        note=f"the largest value is {people.incomes.max():,}",
+    )
+
+
+def composition(trials: int) -> Distance:
+    """Every range truncated by itself, all for one epsilon."""
+    return _way("composition", ComposedTruncation, trials)
+
+
+def normalization(trials: int) -> Distance:
+    """Ranges over the largest value that the universe has."""
+    return _way("normalization", Normalization, trials)
+
+
+def global_truncation(trials: int) -> Distance:
+    """Ranges cut at one threshold for all."""
+    return _way("global_truncation", GlobalTruncation, trials)
+
+
+def instance_truncation(trials: int) -> Distance:
+    """Ranges cut at thresholds of their own, read off one run of multiplicative weights."""
+    return _way("instance_truncation", InstanceTruncation, trials)
+
+
+def level_trees(trials: int) -> Distance:
+    """The largest error over all prefixes of the keys, against a packing of them."""
+    packing = _Packing.of(_AGES)
+    people = _people().joined(packing.rows, age=_AGES // 2, income=_TOP)
+    mechanism = LevelTrees(keys=[_UNIVERSE.axes[0]], value=Integer(0, _LARGEST), epsilon=_EPSILON)
+    prefixes = [[BoxTerm((1,), (age,))] for age in range(1, _AGES + 1)]
+    truth = np.cumsum(np.bincount(people.ages, people.incomes, _AGES))
+    largest = []
+    for noise in noises(min(trials, _ENOUGH)):
+        release = mechanism.release(people.points, noise=noise)
+        largest.append(np.abs([release.sum(terms).value for terms in prefixes] - truth).max())
+    return Distance(
+        mechanism="level_trees",
+        setting=f"sums of a value up to 2^32 over all 128 prefixes of ages, {packing.told}, epsilon 1",
+        what="mean of the largest error over all prefixes",
+        measured=Measured.mean(largest),
+        bound=packing.hidden * _TOP / 2,
+        source=_PACKING,
+        note=f"k = {packing.rows} rows of {_TOP:,} at one of {_AGES} ages",
+    )
+
+
+def log_tree(trials: int) -> Distance:
+    """The largest error over sums of all values up to v, against a packing of the top octave."""
+    packing = _Packing.of(_TOP // 2)
+    incomes = np.sort(_people().joined(packing.rows, age=0, income=3 * _TOP // 4).incomes)
+    ends = np.append(incomes[:: incomes.size // _RANGES], incomes[-1])
+    truth = np.array([incomes[incomes <= end].sum() for end in ends])
+    mechanism = LogTree(value=Integer(0, _LARGEST), epsilon=_EPSILON)
+    points = Points.from_rows((incomes + 1)[:, None], axes=[Axis.of(mechanism.value)])
+    largest = []
+    for noise in noises(min(trials, _ENOUGH)):
+        release = mechanism.release(points, noise=noise)
+        found = [release.sum([BoxTerm((1,), (int(end) + 1,))]).value for end in ends]
+        largest.append(np.abs(found - truth).max())
+    return Distance(
+        mechanism="log_tree",
+        setting=f"sums of all values up to v, for 100 v, of a value up to 2^32, {packing.told}, epsilon 1",
+        what="mean of the largest error over all v",
+        measured=Measured.mean(largest),
+        bound=packing.hidden * _TOP / 4,
+        source=_PACKING,
+        note=f"k = {packing.rows} rows of one of the {_TOP // 2:,} values of the octave below {_TOP:,}",
+    )
+
+
+class _Packing(NamedTuple):
+    """k equal rows beside others, at one of many places: found there by chance e^(epsilon k) / places."""
+
+    rows: int
+    hidden: float
+
+    @classmethod
+    def of(cls, places: int) -> _Packing:
+        """The k for which most rows remain hidden: k (1 - e^(epsilon k) / places)."""
+        return max(
+            (cls(k, k * (1 - exp(_EPSILON * k) / places)) for k in range(1, 50)), key=lambda one: one.hidden
+        )
+
+    @property
+    def told(self) -> str:
+        return f"20,000 rows and {self.rows} more"
+
+
+class _People(NamedTuple):
+    """An age and an income for each row; incomes grow with age, by a factor of about 40."""
+
+    ages: Ints
+    incomes: Ints
+
+    def joined(self, rows: int, *, age: int, income: int) -> _People:
+        """These and as many equal rows more."""
+        return _People(np.append(self.ages, [age] * rows), np.append(self.incomes, [income] * rows))
+
+    @property
+    def points(self) -> Points:
+        before = np.array([axis.before for axis in _UNIVERSE.axes])
+        return Points.from_rows(np.stack(self, axis=1) + before, axes=_UNIVERSE.axes)
+
+
+_UNIVERSE: Final = Universe(["age", "income"], [Integer(0, _AGES - 1), Integer(0, _LARGEST)])
+
+
+def _people() -> _People:
+    rng = np.random.default_rng(10)
+    ages = rng.integers(0, _AGES, _ROWS)
+    return _People(ages, rng.exponential(2.0 ** (8 + ages / 24)).astype(np.int64).clip(0, _TOP))
+
+
+def _way(name: str, kind: Any, trials: int) -> Distance:
+    """The same ranges of the same rows, whatever the way."""
+    people = _people()
+    ends = np.sort(np.random.default_rng(11).integers(0, _AGES, (_RANGES, 2)), axis=1)
+    inside = [people.incomes[(people.ages >= low) & (people.ages <= high)] for low, high in ends]
+    truth = np.array([float(values.sum()) for values in inside])
+    asked = ranges("age", [tuple(pair) for pair in ends.tolist()]) * value("income")
+    mechanism = kind(queries=asked, universe=_UNIVERSE, epsilon=_EPSILON)
+    released = [mechanism.release(people.points, noise=noise) for noise in noises(min(trials, _ENOUGH))]
+    bounds = np.array([_removal_bound(values) for values in inside])
+    return Distance(
+        mechanism=name,
+        setting=_SETTING,
+        what="root mean square error over the ranges",
+        measured=Measured.root([np.mean((each.values - truth) ** 2) for each in released]),
+        bound=float(sqrt(np.mean(bounds**2))),
+        source=_REMOVING,
+        note="the bound of each range by itself, their root mean square",
+    )
+
+
+def _removal_bound(weights: Ints) -> float:
+    """On these rows, or on them without the m largest, no mechanism has a smaller root mean square error."""
+    return two_points(np.sort(weights)[::-1][:50].cumsum().tolist(), _EPSILON)
+
+
+def two_points(changes: Sequence[float], epsilon: float) -> float:
+    """The least root mean square error of a number that 1, 2, 3, ... rows change by so much.
+
+    Of two data sets that are m rows apart, answers S apart, one has at least S / (2 cosh(epsilon m / 2)).
+
+    >>> round(two_points([1, 2, 3], 1.0), 3)
+    0.648
+    """
+    return max(change / (2 * cosh(epsilon * rows / 2)) for rows, change in enumerate(changes, start=1))
