@@ -38,11 +38,11 @@ test-%:
 
 docs:
 	@$(SETUP) docs
-	@$(VENV) -m mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(VENV) -m mkdocs build
 
 bench:
 	@$(SETUP) bench
-	@$(VENV) -m benchmarks.speed
+	@$(VENV) -m benchmarks.report
 
 release:
 	@$(SETUP) $(TESTED)

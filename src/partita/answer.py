@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.exact import failure
+from partita.showing import card, grid, number, plus_minus, shortlist, span, whisker
 
 __all__ = ["Answer", "Answers", "Bounds", "least_sum"]
 
@@ -130,6 +131,15 @@ class Answer:
     def __repr__(self) -> str:
         return f"Answer({self.value:.6g} ± {self.error:.3g})"
 
+    def _repr_html_(self) -> str:
+        likely, certain = self.interval(), self.worst()
+        facts = [
+            ("value", plus_minus(self.value, self.error)),
+            ("95% interval", span(likely)),
+            ("for any data", f"{span(certain)}, but for 5%"),
+        ]
+        return card("Answer", facts, below=[whisker(self.value, likely, certain)])
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,6 +169,14 @@ class Answers:
 
     def __repr__(self) -> str:
         return f"Answers({len(self)} values)"
+
+    def _repr_html_(self) -> str:
+        rows = shortlist(self.values.size, self._row)
+        return card(repr(self), [], below=[grid(("", "value", "standard error"), rows)])
+
+    def _row(self, place: int) -> tuple[str, str, str]:
+        where = np.unravel_index(place, self.values.shape)
+        return ", ".join(map(str, where)), number(float(self.values[where])), number(float(self.error[where]))
 
 
 def least_sum(signs: Iterable[int]) -> float:

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
 from partita.exact import freeze, integer, one_of, rational
+from partita.showing import card
 
 __all__ = [
     "ADD_REMOVE",
@@ -34,6 +35,7 @@ UNLIMITED: Final = 2**63 - 1
 
 _LARGE_EPSILON: Final = 5
 _LARGEST_EXPONENT: Final = 700
+_LARGEST_WORTH: Final = 20
 _SMALLEST_SLOPE: Final = 1e-300
 _LARGEST_SHOWN: Final = Fraction(10**300)
 _ROW_OF: Final = {"person": "row", "user": "event"}
@@ -205,6 +207,20 @@ class Guarantee:
         shown += [f"intrusions={_number(self.intrusions)}"] if self.intrusions else []
         shown += ["announced=True"] if self.announced else []
         return f"Guarantee({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """The promise in words, and by how much it lets probabilities change."""
+        return card("Guarantee", [("promise", self), ("odds", self._odds)])
+
+    @property
+    def _odds(self) -> str:
+        beyond = "" if self.pure else f" and {self.delta} more"
+        worth = f" = {math.exp(self.epsilon):.3g}" if self.epsilon <= _LARGEST_WORTH else ""
+        otherwise = "without" if self.neighbors == ADD_REMOVE else "with other values of"
+        return (
+            f"whatever is published is at most e^{self.epsilon}{worth} times as probable{beyond} as it is "
+            f"{otherwise} any one {self.unit}, and the other way round"
+        )
 
 
 def positive_epsilon(epsilon: object) -> Fraction:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
 import runpy
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,6 @@ from benchmarks.local import accuracy, growth
 from partita.local import __all__ as exported
 from partita.local.kinds import KINDS
 
-from .test_commands import run
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "local.md").read_text()
 
@@ -26,24 +21,6 @@ PAGE = (ROOT / "docs" / "local.md").read_text()
 def test_the_code_on_the_page_runs(code: str) -> None:
     """Every block by itself."""
     exec(compile(code, "docs/local.md", "exec"), {})
-
-
-def test_the_commands_on_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In their order; what goes to a file by `>` is what the command says, and `<` is a page's number."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("17\n"))
-    [block] = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    for line in block.splitlines():
-        program, group, *words = shlex.split(line)
-        if ">" in words:
-            end = words.index("<") if "<" in words else words.index(">")
-            said = run(*words[:end])
-            Path(words[-1]).write_text(said.text + "\n")
-        else:
-            run(*words)
-        assert (program, group) == ("partita", "local")
-
-    assert Path("pages.state").exists()
 
 
 def test_the_page_names_every_kind() -> None:

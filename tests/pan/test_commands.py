@@ -6,10 +6,8 @@ import argparse
 import io
 import json
 import re
-import runpy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -169,18 +167,7 @@ def test_a_missing_file_is_named(run: Run) -> None:
         run("update old.pan --file none.txt")
 
 
-# The page and the example.
-
-
-def test_the_snippets_on_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    names: dict[str, Any] = {}
-    for block in blocks:
-        exec(block, names)
-
-    assert len(blocks) >= 3
+# The page and the example; what stands in fences there is run by tests/docs.
 
 
 def test_the_commands_on_the_page_run(run: Run) -> None:
@@ -207,18 +194,3 @@ def test_every_option_is_on_the_page() -> None:
     }
 
     assert sorted(option for option in options - {"--help"} if f"`{option}" not in PAGE) == []
-
-
-def test_links_on_the_page_lead_somewhere() -> None:
-    """Every one to a file."""
-    links = re.findall(r"\]\(([^)#]+)\)", PAGE)
-    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
-
-
-def test_the_clinic_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """The example prints a line for every quarter, and what a subpoena found."""
-    runpy.run_path(str(ROOT / "examples" / "clinic_visits.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-
-    assert len(re.findall(r"^quarter \d", printed, re.MULTILINE)) == 4
-    assert "subpoena" in printed

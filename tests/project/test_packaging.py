@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import subprocess
@@ -156,15 +155,6 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
-def test_docs_index_lists_every_page() -> None:
-    """No proof note, decision or other page is left out of docs/README.md."""
-    docs = ROOT / "docs"
-    index = set(re.findall(r"\]\(([^)\s#]+)\)", (docs / "README.md").read_text()))
-    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"README.md"}
-
-    assert pages - index == set()
-
-
 def test_references_have_every_key() -> None:
     """Every paper that code or a page of the project names by a key is in docs/references.md."""
     known = set(re.findall(r"\*\*\[(\w+)\]\*\*", (ROOT / "docs" / "references.md").read_text()))
@@ -183,25 +173,6 @@ def test_make_help_lists_every_stage() -> None:
 
     assert stages
     assert [stage for stage in stages if f"make test-{stage} " not in shown] == []
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("page", ["README.md", "docs/questions.md"])
-def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
-    """What the page shows can be typed in, one block after the other."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
-
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env=os.environ | {"MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert len(blocks) >= 2
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.faults

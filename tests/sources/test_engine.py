@@ -154,6 +154,7 @@ def test_a_query_that_is_interrupted_interrupts(
     """What DuckDB says of a Ctrl-C is a Ctrl-C, its other errors are ours, and neither tells its cause."""
     connection = MagicMock()
     connection.__enter__.return_value.sql.side_effect = raised
+    connection.__enter__.return_value.execute.return_value.fetchone.return_value = (True,)
     connection.__exit__.return_value = False
     monkeypatch.setattr(duckdb, "connect", lambda *_, **__: connection)
 

@@ -6,6 +6,7 @@ import argparse
 
 import partita
 from partita.cli.commands import (
+    audit,
     info,
     init,
     keys,
@@ -39,6 +40,7 @@ _COMMANDS = (
     pan,
     serve,
     token,
+    audit,
 )
 
 _EXIT_CODES = """\

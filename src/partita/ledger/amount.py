@@ -7,6 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, final
 
+from partita.showing import card
+
 __all__ = ["Amount", "Balance"]
 
 _READABLE: Final = 40
@@ -73,6 +75,9 @@ class Balance:
     def left(self) -> Amount:
         """What is not spent."""
         return self.total - self.spent
+
+    def _repr_html_(self) -> str:
+        return card("Balance", [("total", self.total), ("spent", self.spent), ("left", self.left)])
 
 
 def _shown(number: Fraction) -> str:

@@ -16,6 +16,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.exact import failure, integer
 from partita.local.columns import Ints
 from partita.local.frequency import Frequency
+from partita.showing import card, grid, number
 
 __all__ = ["Frequencies", "HeavyHitter", "mean_bounds"]
 
@@ -25,6 +26,7 @@ _IMAGINED: Final = 4
 """As many as are added to a proportion [AC98]."""
 
 _HALVINGS: Final = 60
+_MOST_SHOWN: Final = 10
 _BEYOND_ROUNDING: Final = 1 + 2.0**-30
 
 
@@ -108,6 +110,17 @@ class Frequencies:
             return float(low[place]), float(high[place])
 
         return Answer(float(self.values[place]), lambda: float(self.error[place]), bounds)
+
+    def _repr_html_(self) -> str:
+        """The most frequent cells; how sure they are is said by `heavy_hitters`."""
+        largest = np.argsort(-self.values, kind="stable")[:_MOST_SHOWN]
+        rows = [self._shown(int(cell)) for cell in largest]
+        facts = [("people", f"{self.n:,}"), ("promise to each", self.question.guarantee)]
+        return card("Frequencies", facts, below=[grid(("most frequent", "share", "standard error"), rows)])
+
+    def _shown(self, cell: int) -> tuple[str, str, str]:
+        label = self._hitter(cell, 0.0).label
+        return label, number(float(self.values[cell])), number(float(self.error[cell]))
 
     def heavy_hitters(
         self, *, threshold: float = 0.0, top: int | None = None, beta: float = 0.05

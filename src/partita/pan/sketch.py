@@ -16,6 +16,7 @@ from partita.guarantee import UNLIMITED, Guarantee
 from partita.local.thresholds import checked_epsilon
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL
+from partita.showing import card
 from partita.streams.base import Terms
 from partita.streams.state import misfit
 from partita.streams.stepping import Stepping
@@ -149,6 +150,16 @@ class Sketch(Stepping):
             f"{type(self).__name__}(epsilon={self.terms.epsilon}, epoch={epoch}, "
             f"releases_left={self._left} of {self.releases})"
         )
+
+    def _repr_html_(self) -> str:
+        """As above, and what can be released."""
+        facts = [
+            ("promise", "none: made with injected noise" if self.guarantee is None else self.guarantee),
+            ("epoch", "over" if self._over else f"{self.epoch} of {self.epochs}"),
+            ("outputs left in it", f"{self._left} of {self.releases}"),
+            ("can be released", ", ".join(self.names)),
+        ]
+        return card(type(self).__name__, facts)
 
     @abstractmethod
     def _measure(self, name: str) -> Callable[[], Answer]:

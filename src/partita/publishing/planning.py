@@ -22,6 +22,7 @@ from partita.publishing.view_request import ColumnRequest, ViewRequest
 from partita.publishing.views import Views
 from partita.queries import Queries
 from partita.releases.figures import figure, table
+from partita.showing import card, grid
 
 __all__ = ["Outlook", "Plan", "Prediction", "plan"]
 
@@ -136,15 +137,31 @@ class Plan:
         return {"request": request, "why": reasons, "expected": self.rows()}
 
     def __str__(self) -> str:
+        heads, lines = self._expected()
+        above = [f"To publish with {self.guarantee}:", "", table([heads, *lines], left=2), "", *self._reasons]
+        return "\n".join([*above, "", fill(self._legend(heads), _WIDTH)])
+
+    def _repr_html_(self) -> str:
+        heads, lines = self._expected()
+        facts = [("promise", self.guarantee), *(("why", reason) for reason in self._reasons)]
+        return card("Plan", facts, below=[grid(heads, lines, left=2, note=self._legend(heads))])
+
+    def _expected(self) -> tuple[list[str], list[list[str]]]:
+        """What to expect as a table: its heads, those left out that no line has, and its lines."""
         lines = self.rows()
         heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
-        expected = table([heads, *([_shown(line, head) for head in heads] for line in lines)], left=2)
+        return heads, [[_shown(line, head) for head in heads] for line in lines]
+
+    @property
+    def _reasons(self) -> list[str]:
+        """Why each view would be published as it would, and what its mechanism would choose."""
         reasons = [f"{view.name}: {view.choice.name}. {view.why}" for view in self.request.published]
-        chosen = [sentence for outlook in self.outlooks for sentence in outlook.sentences()]
+        return [*reasons, *(sentence for outlook in self.outlooks for sentence in outlook.sentences())]
+
+    def _legend(self, heads: Sequence[str]) -> str:
+        """What the heads mean that need to be explained."""
         meanings = {**_MEANINGS, "error": f"error is the typical error of {self._error_of}."}
-        legend = fill(" ".join(meanings[head] for head in heads if head in meanings), _WIDTH)
-        above = [f"To publish with {self.guarantee}:", "", expected, "", *reasons, *chosen]
-        return "\n".join([*above, "", legend])
+        return " ".join(meanings[head] for head in heads if head in meanings)
 
     @property
     def _error_of(self) -> str:

@@ -21,11 +21,13 @@ from partita.releases.box_view import BoxView
 from partita.releases.figures import figure, table
 from partita.releases.file_views import view_name
 from partita.releases.view import View
+from partita.showing import card, grid
 from partita.sources import open_source
 
 __all__ = ["Measured", "Simulation", "simulate"]
 
 _MOST_RANGES: Final = 10**6
+_HEADS: Final = ("view", "mechanism", "ranges", "mean", "typical", "largest")
 
 
 @final
@@ -70,9 +72,12 @@ class Simulation:
         return {"simulation": _WARNING, "measured": self.rows()}
 
     def __str__(self) -> str:
-        heads = ("view", "mechanism", "ranges", "mean", "typical", "largest")
-        measured = table([heads, *(each.cells() for each in self.measured)], left=3)
+        measured = table([_HEADS, *(each.cells() for each in self.measured)], left=3)
         return "\n".join([_WARNING, "", measured, "", _LEGEND])
+
+    def _repr_html_(self) -> str:
+        measured = grid(_HEADS, [each.cells() for each in self.measured], left=3, note=_LEGEND)
+        return card("Simulation", [("beware", _WARNING)], below=[measured])
 
 
 _WARNING: Final = (

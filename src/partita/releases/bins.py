@@ -14,11 +14,15 @@ from partita.inference.curve import UInts
 from partita.releases.excerpt import excerpt
 from partita.releases.figures import figure
 from partita.releases.slice import Line
+from partita.showing import bars, card, grid, shortlist
 
 __all__ = ["MOST_BINS", "Bins", "bins_of", "cells_of_bins", "even_bins"]
 
 MOST_BINS: Final = 2**20
 """No table has more bins, also over two columns."""
+
+_HEADS: Final = ("first", "last", "rows", "error")
+_MOST_DRAWN: Final = 120
 
 
 @final
@@ -40,7 +44,11 @@ class Bins:
         return f"Bins({len(self)} from {self.lows[0]} to {self.highs[-1]})"
 
     def __str__(self) -> str:
-        return excerpt(("first", "last", "rows", "error"), len(self), self._row)
+        return excerpt(_HEADS, len(self), self._row)
+
+    def _repr_html_(self) -> str:
+        below = [bars(self.counts.values.tolist())] if len(self) <= _MOST_DRAWN else []
+        return card(repr(self), [], below=[*below, grid(_HEADS, shortlist(len(self), self._row), left=0)])
 
     def _row(self, number: int) -> Sequence[object]:
         counted = self.counts.values[number], self.counts.error[number]

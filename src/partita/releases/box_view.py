@@ -13,6 +13,7 @@ from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
 from partita.releases.box_where import box_terms, described, many_boxes
 from partita.releases.boxes import Boxes, BoxTerm
+from partita.releases.html import view_card
 from partita.releases.regions import PublicRegion
 from partita.releases.slice import BoxSlice, Slice
 from partita.releases.spans import Ends
@@ -45,6 +46,9 @@ class BoxView:
 
     def __repr__(self) -> str:
         return f"BoxView({', '.join(self.columns)}; {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        return view_card(self, self.declared)
 
     @property
     def guarantee(self) -> Guarantee | None:

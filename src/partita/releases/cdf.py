@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from partita.releases.excerpt import excerpt
 from partita.releases.figures import figure
 from partita.releases.slice import Line
 from partita.releases.where_arrays import cells_of, is_single
+from partita.showing import card, grid, shortlist
 
 __all__ = ["Cdf", "cdf"]
+
+_HEADS: Final = ("value", "rows up to it", "error", "share")
 
 
 @final
@@ -39,7 +42,10 @@ class Cdf:
         return f"Cdf({len(self)} values)"
 
     def __str__(self) -> str:
-        return excerpt(("value", "rows up to it", "error", "share"), len(self), self._row)
+        return excerpt(_HEADS, len(self), self._row)
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), [], below=[grid(_HEADS, shortlist(len(self), self._row), left=0)])
 
     def _row(self, number: int) -> Sequence[object]:
         counted = self.counts.values[number], self.counts.error[number]

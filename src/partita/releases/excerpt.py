@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from partita.releases.figures import shortened, table
+from partita.showing import shortlist
 
 __all__ = ["excerpt"]
 
-_EACH_END: Final = 5
 _LONGEST: Final = 25
 
 
@@ -22,10 +22,7 @@ def excerpt(names: Sequence[str], length: int, row: Callable[[int], Sequence[obj
     1       1
     2       4
     """
-    if length <= 2 * _EACH_END:
-        return _aligned([names, *map(row, range(length))])
-    first, last = map(row, range(_EACH_END)), map(row, range(length - _EACH_END, length))
-    return _aligned([names, *first, ["..."] * len(names), *last])
+    return _aligned([names, *shortlist(length, row)])
 
 
 def _aligned(rows: Sequence[Sequence[object]]) -> str:

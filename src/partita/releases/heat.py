@@ -22,6 +22,7 @@ from partita.releases.box_where import box_terms, described
 from partita.releases.figures import figure, shortened, table
 from partita.releases.spans import Ends
 from partita.releases.where import Where
+from partita.showing import Html, card, field, grid
 
 __all__ = ["Heat", "bins_of_two", "heat_of"]
 
@@ -64,14 +65,29 @@ class Heat:
         name = " / ".join(self.columns)
         head = [name, *(self._label(1, number) for number in across)]
         body = [[self._label(0, i), *(self._count(i, j) for j in across)] for i in down]
-        note = f"first values of the bins, and rows to a standard error of {self.errors}"
-        return f"{table([head, *body])}\n{note}"
+        return f"{table([head, *body])}\n{self._note}"
+
+    def _repr_html_(self) -> str:
+        down, across = map(_excerpt, self.counts.values.shape)
+        heads = [" / ".join(self.columns), *(self._label(1, number) for number in across)]
+        rows = [[self._label(0, i), *(self._field(i, j) for j in across)] for i in down]
+        return card(repr(self), [], below=[grid(heads, rows, note=self._note)])
 
     @property
     def errors(self) -> str:
         """The standard errors in words: from the least to the largest."""
         least, most = figure(self.counts.error.min()), figure(self.counts.error.max())
         return least if least == most else f"{least} to {most}"
+
+    @property
+    def _note(self) -> str:
+        return f"first values of the bins, and rows to a standard error of {self.errors}"
+
+    def _field(self, row: int, column: int) -> Html | str:
+        if _BETWEEN in (row, column):
+            return "..."
+        most = max(1.0, float(self.counts.values.max()))
+        return field(self._count(row, column), float(self.counts.values[row, column]) / most)
 
     def _label(self, side: int, number: int) -> str:
         return "..." if number == _BETWEEN else shortened(str(self.lows[side][number]), _LONGEST)

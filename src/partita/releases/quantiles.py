@@ -18,6 +18,7 @@ from partita.inference.quantile import least_cells
 from partita.releases.quantile_bounds import certain_cells
 from partita.releases.ranges import Term
 from partita.releases.slice import Slice
+from partita.showing import card, span
 
 __all__ = ["Quantile", "quantiles"]
 
@@ -71,6 +72,16 @@ class Quantile:
 
     def __repr__(self) -> str:
         return f"Quantile({self.value} at {float(self.q):.6g})"
+
+    def _repr_html_(self) -> str:
+        """Without guaranteed bounds where they are work: `worst` gives them."""
+        certain = None if self.line.one_by_one else f"{span(self.worst())}, but for 5%"
+        facts = [
+            ("value", self.value),
+            ("95% interval", span(self.interval())),
+            ("for any data", certain),
+        ]
+        return card(f"{self.line.column}: quantile at {float(self.q):.6g}", facts)
 
     @property
     def _total(self) -> float:

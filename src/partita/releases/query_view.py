@@ -12,6 +12,7 @@ from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee
 from partita.queries.queries import Queries
 from partita.queries.universe import Universe
+from partita.releases.html import view_card
 from partita.releases.workload import WorkloadRelease
 
 __all__ = ["QueryView"]
@@ -39,6 +40,9 @@ class QueryView:
 
     def __repr__(self) -> str:
         return f"QueryView({', '.join(self.columns)}; {len(self)} queries; {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        return view_card(self, dict(zip(self.columns, self.domains, strict=True)), queries=f"{len(self):,}")
 
     def __len__(self) -> int:
         return len(self.answers)

@@ -20,6 +20,7 @@ from partita.releases.cdf import Cdf, cdf
 from partita.releases.choosing import columns_of, having
 from partita.releases.citation import citation
 from partita.releases.heat import Heat, bins_of_two
+from partita.releases.interactive import heat_figure, line_figure, wanted
 from partita.releases.plot import plot
 from partita.releases.plot_heat import plot_heat
 from partita.releases.promise import check_views
@@ -300,22 +301,27 @@ class Release(SumQuestions, QueryQuestions):
         *,
         bins: int | tuple[int, int] = 60,
         axes: Any = None,
+        interactive: bool | None = None,
         where: Where | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Any:
-        """A picture on matplotlib axes, which are returned.
+        """A picture on matplotlib axes, which are returned; or, interactive, a figure of plotly.
 
         Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each.
-        Other columns that are asked for say which rows are counted.
+        Other columns that are asked for say which rows are counted. It is interactive if that is asked for,
+        and by itself in a notebook that has plotly; not on axes of yours.
         """
+        dataset, moving = self.provenance.dataset, wanted(interactive, axes)
         if second is None:
-            line = self.slice(column, where, closed=closed, **columns)
-            return plot(line, bins=cast(int, bins), axes=axes, dataset=self.provenance.dataset)
+            line, number = self.slice(column, where, closed=closed, **columns), cast(int, bins)
+            if moving:
+                return line_figure(line, bins=number, dataset=dataset)
+            return plot(line, bins=number, axes=axes, dataset=dataset)
         across, up = bins_of_two(bins)
         even = even_bins(self._size(column), across), even_bins(self._size(second), up)
         heat = self.histogram(column, second, even, where=where, closed=closed, **columns)
-        return plot_heat(heat, axes=axes, dataset=self.provenance.dataset)
+        return heat_figure(heat, dataset=dataset) if moving else plot_heat(heat, axes=axes, dataset=dataset)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a file, whole or not at all."""
@@ -327,6 +333,11 @@ class Release(SumQuestions, QueryQuestions):
         promise = "no guarantee" if self.guarantee is None else str(self.guarantee)
         beside = [view.name for view in self.sums] + (["queries"] if self.queries is not None else [])
         return f"Release({', '.join([*self.columns, *beside])}; {promise})"
+
+    def _repr_html_(self) -> str:
+        from partita.releases.html_release import release_card
+
+        return release_card(self)
 
     def _size(self, column: str) -> int:
         return self.slice(column).domain.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -19,6 +19,7 @@ from partita.releases.figures import shortened
 __all__ = ["Scale", "Side", "new_axes"]
 
 Side: TypeAlias = Literal["x", "y"]
+Calendar: TypeAlias = Callable[[Sequence[Any]], Any]
 
 _MOST_LABELS: Final = 16
 _LONGEST_LABEL: Final = 20
@@ -37,6 +38,8 @@ class Scale:
     domain: Domain
     lows: Sequence[Any]
     highs: Sequence[Any]
+    calendar: Calendar | None = None
+    """How times become numbers; as matplotlib does it, if it is left out."""
 
     @cached_property
     def natural(self) -> Floats | None:
@@ -44,7 +47,7 @@ class Scale:
 
         A cell of numbers reaches half a step to either side of its value; one of times begins with it.
         """
-        places = _places([*self.lows, self.highs[-1]])
+        places = _places([*self.lows, self.highs[-1]], self.calendar)
         if places is None:
             return None
         cell = (places[-1] - places[0]) / max(1, self.domain.size - 1) or 1.0
@@ -66,6 +69,11 @@ class Scale:
             margin = 0.0
         getattr(axes, f"set_{side}lim")(self.edges[0] - margin, self.edges[-1] + margin)
 
+    def labels(self) -> tuple[list[int], list[str]]:
+        """Which bins side by side are named, and how: each by its first value, of many bins some."""
+        ticks = np.unique(np.linspace(0, len(self.lows) - 1, _MOST_LABELS).round().astype(int)).tolist()
+        return ticks, [shortened(str(self.lows[tick]), _LONGEST_LABEL) for tick in ticks]
+
     def _set_ticks(self, axes: Any, side: Side) -> None:
         """Ticks at round numbers, or at round times in the zone of the column."""
         first = self.lows[0]
@@ -79,8 +87,7 @@ class Scale:
 
     def _name_bins(self, axes: Any, side: Side) -> None:
         """The first value of each bin beside it, of many bins beside some; slanted if they need the room."""
-        ticks = np.unique(np.linspace(0, len(self.lows) - 1, _MOST_LABELS).round().astype(int))
-        texts = [shortened(str(self.lows[tick]), _LONGEST_LABEL) for tick in ticks]
+        ticks, texts = self.labels()
         slanted = side == "x" and len(texts) * max(map(len, texts)) > _ONE_LINE
         getattr(axes, f"set_{side}ticks")(
             ticks, texts, **({"rotation": 30, "ha": "right"} if slanted else {})
@@ -99,12 +106,13 @@ def new_axes() -> Any:
     return axes
 
 
-def _places(values: Sequence[Any]) -> Floats | None:
-    """Numbers as floats, times as matplotlib counts them; None for text and for the ends of the calendar."""
+def _places(values: Sequence[Any], calendar: Calendar | None) -> Floats | None:
+    """Numbers as floats, times by a calendar; None for text and for the ends of the calendar."""
     if isinstance(values[0], str):
         return None
     if not isinstance(values[0], datetime.date):
         return np.array([float(value) for value in values])
     if values[0].year == datetime.MINYEAR or values[-1].year == datetime.MAXYEAR:
         return None
-    return np.asarray(import_module("matplotlib.dates").date2num(values), np.float64)
+    counted = import_module("matplotlib.dates").date2num if calendar is None else calendar
+    return np.asarray(counted(values), np.float64)

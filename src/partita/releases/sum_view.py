@@ -13,6 +13,7 @@ from partita.errors import InvalidParameter, InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
 from partita.inference.sums.answers import Ratio, SumAnswer
 from partita.releases.box_where import box_terms
+from partita.releases.html import view_card
 from partita.releases.key_counts import KeyCounts
 from partita.releases.level_trees import LevelTreesRelease
 from partita.releases.log_tree import LogTreeRelease
@@ -62,6 +63,9 @@ class SumView:
 
     def __repr__(self) -> str:
         return f"SumView({self.name}; {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        return view_card(self, self.declared, released=self.name)
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from partita.domain import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
 from partita.inference.curve import Floats
+from partita.releases.html import view_card
 from partita.releases.ranges import Ranges, Term
 from partita.releases.slice import Slice
 from partita.releases.spans import Ends, Spans
@@ -51,6 +52,9 @@ class View:
 
     def __repr__(self) -> str:
         return f"View({self.column}; {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        return view_card(self, {self.column: self.domain})
 
     @property
     def columns(self) -> tuple[str, ...]:

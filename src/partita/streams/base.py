@@ -15,6 +15,7 @@ from partita.errors import HorizonReached, InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee, Unit, positive_epsilon
 from partita.streams.state import misfit
+from partita.unchained import unchained
 
 __all__ = [
     "LARGEST",
@@ -48,6 +49,11 @@ class Running(NamedTuple):
     low: float
     high: float
     everywhere: float
+
+    def _repr_html_(self) -> str:
+        from partita.streams.html import running_card
+
+        return running_card(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,15 +171,18 @@ class ContinualCounter(ABC):
         """The last output; 0 before the first."""
         return float(self.exact)
 
+    def _repr_html_(self) -> str:
+        from partita.streams.html import counter_card
+
+        return counter_card(self)
+
 
 def counted(x: object) -> int:
     """What was counted in a period, as an int; no error shows it."""
     if type(x) is int and -LARGEST < x < LARGEST:
         return x
-    try:
-        return integer(x, "x", low=1 - LARGEST, high=LARGEST - 1)
-    except InvalidParameter:
-        raise InvalidData("x", "must be an integer between -2^62 and 2^62", fix="count in ints") from None
+    failure = InvalidData("x", "must be an integer between -2^62 and 2^62", fix="count in ints")
+    return unchained(lambda: integer(x, "x", low=1 - LARGEST, high=LARGEST - 1), failure, InvalidParameter)
 
 
 def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> NDArray[np.int64]:

@@ -133,6 +133,11 @@ class CounterFamily(Stepping):
         """The variance of each last output."""
         return self._law().variance
 
+    def _repr_html_(self) -> str:
+        from partita.streams.html import family_card
+
+        return family_card(self)
+
     def _law(self) -> Mix:
         return self._tree.mix(self.terms.rate, self._periods)
 

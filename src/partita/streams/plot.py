@@ -17,10 +17,10 @@ from partita.streams.durable.settings import Settings
 from partita.streams.family import CounterFamily
 from partita.streams.sparse_counter import SparseCounter
 
-__all__ = ["band", "plot"]
+__all__ = ["LINES", "band", "counted", "plot", "some", "value_of"]
 
 _MOST: Final = 200
-_LINES: Final = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#bab0ac")
+LINES: Final = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#bab0ac")
 _BAND: Final = 0.25
 
 
@@ -38,10 +38,10 @@ def plot(
     many outputs some are drawn, the last among them; of a family the first eight keys.
     """
     axes = new_axes() if axes is None else axes
-    drawn = [outputs[place] for place in _some(len(outputs))]
+    drawn = [outputs[place] for place in some(len(outputs))]
     half, times = band(drawn, settings, beta), [output.end for output in drawn]
-    for key, color in zip(settings.keys or [None], _LINES, strict=False):
-        _draw(axes, times, np.array([_value(output, key) for output in drawn]), half, key=key, color=color)
+    for key, color in zip(settings.keys or [None], LINES, strict=False):
+        _draw(axes, times, np.array([value_of(output, key) for output in drawn]), half, key=key, color=color)
     if settings.keys:
         axes.legend(frameon=False, fontsize="small")
     _describe(axes, settings, beta, name, banded=half is not None)
@@ -69,7 +69,15 @@ def _bounds(twin: AnyCounter, beta: float) -> Running:
     return twin.answer(twin.keys[0], beta) if isinstance(twin, CounterFamily) else twin.answer(beta)
 
 
-def _value(output: AnyOutput, key: str | None) -> float:
+def counted(settings: Settings, beta: float, *, banded: bool) -> str:
+    """What the height of a line is, in words."""
+    window = settings.options.get("window")
+    so_far = "count so far" if window is None else f"count in {window} periods"
+    return f"{so_far}, with {100 * (1 - beta):.3g}% bounds" if banded else so_far
+
+
+def value_of(output: AnyOutput, key: str | None) -> float:
+    """The output of a counter, or that of a family for a key."""
     return output.value[str(key)] if isinstance(output, FamilyOutput) else output.value
 
 
@@ -80,7 +88,7 @@ def _draw(axes: Any, times: Any, values: Floats, half: Floats | None, *, key: st
     axes.step(times, values, where="post", color=color, linewidth=1.2, label=key)
 
 
-def _some(number: int) -> list[int]:
+def some(number: int) -> list[int]:
     """Places spread evenly, both ends among them."""
     places: list[int] = np.unique(np.linspace(0, number - 1, min(number, _MOST)).round().astype(int)).tolist()
     return places
@@ -89,8 +97,6 @@ def _some(number: int) -> list[int]:
 def _describe(axes: Any, settings: Settings, beta: float, name: str | None, *, banded: bool) -> None:
     axes.set_title(title(name, settings.guarantee), loc="left", fontsize="medium")
     axes.set_xlabel("end of the period, UTC")
-    window = settings.options.get("window")
-    counted = "count so far" if window is None else f"count in {window} periods"
-    axes.set_ylabel(f"{counted}, with {100 * (1 - beta):.3g}% bounds" if banded else counted)
+    axes.set_ylabel(counted(settings, beta, banded=banded))
     axes.spines[["top", "right"]].set_visible(False)
     axes.figure.autofmt_xdate()

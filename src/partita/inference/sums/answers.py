@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, final
 from partita.answer import Answer, Bounds
 from partita.exact import failure
 from partita.inference.sums.covers import Covers
+from partita.showing import card, plus_minus, span, whisker
 
 __all__ = ["Covers", "Joint", "Ratio", "SumAnswer", "ratio_bounds"]
 
@@ -59,6 +60,10 @@ class SumAnswer:
 
     def __repr__(self) -> str:
         return f"SumAnswer({self.value:.6g} ± {self.error:.3g}, covers {self.covers})"
+
+    def _repr_html_(self) -> str:
+        beyond = plus_minus(self.beyond.value, self.beyond.error)
+        return _shown("SumAnswer", self, [("covers", self.covers), ("rows with values beyond", beyond)])
 
 
 class Joint(NamedTuple):
@@ -146,6 +151,9 @@ class Ratio:
     def __repr__(self) -> str:
         return f"Ratio({self})"
 
+    def _repr_html_(self) -> str:
+        return _shown("Ratio", self, [("covers", self.covers)])
+
     def _taken(self, ratio: float) -> float:
         return self.shown(min(max(ratio, self.least), self.most))
 
@@ -156,6 +164,17 @@ def ratio_bounds(top: tuple[float, float], bottom: tuple[float, float]) -> tuple
         return -math.inf, math.inf
     ends = [one / other for one in top for other in bottom]
     return min(ends), max(ends)
+
+
+def _shown(title: str, found: SumAnswer | Ratio, more: list[tuple[str, object]]) -> str:
+    """A sum or a ratio for a notebook, with its bounds and what it covers."""
+    likely, certain = found.interval(), found.worst()
+    facts: list[tuple[str, object]] = [
+        ("value", plus_minus(found.value, found.error)),
+        ("95% interval", span(likely)),
+        ("for any data", f"{span(certain)}, but for 5%"),
+    ]
+    return card(title, [*facts, *more], below=[whisker(found.value, likely, certain)])
 
 
 def _deviations(confidence: float) -> float:

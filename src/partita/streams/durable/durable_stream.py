@@ -139,6 +139,28 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             ticker, self._ticker = self._ticker, None
             ticker.stop()
 
+    def plot(
+        self,
+        *,
+        since: int = 0,
+        beta: float = 0.05,
+        axes: Any = None,
+        interactive: bool | None = None,
+    ) -> Any:
+        """What was published after a given period, over time: matplotlib axes, or a figure of plotly.
+
+        The band holds the true count of each period, but for probability beta. It is interactive if that is
+        asked for, and by itself in a notebook that has plotly. Only the public file is read.
+        """
+        from partita.releases.interactive import wanted
+        from partita.streams.interactive import stream_figure
+        from partita.streams.plot import plot
+
+        outputs, name = list(self.outputs(since=since)), self.settings.dataset
+        if wanted(interactive, axes):
+            return stream_figure(outputs, self.settings, beta=beta, name=name)
+        return plot(outputs, self.settings, beta=beta, axes=axes, name=name)
+
     def close(self) -> None:
         """Let others open the counter. A pan-private one loses the events of the open period.
 
@@ -150,6 +172,12 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             if self._open:
                 self._open = False
                 self._keeper.close()
+
+    def _repr_html_(self) -> str:
+        from partita.streams.html import MOST_SHOWN, stream_card
+
+        last = list(self.outputs(since=self.periods - MOST_SHOWN))
+        return stream_card(type(self).__name__, self.settings, self.guarantee, self.periods, last)
 
     def __enter__(self) -> Self:
         return self

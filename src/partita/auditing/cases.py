@@ -1,0 +1,98 @@
+"""A case: one mechanism on one tiny universe, all of its pairs of neighbours, and what each pair loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
+
+from partita.errors import InvalidParameter
+from partita.testing import CouplingBroken, Loss
+
+__all__ = ["DEPTHS", "WAYS", "Case", "CaseCount", "Depth", "Pair", "Way", "checked_depth", "counted", "step"]
+
+Depth: TypeAlias = Literal["quick", "standard", "deep"]
+Way: TypeAlias = Literal["law", "coupling", "box", "shift"]
+Pair: TypeAlias = tuple[Any, Any]
+LossOf: TypeAlias = Callable[[Any, Any], "Loss | Fraction | float"]
+
+DEPTHS: Final = get_args(Depth)
+
+WAYS: Final[dict[Way, str]] = {
+    "law": "the whole output law of both, every branch of exact rational noise",
+    "coupling": "two runs with the noise that gives the same output, the price of every look added up",
+    "box": "every noise vector of a box, matched with those of a box that is larger by one",
+    "shift": "the integer noise that looks like the event, solved for and priced",
+}
+"""How the loss of a pair is found."""
+
+TOLERANCE: Final = 1e-9
+"""Losses that are floats, because true powers of e are in them, may be beyond epsilon by so much."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is compared: `loss(one, other)` for each of `pairs()`, against epsilon."""
+
+    mechanism: str
+    about: str
+    way: Way
+    epsilon: Fraction
+    pairs: Callable[[], Iterable[Pair]]
+    loss: LossOf
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CaseCount:
+    """What came of a case: how many pairs, the largest loss, and how many pairs lost more than epsilon."""
+
+    mechanism: str
+    about: str
+    way: Way
+    epsilon: Fraction
+    pairs: int
+    loss: float
+    violations: int
+
+
+def counted(case: Case) -> CaseCount:
+    """Compare all pairs of a case."""
+    losses = list(_losses(case))
+    return CaseCount(
+        mechanism=case.mechanism,
+        about=case.about,
+        way=case.way,
+        epsilon=case.epsilon,
+        pairs=len(losses),
+        loss=max((float(loss) for loss in losses), default=0.0),
+        violations=sum(_exceeds(loss, case.epsilon) for loss in losses),
+    )
+
+
+def _losses(case: Case) -> Iterator[Loss | Fraction | float]:
+    for one, other in case.pairs():
+        try:
+            yield case.loss(one, other)
+        except CouplingBroken:
+            yield float("inf")
+
+
+def _exceeds(loss: Loss | Fraction | float, epsilon: Fraction) -> bool:
+    if isinstance(loss, float):
+        return loss > float(epsilon) + TOLERANCE
+    return not loss <= epsilon
+
+
+def step(depth: Depth, quick: int, standard: int, deep: int) -> int:
+    """The number for this depth."""
+    return {"quick": quick, "standard": standard, "deep": deep}[depth]
+
+
+def checked_depth(depth: object) -> Depth:
+    """The depth, if it is one."""
+    if depth in DEPTHS:
+        return cast("Depth", depth)
+    raise InvalidParameter("depth", f"must be one of {', '.join(DEPTHS)}", given=depth, fix="pass standard")

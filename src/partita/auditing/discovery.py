@@ -1,0 +1,54 @@
+"""Every public mechanism of the installed version, found by what it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+import partita
+from partita import local, mechanisms, pan
+from partita.local.law import LocalLaw
+from partita.pan.sketch import Sketch
+from partita.streams.base import ContinualCounter
+from partita.streams.family import CounterFamily
+from partita.streams.stepping import Stepping
+
+__all__ = ["COVERED_BY", "Family", "public_mechanisms"]
+
+Family: TypeAlias = Literal["release", "counter", "sketch", "randomizer", "own"]
+
+COVERED_BY: Final = {
+    "Capped": "a counter of ours behind a cap on what an event may add; it draws no noise",
+    "Cutter": "Partition, whose law a cut in the making has",
+    "DurableCounter": "the counter that it keeps in a file",
+    "DurableFamily": "CounterFamily, which it keeps in a file",
+    "WeightsSession": "MultiplicativeWeights; the law of a session is enumerated by the tests of the project",
+}
+"""Public names that draw no noise of their own kind, and what covers them."""
+
+
+def public_mechanisms() -> dict[str, Family]:
+    """The names of all public mechanisms, and to which family each belongs."""
+    found: dict[str, Family] = {}
+    found |= dict.fromkeys(_named(mechanisms, _releases), "release")
+    found |= dict.fromkeys(_named(partita, _counts), "counter")
+    found |= dict.fromkeys(_named(pan, lambda each: issubclass(each, Sketch)), "sketch")
+    found |= dict.fromkeys(_named(local, lambda each: issubclass(each, LocalLaw)), "randomizer")
+    return {name: family for name, family in found.items() if name not in COVERED_BY}
+
+
+def _named(package: Any, wanted: Any) -> Iterator[str]:
+    """The concrete classes of a package that are of this kind."""
+    for name in package.__all__:
+        each = getattr(package, name)
+        if inspect.isclass(each) and not inspect.isabstract(each) and wanted(each):
+            yield name
+
+
+def _releases(each: type[Any]) -> bool:
+    return hasattr(each, "guarantee") and hasattr(each, "release")
+
+
+def _counts(each: type[Any]) -> bool:
+    return issubclass(each, ContinualCounter | CounterFamily) and issubclass(each, Stepping)

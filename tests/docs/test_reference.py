@@ -1,0 +1,73 @@
+"""The reference has every public name, once."""
+
+from __future__ import annotations
+
+import runpy
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import partita
+import partita.auditing
+import partita.local
+import partita.pan
+import partita.testing
+from tests.docs.run import ROOT
+
+pytestmark = pytest.mark.docs
+
+SITE = ROOT / "docs" / "site"
+markdown = runpy.run_path(str(SITE / "docstrings.py"))["markdown"]
+reference = runpy.run_path(str(SITE / "reference.py"))
+names, with_docstrings = reference["names"], reference["with_docstrings"]
+
+REFERENCE = ROOT / "docs" / "reference"
+PACKAGES = {
+    "": partita,
+    "local.": partita.local,
+    "pan.": partita.pan,
+    "testing.": partita.testing,
+    "auditing.": partita.auditing,
+}
+
+
+def documented() -> Iterator[str]:
+    """Every name on a page of the reference, in order."""
+    for page in sorted(REFERENCE.glob("*.md")):
+        yield from names(page.read_text())
+
+
+def test_every_public_name_is_documented_once() -> None:
+    """Those of the library, of the local model, of sketches, of the testing tools and the auditor."""
+    public = [f"{prefix}{name}" for prefix, package in PACKAGES.items() for name in package.__all__]
+    known = Counter(documented())
+
+    assert [name for name in public if known[name] != 1] == []
+
+
+def test_every_documented_name_exists() -> None:
+    """Nothing that was removed is still promised."""
+    for name in documented():
+        found: object = partita
+        for part in name.split("."):
+            found = getattr(found, part)
+
+
+def test_lines_of_names_become_docstrings() -> None:
+    """A name in a sentence stays where it is."""
+    page = "See `publish`.\n\n`publish`, `local.Mean`\n\n`release` is a word."
+
+    assert names(page) == ["publish", "local.Mean"]
+    assert with_docstrings(page).splitlines()[2:5] == ["::: partita.publish", "", "::: partita.local.Mean"]
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    """Promises stand in paragraphs of their own, doctests in fences, and proof notes are links."""
+    shown = markdown(
+        "Publish.\n\nGuarantee: pure.\nProof:     docs/proofs/tree.md (exact)\n\n>>> 1 + 1\n2\n\nMore."
+    )
+
+    assert "\n**Guarantee.** pure." in shown
+    assert "\n\n**Proof.** [proofs/tree.md](../proofs/tree.md) (exact)" in shown
+    assert "```pycon\n>>> 1 + 1\n2\n```" in shown
