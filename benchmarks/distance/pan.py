@@ -15,8 +15,8 @@ times that. QED
 The output may be exact and the time of the look known: what it costs is that the state must be good for all
 R. If users of S come t > 1 times and those of R once, the number who came exactly t times is that of S
 without R: the same matrix, and the same bound for "exactly-t". So many ids of no known list are a universe
-of m too: with S empty and R about half of it, n = m/2 came, so no estimate of n distinct ids has a variance
-below that for m = 2n.
+of m too: with S empty and R about half of it, about n = m/2 came, so the bound for n distinct ids is that for
+m = 2n, on average over who they are.
 """
 
 from __future__ import annotations
