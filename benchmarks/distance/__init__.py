@@ -34,5 +34,6 @@ def _groups() -> Iterator[ModuleType]:
 
 def _measured(group: ModuleType) -> Iterator[tuple[str, Measure]]:
     for name, member in getmembers(group, isfunction):
-        if member.__module__ == group.__name__ and member.__annotations__.get("return") == "Distance":
+        gives = member.__annotations__.get("return") == "Distance"
+        if gives and member.__module__ == group.__name__ and not name.startswith("_"):
             yield name, member

@@ -117,8 +117,9 @@ def test_rows_without_an_id_are_one_person(tmp_path: Path) -> None:
     path.write_bytes(b"id,x\n,1\n,2\n\xff,3\n1,2,3\n1,1\n")
     floats = {"id": np.array([np.nan, np.nan, 1.0]), "x": [1, 2, 3]}
     texts = {"id": ["", None, "\ufffd"], "x": [1, 2, 3]}
+    mixed = {"id": [None, float("nan"), 1], "x": [1, 2, 3]}
 
-    for data in (path, floats, texts):
+    for data in (path, floats, texts, mixed):
         found = tally(open_source(data), {"x": Integer(0, 3)}, person="id")
 
         assert found.counts.sum() == 2

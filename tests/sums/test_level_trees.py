@@ -16,6 +16,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.inference.sums.buckets import Buckets, Tops
 from partita.inference.sums.controls import Controls
 from partita.inference.sums.cutting import cut_into_cells
+from partita.inference.sums.part_tree import best_tree
 from partita.mechanisms.level_trees import LevelTrees
 from partita.points import Points
 from partita.releases.boxes import BoxTerm
@@ -134,6 +135,24 @@ def test_a_person_with_several_rows_costs_at_most_epsilon() -> None:
     assert coupled(_run(mechanism), data, data + rows, tape_noise(EndlessTape(1))) == 1
 
 
+def _loss_over_many_keys() -> Any:
+    """What a row costs where keys have a tree of several levels."""
+    axis = Axis(size=200)
+    mechanism = LevelTrees(keys=[axis], value=VALUE, epsilon=1)
+
+    def run(rows: Any, noise: Any) -> Any:
+        return _everything(mechanism.release(_points(rows, (axis,), VALUE), noise=noise))
+
+    data = [(0, 3), (1, 5)] * 300
+    return coupled(run, data, [*data, (7, 5)], tape_noise(EndlessTape(1)))
+
+
+def test_all_levels_together_cost_epsilon() -> None:
+    """A row is in a node of each level of the keys, and all of them share epsilon."""
+    assert best_tree(200).levels > 1
+    assert _loss_over_many_keys() == 1
+
+
 def _planted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Controls.summed
     if name == "no levels in the scale":
@@ -163,14 +182,7 @@ def _planted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_planted_bugs_cost_more_than_epsilon(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scales without levels or unit, masses counted twice, and shares spent twice are all seen."""
     _planted(bug, monkeypatch)
-    axis = Axis(size=200)
-    mechanism = LevelTrees(keys=[axis], value=VALUE, epsilon=1)
-
-    def run(rows: Any, noise: Any) -> Any:
-        return _everything(mechanism.release(_points(rows, (axis,), VALUE), noise=noise))
-
-    data = [(0, 3), (1, 5)] * 300
-    assert coupled(run, data, [*data, (7, 5)], tape_noise(EndlessTape(1))) > 1
+    assert _loss_over_many_keys() > 1
 
 
 def test_a_true_maximum_as_cap_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

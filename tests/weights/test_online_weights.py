@@ -78,7 +78,7 @@ def _run_law(distances: tuple[int, ...], run: Any = AboveThreshold) -> Any:
     return law(compared, RationalNoise(BASE, unit=UNIT))
 
 
-STREAMS = [((0, 0, 0, 1), (1, 1, 1, 0)), ((0,) * 4, (1,) * 4), ((2, 1, 0), (1, 0, 1))]
+STREAMS = [((0, 0, 0, 1), (1, 1, 1, 0)), ((0,) * 6, (1,) * 6), ((2, 1, 0), (1, 0, 1))]
 """Pairs of streams of distances that differ by at most one each."""
 
 

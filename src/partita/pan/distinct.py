@@ -38,8 +38,8 @@ class Distinct(BitSketch):
 
     Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
                whole state at one time, and again after each `announce_intrusion`; for any hash.
-    Error:     about 2.3 / (sqrt(buckets) epsilon) of the number for a thousand buckets or more, from twice as many ids as buckets to `most`;
-               of fewer ids about as much as of so many.
+    Error:     about 2.3 / (sqrt(buckets) epsilon) of the number, from twice as many ids as buckets to `most`,
+               with a thousand buckets or more; of fewer ids about as much as of so many.
     Proof:     docs/proofs/pan_distinct.md (a user is one bit, as in a density)
 
     An id falls, by a public hash, into one of `buckets` of one of some levels: half of all ids into the first
