@@ -10,7 +10,7 @@ from typing import Final
 
 from campaign.part import Outcome, Part, shown
 from partita.auditing import enumerate_all
-from partita.auditing.cases import Depth
+from partita.auditing.case import Depth
 from partita.auditing.enumeration import cases
 
 PART: Final = Part(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,20 +12,23 @@ import pytest
 import partita as pt
 from partita import local
 from partita.auditing import enumerate_all, public_mechanisms
-from partita.auditing.cases import CaseCount, checked_depth
+from partita.auditing.case import CaseCount, checked_depth
 from partita.auditing.coupling import coupled_loss
 from partita.auditing.enumeration import cases
 from partita.auditing.universes import neighbours
 from partita.errors import InvalidParameter
 from partita.mechanisms import base, partition
 from partita.pan.density import Density
+from partita.streams.base import Terms
+from partita.streams.pan_blocks import TreeBlock
 from partita.testing import CouplingBroken, add_remove_pairs
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def counted(*names: str) -> list[CaseCount]:
-    return list(enumerate_all(depth="quick", only=names))
+def counted(*names: str) -> Iterator[CaseCount]:
+    """One case after the other, so that whoever has seen enough need not wait for the rest."""
+    return enumerate_all(depth="quick", only=names)
 
 
 def test_every_public_mechanism_is_enumerated() -> None:
@@ -38,7 +42,7 @@ def test_every_public_mechanism_is_enumerated() -> None:
 )
 def test_what_ships_loses_no_more_than_epsilon(name: str) -> None:
     """One or two of each kind, over all pairs of their tiny universes."""
-    found = counted(name)
+    found = list(counted(name))
 
     assert sum(count.pairs for count in found) > 0
     assert all(count.violations == 0 for count in found)
@@ -95,12 +99,61 @@ def _truth_told(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(local.RandomizedResponse, "sample", lambda self, x, draws: x)
 
 
+def _two_rows_changed_count_as_two(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        base,
+        "rows_changed",
+        lambda neighbors, contributions: max(contributions, 1 + (neighbors != "add-remove")),
+    )
+
+
+def _change_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Terms, "rate", property(lambda self: self.epsilon / self.contributions))
+
+
+def _events_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Terms, "rate", property(lambda self: self.epsilon / self.change))
+
+
+def _state_without_noise(patch: pytest.MonkeyPatch) -> None:
+    def begin(self: Any, cells: Any, position: int, value: int) -> None:
+        cells[: self.levels if position % (1 << self._top) == 0 else 0] = value
+
+    patch.setattr(TreeBlock, "begin", begin)
+
+
+def _bare_threshold(patch: pytest.MonkeyPatch) -> None:
+    def opened(self: Any, made: Any, start: int, noise: Any) -> None:
+        self.position, self._level = start, made.threshold
+        self._fresh = noise.first_success(made.law, made.scale)
+
+    patch.setattr(partition._OpenSegment, "__init__", opened)
+
+
+def _coin_a_millionth_off(patch: pytest.MonkeyPatch) -> None:
+    right = Density.__init__
+
+    def made(self: Any, **terms: Any) -> None:
+        right(self, **terms)
+        self._coin = replace(self._coin, redraw=self._coin.redraw + (1 << 64) // 10**6)
+
+    patch.setattr(Density, "__init__", made)
+
+
 PLANTS: list[tuple[str, Plant]] = [
     ("HistogramCounts", _half_the_scale),
     ("GridCounts", _rows_ignored),
     ("Partition", _items_counted_twice),
     ("PaperIntervals", _items_counted_twice),
+    ("GridCounts", _two_rows_changed_count_as_two),
+    ("PaperIntervals", _bare_threshold),
+    ("TreeCounter", _events_ignored),
+    ("Counter", _change_ignored),
+    ("SparseCounter", _events_ignored),
+    ("CounterFamily", _change_ignored),
+    ("PanPrivateCounter", _state_without_noise),
     ("Density", _exact_bits),
+    ("Density", _coin_a_millionth_off),
     ("RandomizedResponse", _truth_told),
 ]
 
@@ -138,12 +191,22 @@ def test_a_segment_costs_the_rows_that_differ() -> None:
     assert max(moved) == 2
 
 
+def _reused(rows: int, noise: Any) -> object:
+    """Goes on with a segment that is sealed."""
+    noise.draw("geometric", Fraction(1))
+    segment = noise.first_success("geometric", Fraction(1))
+    return segment.run(9 - rows, 40), segment.run(9 - rows, 40)
+
+
 def test_choices_that_depend_on_data_break_the_coupling() -> None:
-    """Another number of candidates, another scale, or a choice that is not there."""
+    """Another number of candidates, another scale, or a choice that is not there; noise that nobody pays."""
     for run in (
         lambda rows, noise: noise.exponential([0] * rows, Fraction(1)),
         lambda rows, noise: noise.exponential([0, 1], Fraction(rows)),
         lambda rows, noise: [noise.exponential([0], Fraction(1)) for _ in range(rows)],
+        lambda rows, noise: rows + noise.draw("laplace", Fraction(1, 9)) > 99,
+        lambda rows, noise: noise.first_success("laplace", Fraction(1)).run(9 - rows, 3),
+        _reused,
     ):
         with pytest.raises(CouplingBroken):
             coupled_loss(run, 4, 5, seed=0)

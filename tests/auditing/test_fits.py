@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 
 from partita.auditing.chances import holm, least_chance, most_chance, p_value
-from partita.auditing.fits import FAMILY_WISE, Event, fit, geometric_events, laplace_events, sampler_fits
-from partita.testing import EndlessTape, tape_noise
+from partita.auditing.fits import (
+    FAMILY_WISE,
+    Event,
+    _first_seal,
+    fit,
+    geometric_events,
+    laplace_events,
+    sampler_fits,
+)
+from partita.histogram import Histogram
+from partita.mechanisms import Partition
+from partita.noise.hazard import Law
+from partita.testing import EndlessTape, RationalNoise, law, tape_noise
 
 
 def _tail(hits: int, draws: int, chance: float) -> float:
@@ -79,6 +90,16 @@ def test_bent_noise_is_rejected(bent: object) -> None:
     values = tape_noise(EndlessTape("bent")).discrete_laplace(Fraction(20), 100_000)
 
     assert fit("bent", bent(values), laplace_events(Fraction(20))).p < 1e-9  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("kind", ["geometric", "laplace"])
+def test_the_law_of_a_first_segment_is_that_of_the_shipped_code(kind: Law) -> None:
+    """What cuts are compared with is what the specification gives, every branch enumerated."""
+    counts, partition = (0, 2, 0), Partition(size=3, epsilon=Fraction(1, 2), law=kind, threshold=1)
+    noise = RationalNoise(Fraction(math.exp(-0.5)).limit_denominator(10**6), unit=Fraction(1, 2))
+    cut = law(lambda noise: partition.cut(Histogram.dense(counts), noise=noise).edges.tolist()[0], noise)
+
+    assert _first_seal(partition, counts) == pytest.approx([float(cut[cell]) for cell in range(3)], abs=1e-5)
 
 
 @pytest.mark.statistics(fresh=True)

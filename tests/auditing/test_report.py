@@ -15,7 +15,7 @@ from partita import auditing
 from partita.auditing import Report, audit
 from partita.auditing.attacks import Trial
 from partita.auditing.blackbox import lowest_bit, sampled
-from partita.auditing.cases import CaseCount
+from partita.auditing.case import CaseCount
 from partita.auditing.fits import Fit
 from partita.auditing.report import Surroundings
 from partita.cli import main
@@ -49,6 +49,8 @@ def test_nothing_found_is_not_called_private() -> None:
     assert "NO VIOLATION FOUND" in text
     assert "7 pairs of neighbours; 1 fits of 10 draws; 3 inputs of 1 attacks" in text
     assert "WHAT THIS DOES NOT SHOW" in text
+    assert "3 inputs, found in 0 mechanisms" in " ".join(text.split())
+    assert "WeightsSession" in text
     assert "is private" not in text
 
 
@@ -103,6 +105,38 @@ def test_somebody_elses_right_mechanism_passes() -> None:
     assert all(trial.said for trial in report.trials if trial.verdict == "does not apply")
 
 
+def _halved_then_wide(rows: Any, noise: Any) -> object:
+    """Half a scale on few rows; on more of them so many numbers that nothing can be enumerated."""
+    looks = [len(rows)] * (5 + len(rows)) if len(rows) > 1 else [len(rows)]
+    return noise.add(looks, Fraction(1, 2) if len(rows) < 2 else Fraction(50))
+
+
+def test_pairs_that_cannot_be_proved_hide_no_others() -> None:
+    """What is known of some pairs is told, and of how many nothing is."""
+    pairs = [([], [0]), ([0, 0], [0, 0, 0])]
+    report = audit(_halved_then_wide, neighbours=pairs, epsilon=1, depth="quick", draws=50)
+
+    assert [(count.pairs, count.violations) for count in report.counts] == [(1, 1)]
+    assert "of 1 of 2 pairs the loss could be neither coupled nor enumerated" in " ".join(report.notes)
+
+
+def _refuses_two(rows: Any, noise: Any) -> int:
+    if len(rows) > 1:
+        raise ValueError(f"two are too many: {rows}")
+    return int(noise.add(len(rows), Fraction(1)))
+
+
+def test_a_refusal_is_an_output_and_its_text_is_not_shown() -> None:
+    """Who raises on one of two neighbours tells them apart; who raises on all cannot be audited."""
+    report = audit(_refuses_two, neighbours=[([7], [7, 987654321])], epsilon=1, depth="quick", draws=500)
+
+    assert "samples" in {finding.part for finding in report.violations}
+    assert "987654321" not in report.text()
+    with pytest.raises(InvalidParameter, match="must run on the neighbours") as refusal:
+        audit(_refuses_two, neighbours=[([1, 2], [1, 987654321])], epsilon=1)
+    assert "987654321" not in str(refusal.value)
+
+
 def test_what_is_asked_for_must_make_sense() -> None:
     """Unknown names, missing promises, no pairs and what cannot be run are refused."""
     asked: list[dict[str, Any]] = [
@@ -118,13 +152,13 @@ def test_what_is_asked_for_must_make_sense() -> None:
 
 def _float_laplace(seed: int) -> Any:
     generator = np.random.default_rng(seed)
-    return lambda rows: sum(rows) + generator.laplace()
+    return lambda rows: sum(rows) + generator.laplace(scale=2.0)
 
 
 def test_noise_of_floats_is_found_by_its_last_bits() -> None:
     """Laplace noise as textbooks have it, of the right scale: the lowest bit tells neighbours apart."""
     found = sampled(
-        _float_laplace(1), [0], [0, 1], epsilon=1.0, draws=60_000, mechanism="naive", about="a pair"
+        _float_laplace(1), [0], [0, 1], epsilon=0.5, draws=25_000, mechanism="naive", about="a pair"
     )
 
     assert found.violated
@@ -169,7 +203,10 @@ def test_a_violation_ends_with_exit_code_1(
     (tmp_path / "wrong_noise.py").write_text(
         "from fractions import Fraction\n"
         "def half(epsilon):\n"
-        "    return lambda rows, noise: int(noise.add(len(rows), Fraction(1, 2) / epsilon))\n"
+        "    def counted(rows, noise):\n"
+        "        return int(noise.add(len(rows), Fraction(1, 2) / epsilon))\n"
+        "    counted.neighbours = [([0], [0, 1])]\n"
+        "    return counted\n"
     )
     monkeypatch.chdir(tmp_path)
 
@@ -177,6 +214,10 @@ def test_a_violation_ends_with_exit_code_1(
     assert "pairs lose more than epsilon 1, up to 2" in " ".join(capsys.readouterr().out.split())
     assert main(["audit", "--mechanism", "wrong_noise:third"]) == 1
     assert "must name a module" in capsys.readouterr().err
+    assert main(["audit", "--mechanism", "wrong_noise:Fraction", "--only", "Tree"]) == 2
+    assert main(["audit", "--depth", "quick", "--epsilon", "1"]) == 2
+    assert main(["audit", "--mechanism", "wrong_noise:__name__"]) == 1
+    assert "must name a function that makes it" in capsys.readouterr().err
 
 
 def test_every_public_name_is_what_it_says() -> None:

@@ -56,6 +56,17 @@ def test_two_columns_are_a_heat_map(release: Release) -> None:
     assert figure.layout.yaxis.title.text == "pay"
 
 
+def test_names_are_text_in_pictures_too(release: Release) -> None:
+    """Plotly makes links and line breaks of what looks like them: nothing of others does."""
+    hostile = release.columns[-1]
+    line = release.plot(hostile, interactive=True).to_json()
+    field = line_figure(release.slice(hostile), dataset="<a href='x'>").to_json()
+
+    assert "<script" not in line + field
+    assert "<a href" not in field
+    assert "script" in line
+
+
 def test_times_lie_on_a_calendar_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     """Milliseconds by the clock on the wall, and a bar ends where the next one begins."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from partita.auditing.attacks import ATTACKS, Attack
-    from partita.auditing.cases import Case, CaseCount
+    from partita.auditing.case import Case, CaseCount
     from partita.auditing.discovery import public_mechanisms
     from partita.auditing.engine import audit
     from partita.auditing.enumeration import enumerate_all

@@ -50,10 +50,19 @@ class Attack:
         spared = self.spares.get(subject.family) or subject.spares(self.name)
         if spared:
             return self._trial(subject, "does not apply", 0, spared)
-        problems = list(self.tries(subject))
+        problems = self._problems(subject)
         found = [problem for problem in problems if problem is not None]
         verdict: Verdict = "violation" if found else "no violation found"
         return self._trial(subject, verdict, len(problems), found[0] if found else "")
+
+    def _problems(self, subject: Subject) -> list[str | None]:
+        """What was wrong with each input; an error that was not expected is wrong too, and is the last."""
+        found: list[str | None] = []
+        try:
+            found.extend(self.tries(subject))
+        except Exception as error:
+            found.append(f"{type(error).__name__} was raised")
+        return found
 
     def _trial(self, subject: Subject, verdict: Verdict, tried: int, said: str) -> Trial:
         return Trial(attack=self.name, mechanism=subject.name, verdict=verdict, tried=tried, said=said)
@@ -112,6 +121,7 @@ def _repeats(subject: Subject) -> Trials:
 
 
 _ONE_VALUE: Final = "a device has one value, not several"
+_NO_COUNT: Final = "a bit, a register and a report hold no count"
 _TIME: Final = "the order of periods is public time"
 _USERS: Final = "users come in an order that is not kept; all events of a user count as one"
 
@@ -125,6 +135,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
         name="precision",
         says="next to 2^53 numbers lose their last unit, so that noise is swallowed",
         tries=lambda subject: iter([subject.precise()]),
+        spares={"sketch": _NO_COUNT, "randomizer": _NO_COUNT},
     ),
     Attack(
         name="types and sizes",
@@ -141,7 +152,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
         name="overflow of counts",
         says="counts wrap around at 2^31, at 2^32 or below 2^62",
         tries=_crowds,
-        spares={"sketch": "a bit or a register has no count to overflow", "randomizer": _ONE_VALUE},
+        spares={"sketch": _NO_COUNT, "randomizer": _ONE_VALUE},
     ),
     Attack(
         name="huge integers",
@@ -206,6 +217,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
         name="repeated rows",
         says="a row that is there already is dropped, or counts for more than one",
         tries=_repeats,
+        spares={"counter": "a counter is given counts, not rows", "randomizer": _ONE_VALUE},
     ),
     Attack(
         name="bool as value",

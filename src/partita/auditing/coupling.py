@@ -49,14 +49,17 @@ class _Choices:
     def __init__(self, tape: EndlessTape) -> None:
         self._tape = tape
         self._made: list[_Selection | _Segment] = []
+        self._thresholds: list[tuple[Law, Fraction]] = []
         self._runs = self._used = 0
         self.loss = Fraction(0)
 
     def begin(self) -> None:
+        self._open()
         self._runs += 1
         self._used = 0
 
     def end(self) -> None:
+        self._open()
         if self._used != len(self._made):
             raise CouplingBroken("the numbers of choices differ: they depend on the data")
         self.loss += sum((each.price for each in self._made), Fraction(0))
@@ -74,7 +77,19 @@ class _Choices:
         chosen: int = self._next(_Selection).again(secret, scale)
         return chosen
 
-    def segment(self, scale: Fraction) -> _Segment:
+    def threshold(self, law: Law, scale: Fraction) -> int:
+        """The noise of a threshold: it is paid for by the segment that it opens, which has the same scale."""
+        self._open()
+        self._thresholds.append((law, scale))
+        return 0
+
+    def _open(self) -> None:
+        if self._thresholds:
+            raise CouplingBroken("noise that is not the threshold of a segment cannot be coupled")
+
+    def segment(self, law: Law, scale: Fraction) -> _Segment:
+        if not self._thresholds or self._thresholds.pop() != (law, scale):
+            raise CouplingBroken("a segment has no threshold with noise of its own")
         if self._runs == 1:
             made = _Segment(scale, self.below)
             self._made.append(made)
@@ -132,10 +147,16 @@ class _Segment:
 
     def run(self, level: int, length: int) -> int | None:
         """Sealed at the same position, whatever the level."""
+        if self._over:
+            raise CouplingBroken("a sealed segment was used again")
         for offset in range(length):
             if self._seals(level):
                 return offset
         return None
+
+    @property
+    def _over(self) -> bool:
+        return self.sealed and (not self.replayed or len(self.second) == len(self.levels))
 
     def _seals(self, level: int) -> bool:
         if self.replayed:
@@ -162,11 +183,10 @@ class _Coupled:
         return self._noise.add(x, scale, parts=parts)
 
     def draw(self, law: Law, scale: Fraction) -> int:
-        """The noise of a threshold: its price is in that of the segment."""
-        return 0
+        return self._choices.threshold(law, scale)
 
     def first_success(self, law: Law, scale: Fraction) -> _Segment:
-        return self._choices.segment(scale)
+        return self._choices.segment(law, scale)
 
     def segments(self, *_: object) -> None:
         """No fast walk: positions are walked one by one."""

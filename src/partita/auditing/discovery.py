@@ -19,7 +19,7 @@ __all__ = ["COVERED_BY", "Family", "public_mechanisms"]
 Family: TypeAlias = Literal["release", "counter", "sketch", "randomizer", "own"]
 
 COVERED_BY: Final = {
-    "Capped": "a counter of ours behind a cap on what an event may add; it draws no noise",
+    "Capped": "the counter behind its cap on how many events of a user count; the cap draws no noise",
     "Cutter": "Partition, whose law a cut in the making has",
     "DurableCounter": "the counter that it keeps in a file",
     "DurableFamily": "CounterFamily, which it keeps in a file",

@@ -9,11 +9,11 @@ from typing import Any
 
 import partita
 from partita.auditing.attacks import ATTACKS, run_attacks
-from partita.auditing.cases import CaseCount, Depth, Pair, checked_depth, counted, step
+from partita.auditing.case import CaseCount, Depth, Pair, checked_depth, counted, step
 from partita.auditing.discovery import public_mechanisms
 from partita.auditing.enumeration import enumerate_all
 from partita.auditing.fits import sampler_fits
-from partita.auditing.own import Own, OwnSubject, Unproved
+from partita.auditing.own import Own, OwnSubject
 from partita.auditing.report import Report, Surroundings
 from partita.errors import InvalidParameter
 from partita.guarantee import positive_epsilon
@@ -22,7 +22,8 @@ from partita.publishing.progress import phase
 __all__ = ["audit"]
 
 _NOT_PROVED = (
-    "Not proved: its looks could be neither coupled nor enumerated. It was sampled and attacked only."
+    "Not proved: of {} pairs the loss could be neither coupled nor enumerated, so these were not compared. "
+    "The mechanism was sampled and attacked."
 )
 _NOT_OURS = "Not enumerated: it does not draw through our noise. It was sampled and attacked only."
 
@@ -120,7 +121,7 @@ def _of_own(
 def _enumerated(own: Own, pairs: list[Pair]) -> tuple[tuple[CaseCount, ...], tuple[str, ...]]:
     if not own.transparent:
         return (), (_NOT_OURS,)
-    try:
-        return (counted(own.case(pairs)),), ()
-    except Unproved:
-        return (), (_NOT_PROVED,)
+    count = counted(own.case(pairs))
+    missing = len(pairs) - count.pairs
+    notes = (_NOT_PROVED.format(f"{missing} of {len(pairs)}"),) if missing else ()
+    return (count,) if count.pairs else (), notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from partita.auditing.cases import Case, CaseCount, Depth, checked_depth, counted
+from partita.auditing.case import Case, CaseCount, Depth, checked_depth, counted
 from partita.auditing.proofs_axis import axis_cases
 from partita.auditing.proofs_boxes import box_cases, sum_cases
 from partita.auditing.proofs_local import randomizer_cases

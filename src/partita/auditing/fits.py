@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final, get_args
 
 import numpy as np
 
 from partita import local
-from partita.auditing.cases import Depth, step
+from partita.auditing.case import Depth, step
 from partita.auditing.chances import p_value
+from partita.histogram import Histogram
 from partita.local.draws import KernelDraws
 from partita.local.thresholds import WHOLE
+from partita.mechanisms import Partition
 from partita.noise import fast, kernel
 from partita.noise.hazard import Law
 from partita.noise.system import KERNEL, SYSTEM, Path, SystemNoise
@@ -31,6 +33,9 @@ FAMILY_WISE: Final = 1e-6
 """With no more than this probability any fit of correct samplers is rejected."""
 
 _SCALES: Final = (Fraction(1, 4), Fraction(1), Fraction(20), Fraction(1000), Fraction(10**6))
+_FAR_DRAWN: Final = 200
+"""Noise of scale 2 lies beyond this with a chance below 10^-40."""
+
 _TURNS: Final = (0.1, 0.3, 0.7, 1.2, 2.0, 3.5)
 
 
@@ -116,15 +121,20 @@ def _each(chances: Sequence[float]) -> list[Event]:
 def sampler_fits(depth: Depth = "standard") -> Iterator[Fit]:
     """A fit of every public sampler, on every path by which it may be computed."""
     many, few = step(depth, 20_000, 200_000, 2_000_000), step(depth, 1_000, 6_000, 40_000)
-    paths: tuple[Path, ...] = ("numpy", "compiled") if fast.available() else ("numpy",)
-    for path in paths:
-        yield from _additive(f"{path}", SystemNoise(Words, path=path), many)
+    for path in _paths():
+        yield from _additive(path, SystemNoise(Words, path=path), many)
     yield from _additive("kernel words", SystemNoise(KernelWords, path="numpy"), many // 8)
     yield from _additive("exact path", SystemNoise(Words, path="exact"), few)
     yield from _choices(few)
     yield from _positions(few)
+    yield from _cuts(few)
     yield from _device(few)
     yield from _reports(many // 4)
+
+
+def _paths() -> tuple[Path, ...]:
+    """The ways in which fast noise is computed here."""
+    return ("numpy", "compiled") if fast.available() else ("numpy",)
 
 
 def _additive(name: str, noise: SystemNoise, draws: int) -> Iterator[Fit]:
@@ -161,6 +171,46 @@ def _positions(draws: int) -> Iterator[Fit]:
             found = [noise.first_success(law, Fraction(3)).run(level, 2**62) for _ in range(draws // 4)]
             length = Fraction(-1 / math.log1p(-tail))
             yield fit(f"first_success, {law}{name}", found, geometric_events(length))
+
+
+def _cuts(draws: int) -> Iterator[Fit]:
+    """The first segment of a cut: by the fast walk, which enumeration leaves out, where the path has one."""
+    counts = (0, 1, 0, 2, 0, 0)
+    histogram = Histogram.dense(counts)
+    for law in get_args(Law):
+        partition = Partition(size=len(counts), epsilon=Fraction(1, 2), law=law, threshold=1)
+        events = _each(_first_seal(partition, counts))
+        for path in _paths():
+            noise = SystemNoise(Words, path=path)
+            found = [int(partition.cut(histogram, noise=noise).edges[0]) for _ in range(draws // 2)]
+            yield fit(f"first segment of a cut, {law}, {path}", found, events)
+
+
+def _first_seal(partition: Partition, counts: Sequence[int]) -> list[float]:
+    """How likely the first segment ends at each cell: summed over the noise of the threshold."""
+    rate, found = float(1 / partition.scale), [0.0] * len(counts)
+    for drawn in range(-_FAR_DRAWN if partition.law == "laplace" else 0, _FAR_DRAWN):
+        left, level = _mass(partition.law, drawn, rate), partition.threshold + drawn
+        for cell, count in enumerate(counts[:-1]):
+            level -= count
+            sealed = left * _exceeds(partition.law, level, rate)
+            found[cell] += sealed
+            left -= sealed
+        found[-1] += left
+    return found
+
+
+def _mass(law: Law, value: int, rate: float) -> float:
+    a = math.exp(-rate)
+    return (1 - a) / (1 + a) * a ** abs(value) if law == "laplace" else (1 - a) * a**value
+
+
+def _exceeds(law: Law, level: int, rate: float) -> float:
+    """The chance of noise above a level."""
+    if law == "geometric":
+        return math.exp(-rate * max(0, level + 1))
+    below = math.exp(rate * min(0, level)) / (1 + math.exp(-rate))
+    return 1 - below if level < 0 else math.exp(-rate * (level + 1)) / (1 + math.exp(-rate))
 
 
 def _device(draws: int) -> Iterator[Fit]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.auditing.blackbox import Sampled, sampled
-from partita.auditing.cases import TOLERANCE, Case, Pair
+from partita.auditing.case import TOLERANCE, Case, Pair
 from partita.auditing.coupling import coupled_loss
 from partita.auditing.subject import Subject, wrong
 from partita.auditing.watching import WatchingNoise, off_the_grid
@@ -31,17 +31,13 @@ from partita.errors import InvalidParameter
 from partita.noise.system import SYSTEM
 from partita.testing import CouplingBroken, ZeroNoise
 
-__all__ = ["Own", "OwnSubject", "Unproved"]
+__all__ = ["Own", "OwnSubject"]
 
 _TAPES: Final = 3
 _MOST_NUMBERS: Final = 4
 _STRANGE_DRAWS: Final = 200
 _FLOATS: Final = "outputs carry bits below 2^-40: noise of floats, whose last bits tell neighbours apart"
 _DIGITS: Final = 10**12
-
-
-class Unproved(Exception):
-    """Neither a coupling nor an enumerated law says what a pair loses."""
 
 
 @final
@@ -56,51 +52,62 @@ class Own:
 
     @staticmethod
     def of(mine: Any, *, epsilon: Fraction, data: Iterable[object], name: str | None = None) -> Own:
-        """What was handed in, tried once on each of some data sets."""
+        """What was handed in, tried once on each of some data sets, one of which it must take."""
         run = _runner(mine)
         watched = WatchingNoise()
-        for each in data:
-            run(each, watched)
+        errors = [_error(run, each, watched) for each in data]
+        if None not in errors:
+            raise InvalidParameter(
+                "mechanism",
+                "must run on the neighbours that it is audited on",
+                given=errors[0],
+                fix="run it on them by itself to see that error",
+            )
         called = str(name or getattr(mine, "__name__", type(mine).__name__))
         return Own(name=called, epsilon=epsilon, run=run, transparent=bool(watched.scales) or watched.chose)
 
     def sample(self, data: object) -> object:
-        """One output with noise that protects."""
-        return self.run(data, SYSTEM)
+        """One output with noise that protects; an error is an output too, and its text is not kept."""
+        try:
+            return self.run(data, SYSTEM)
+        except Exception as error:
+            return Raised((type(error).__name__,))
 
     def case(self, pairs: Sequence[Pair]) -> Case:
-        """All pairs, by coupling, or by law where that breaks."""
+        """All pairs whose loss can be found, by coupling, or by law where that breaks."""
+        losses = [loss for one, other in pairs if (loss := self.loss(one, other)) is not None]
         return Case(
             mechanism=self.name,
             about="the pairs that were given",
-            way="coupling",
+            way="coupling or law",
             epsilon=self.epsilon,
-            pairs=lambda: pairs,
-            loss=self.loss,
+            pairs=lambda: [(loss, None) for loss in losses],
+            loss=lambda loss, _: loss,
         )
 
-    def loss(self, one: object, other: object) -> Fraction | float:
-        """What a pair loses: by coupling, or by enumerated laws; `Unproved` where neither can be had."""
+    def loss(self, one: object, other: object) -> Fraction | float | None:
+        """What a pair loses: by coupling, or by enumerated laws; None where neither can be had."""
         try:
             return max(coupled_loss(self.run, one, other, seed=seed) for seed in range(_TAPES))
         except CouplingBroken:
-            return self._by_law(one, other)
+            with suppress(Exception):
+                return self._by_law(one, other)
+        except Exception:
+            return None
+        return None
 
-    def _by_law(self, one: object, other: object) -> float:
+    def _by_law(self, one: object, other: object) -> float | None:
+        """None where too many numbers are drawn; an error where noise is used that has no branches."""
         sizing = _Sizing()
         for data in (one, other):
             self.run(data, sizing)
         if len(sizing.secrets) > 2 * _MOST_NUMBERS:
-            raise Unproved
+            return None
         unit = common_unit(sizing.scales) if sizing.scales else Fraction(1)
         window = range(min(sizing.secrets, default=0), max(sizing.secrets, default=0) + 1)
         noise = TellingNoise(Fraction(math.exp(-unit)).limit_denominator(_DIGITS), unit=unit, window=window)
-        try:
-            ratio = law_loss(lambda held, noise: self.run(held[0], noise), noise)(
-                _Held(one), _Held(other)
-            ).ratio
-        except (ValueError, TypeError, AssertionError):
-            raise Unproved from None
+        lost = law_loss(lambda held, noise: self.run(held[0], noise), noise)
+        ratio = lost(_Held(one), _Held(other)).ratio
         return math.inf if ratio is None else math.log(ratio)
 
     def sampled(self, one: object, other: object, draws: int, about: str) -> Sampled:
@@ -114,6 +121,21 @@ class Own:
             mechanism=self.name,
             about=about,
         )
+
+
+class Raised(tuple[str]):
+    """The type of an error that a mechanism raised in the place of an output."""
+
+    __slots__ = ()
+
+
+def _error(run: Callable[[Any, Any], Any], data: object, noise: Any) -> str | None:
+    """Run it once: the type of what it raises, if it does; the text may show rows."""
+    try:
+        run(data, noise)
+    except Exception as error:
+        return type(error).__name__
+    return None
 
 
 class _Held(tuple[Any]):
@@ -211,19 +233,21 @@ class OwnSubject(Subject):
         return self._factory(changes["epsilon"])
 
     def hides(self, value: object) -> str | None:
-        rows = [*(self._rows or []), value]
-        return wrong(lambda: self._told_apart(self._pair[0], self._like(rows)))
+        def seen() -> str | None:
+            self.takes(value)
+            return self._told_apart(self._pair[0], self._like([*(self._rows or []), value]))
+
+        return wrong(seen)
 
     def _like(self, rows: list[object]) -> Any:
         kind = type(self._pair[0])
         return np.array(rows) if kind is np.ndarray else kind(rows)
 
     def _told_apart(self, one: object, other: object) -> str | None:
-        if self._own.transparent:
-            with suppress(Unproved):
-                loss = float(self._own.loss(one, other))
-                beyond = loss > float(self._own.epsilon) + TOLERANCE
-                return f"the row loses {loss:.4g}" if beyond else None
+        loss = self._own.loss(one, other) if self._own.transparent else None
+        if loss is not None:
+            beyond = float(loss) > float(self._own.epsilon) + TOLERANCE
+            return f"the row loses {float(loss):.4g}" if beyond else None
         draws = max(_STRANGE_DRAWS, int(60 * math.exp(min(8.0, float(self._own.epsilon)))))
         found = self._own.sampled(one, other, draws, "a strange row")
         return f'"{found.event}" gives the row away' if found.violated else None
@@ -240,9 +264,6 @@ class OwnSubject(Subject):
         many = [self._own.sample(self._pair[0]) for _ in range(20)]
         fine = any(off_the_grid(each, Fraction(1, 1 << 40)) for each in (output, *many))
         return _FLOATS if fine else None
-
-    def precise(self) -> str | None:
-        return None
 
     def sizes(self) -> str | None:
         kinds = {type(self._own.sample(data)).__name__ for data in self._pair for _ in range(5)}
@@ -261,14 +282,14 @@ class OwnSubject(Subject):
         return None
 
     def takes(self, value: object) -> object:
-        return self._own.sample(self._like([*(self._rows or []), value]))
+        return self._own.run(self._like([*(self._rows or []), value]), SYSTEM)
 
     def keeps(self, epsilon: object, exact: Fraction) -> str | None:
         """Whether the mechanism made anew loses no more than that; a factory may refuse."""
         with suppress(Exception):
             made = Own.of(self.make(epsilon=epsilon), epsilon=exact, data=self._pair, name=self.name)
-            kept = not made.transparent or made.loss(*self._pair) <= exact
-            return None if kept else "it loses more than it promises"
+            loss = made.loss(*self._pair) if made.transparent else None
+            return "it loses more than it promises" if loss is not None and loss > exact else None
         return None
 
     def refuses(self, **changes: object) -> str | None:

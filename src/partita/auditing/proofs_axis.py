@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any, Final
 
 import partita as pt
-from partita.auditing.cases import Case, Depth, step
-from partita.auditing.universes import Counts, histogram, neighbours
-from partita.auditing.worlds import EVERYBODY, HALF, World, coupled_cases, law_cases
+from partita.auditing.case import Case, Depth, step
+from partita.auditing.universes import Counts, histogram
+from partita.auditing.worlds import EVERYBODY, HALF, World, coupled_cases, law_cases, law_loss
 from partita.noise.hazard import Law
 from partita.testing import OutputLaw, RationalNoise, law, privacy_loss
 
@@ -97,6 +97,16 @@ def _partition_cases(depth: Depth, more: int) -> Iterator[Case]:
             for protected in EVERYBODY:
                 partition = pt.Partition(size=4, epsilon=1, law=kind, threshold=threshold, **protected)
                 yield _partition_case(partition, depth, more, protected)
+    whole = pt.Partition(size=3, epsilon=1, threshold=0)
+    world = _world("Partition", 3, (1, 2, 3))
+    yield Case(
+        mechanism="Partition",
+        about="3 cells, all cuts of one run; a row comes or goes",
+        way="law",
+        epsilon=whole.epsilon,
+        pairs=lambda: world.pairs(depth, more, {}),
+        loss=law_loss(world.run(whole), RationalNoise(HALF, unit=1 / whole.scale)),
+    )
 
 
 def _partition_case(partition: pt.Partition, depth: Depth, more: int, protected: Any) -> Case:
@@ -108,7 +118,7 @@ def _partition_case(partition: pt.Partition, depth: Depth, more: int, protected:
         + world.said(protected).split(";")[1],
         way="law",
         epsilon=partition.epsilon,
-        pairs=lambda: neighbours(4, step(depth, *world.rows) + more, **protected),
+        pairs=lambda: world.pairs(depth, more, protected),
         loss=lambda one, other: privacy_loss(laws.of(one), laws.of(other), base=HALF, unit=laws.unit),
     )
 

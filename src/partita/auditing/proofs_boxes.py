@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, Final
 
 import partita as pt
-from partita.auditing.cases import Case, Depth
+from partita.auditing.case import Case, Depth
 from partita.auditing.universes import points
 from partita.auditing.worlds import EVERYBODY, World, coupled_cases, law_cases
 from partita.domain import Integer

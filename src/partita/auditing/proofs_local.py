@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from partita import local
-from partita.auditing.cases import Case, Depth, step
+from partita.auditing.case import Case, Depth, step
 from partita.local.draws import KernelDraws
 from partita.local.thresholds import WHOLE, exp_bounds
 from partita.testing import OutputLaw, RationalNoise, law

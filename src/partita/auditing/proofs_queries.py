@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import partita as pt
-from partita.auditing.cases import Case, Depth
+from partita.auditing.case import Case, Depth
 from partita.auditing.universes import Counts, points
 from partita.auditing.worlds import EVERYBODY, World, coupled_cases, law_cases
 from partita.domain import Category, Integer
@@ -38,8 +38,13 @@ def _worlds() -> Iterator[World]:
     for name, crowd in (("SingleTruncation", _CROWD), ("ComposedTruncation", None)):
         yield _world(name, _PAY, pay, (0, 1, 2), crowd=crowd)
     yield _world("ComposedTruncation", _PAY, pay + 2 * pay, (0, 0, 1), crowd=_CROWD)
-    for name in ("Normalization", "GlobalTruncation", "InstanceTruncation"):
-        yield _world(name, _PAY, pay, (0, 0, 1), crowd=_CROWD, rounds=1, slow=True)
+    several = pay + pt.marginal("pay")
+    for name, asked in (
+        ("Normalization", several),
+        ("GlobalTruncation", several),
+        ("InstanceTruncation", pay + 2 * pay),
+    ):
+        yield _world(name, _PAY, asked, (0, 0, 1), crowd=_CROWD, rounds=1)
 
 
 def _world(

@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 import partita as pt
-from partita.auditing.cases import Case, Depth, step
-from partita.auditing.proofs_streams import Outputs, Stream, event_pairs, matched
+from partita.auditing.case import Case, Depth, step
+from partita.auditing.proofs_streams import ONE, USERS, Outputs, Stream, User, event_pairs, matched
 from partita.auditing.worlds import HALF, law_loss
 from partita.noise.hazard import Law
 from partita.streams.sparse_plan import SparsePlan
@@ -24,6 +24,7 @@ def sparse_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Seals alone have half of epsilon; seals and counts together have all of it."""
     yield _seals("geometric", step(depth, 2, 3, 4), depth, more)
     yield _seals("laplace", step(depth, 2, 2, 3), depth, more)
+    yield from (_seals("geometric", 2, depth, more, user) for user in USERS)
     yield Case(
         mechanism="SparseCounter",
         about="seals and counts of 2 periods; an event comes or goes",
@@ -51,12 +52,20 @@ class _SealingNoise(RationalNoise):
         return self._inner.add(x, scale, parts=parts)
 
 
-def _sealing(stream: Stream, noise: Any, kind: Law, *, outputs: bool) -> Hashable:
-    """Which periods sealed a segment, and what was published if that is asked for. Seals have epsilon 1."""
+def _sealing(stream: Stream, noise: Any, kind: Law, *, outputs: bool, user: User = ONE) -> Hashable:
+    """Which periods sealed a segment, and what was published if that is asked for.
+
+    Seals have epsilon 1 for each unit that a user may add.
+    """
     horizon = len(stream.events)
     plan = SparsePlan(seals=32, threshold=1, offset=0, spread=0.0, capacity=horizon, law=kind)
     counter = pt.SparseCounter(
-        epsilon=2, horizon=horizon, plan=plan, inner=pt.PerStepCounter, noise=noise.session()
+        epsilon=2 * user.most,
+        horizon=horizon,
+        plan=plan,
+        inner=pt.PerStepCounter,
+        noise=noise.session(),
+        **user._asdict(),
     )
     seen: Outputs = ()
     for event in stream.events:
@@ -65,16 +74,16 @@ def _sealing(stream: Stream, noise: Any, kind: Law, *, outputs: bool) -> Hashabl
     return seen
 
 
-def _seals(kind: Law, horizon: int, depth: Depth, more: int) -> Case:
+def _seals(kind: Law, horizon: int, depth: Depth, more: int, user: User = ONE) -> Case:
     def run(stream: Stream, noise: Any) -> Hashable:
-        return _sealing(stream, noise, kind, outputs=False)
+        return _sealing(stream, noise, kind, outputs=False, user=user)
 
     return Case(
         mechanism="SparseCounter",
-        about=f"the seals of {horizon} periods, {kind} noise; an event comes or goes",
+        about=f"the seals of {horizon} periods, {kind} noise; {user.said}",
         way="law",
-        epsilon=Fraction(1),
-        pairs=lambda: event_pairs(horizon, depth, more),
+        epsilon=Fraction(user.most),
+        pairs=lambda: event_pairs(horizon, depth, more, user),
         loss=law_loss(run, _SealingNoise()),
     )
 

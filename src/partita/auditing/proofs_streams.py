@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import partita as pt
-from partita.auditing.cases import Case, Depth, step
+from partita.auditing.case import Case, Depth, step
 from partita.auditing.worlds import HALF, TellingNoise, common_unit, law_loss
 from partita.streams.branching import Plan
 from partita.streams.columns import Shape
@@ -18,7 +18,7 @@ from partita.streams.state import unpack
 from partita.testing import Loss
 from partita.testing.numbered import BoxLaw, NumberedNoise, box_law, noises_of
 
-__all__ = ["Outputs", "Stream", "box_loss", "counter_cases", "event_pairs", "matched"]
+__all__ = ["ONE", "USERS", "Outputs", "Stream", "User", "box_loss", "counter_cases", "event_pairs", "matched"]
 
 Outputs: TypeAlias = tuple[Any, ...]
 Choose: TypeAlias = Callable[[Outputs], int]
@@ -50,11 +50,46 @@ def _parity(outputs: Outputs) -> int:
 _ADVERSARIES: Final = (_silent, _greedy, _parity)
 
 
+class User(NamedTuple):
+    """Who is protected: somebody with at most so many events, each of which adds at most `change`."""
+
+    contributions: int = 1
+    change: int = 1
+
+    @property
+    def most(self) -> int:
+        """How much they add at most."""
+        return self.contributions * self.change
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        if self.contributions > 1:
+            return f"a user with at most {self.contributions} events comes or goes"
+        return "an event" + (f" of up to {self.change}" if self.change > 1 else "") + " comes or goes"
+
+    def events(self, horizon: int) -> Iterator[tuple[int, ...]]:
+        """All ways to put their events into periods.
+
+        >>> list(User(change=2).events(2))
+        [(0, 1), (0, 2), (1, 0), (2, 0)]
+        """
+        for way in product(range(self.most + 1), repeat=horizon):
+            if 0 < sum(-(-added // self.change) for added in way) <= self.contributions:
+                yield way
+
+
+ONE: Final = User()
+USERS: Final = (User(contributions=2), User(change=2))
+"""Those who may add more than one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Count:
     """A counter over few periods: how it is made, how long, how far noise is followed, and an intruder.
 
-    `look` is the step before which an intruder reads the state of the counter; None if nobody does.
+    `look` is the step before which an intruder reads the state of the counter; None if nobody does. Of a
+    counter that is `live` it is the period in which they read it, after its events and before its output.
     """
 
     name: str
@@ -62,27 +97,34 @@ class _Count:
     make: Callable[[Any], Any]
     horizon: int
     reach: int = 1
-    events: int = 1
+    user: User = ONE
     look: int | None = None
+    live: bool = False
 
     def play(self, stream: Stream, noise: Any) -> Hashable:
         """All outputs, and the state where somebody looks."""
         counter = self.make(noise)
-        seen: list[tuple[int, ...]] = []
+        seen: Outputs = ()
         outputs: Outputs = ()
         for period in range(self.horizon + 1):
+            x = stream.choose(outputs) + stream.events[period] if period < self.horizon else 0
+            if self.live and period < self.horizon:
+                counter.open()
+                counter.add(x)
+                x = 0
             if period == self.look:
-                seen += [tuple(row) for row in unpack(counter.state(), counter.name, 1).values()]
+                seen = tuple(map(tuple, unpack(counter.state(), counter.name, 1).values()))
             if period < self.horizon:
-                outputs += (counter.update(stream.choose(outputs) + stream.events[period]),)
-        return outputs, tuple(seen)
+                outputs += (counter.update(x),)
+        return outputs, seen
 
 
 def counter_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Every public counter; with `more`, also more fixed streams."""
     for count in _counts(depth):
         yield _box_case(count, depth, more)
-    yield _flips(depth)
+    yield _flips(step(depth, 2, 3, 3), ONE)
+    yield _flips(2, USERS[0])
     yield from _family_cases(depth, more)
 
 
@@ -95,45 +137,64 @@ def _counts(depth: Depth) -> Iterator[_Count]:
         yield _counter("TreeCounter", horizon, branching=branching)
     for name in ("PerStepCounter", "DirectCounter"):
         yield _counter(name, 3)
-        yield _counter(name, 2, events=2, contributions=2)
+    for user in USERS:
+        yield from (_counter(name, 2, user=user) for name in ("Counter", "TreeCounter", *_PLAIN))
+        yield _sliding(2, None, user)
+        yield from (_pan_count(variant, 2, 1, user=user) for variant in _VARIANTS)
     for shape in (None, Shape(2, (1,), (512, 512)))[: step(depth, 1, 2, 2)]:
-        yield _Count(
-            name="SlidingCounter",
-            about="4 periods, a window of 2",
-            make=_sliding(shape),
-            horizon=4,
-            reach=0,
-        )
+        yield _sliding(4, shape)
     yield from _pan_private(depth)
 
 
-def _counter(name: str, horizon: int, *, events: int = 1, **options: Any) -> _Count:
+_PLAIN: Final = ("PerStepCounter", "DirectCounter")
+_VARIANTS: Final = ("default", "book")
+
+
+def _counter(name: str, horizon: int, *, user: User = ONE, **options: Any) -> _Count:
     def make(noise: Any) -> Any:
-        return getattr(pt, name)(epsilon=1, horizon=horizon, noise=noise, **options)
+        return getattr(pt, name)(epsilon=1, horizon=horizon, noise=noise, **user._asdict(), **options)
 
-    return _Count(name=name, about=f"{horizon} periods", make=make, horizon=horizon, events=events)
+    return _Count(name=name, about=f"{horizon} periods", make=make, horizon=horizon, user=user)
 
 
-def _sliding(shape: Shape | None) -> Callable[[Any], Any]:
-    return lambda noise: pt.SlidingCounter(window=2, epsilon=1, shape=shape, noise=noise)
+def _sliding(horizon: int, shape: Shape | None, user: User = ONE) -> _Count:
+    def make(noise: Any) -> Any:
+        return pt.SlidingCounter(window=2, epsilon=1, shape=shape, noise=noise, **user._asdict())
+
+    about = f"{horizon} periods, a window of 2"
+    return _Count(name="SlidingCounter", about=about, make=make, horizon=horizon, reach=0, user=user)
 
 
 def _pan_private(depth: Depth) -> Iterator[_Count]:
-    """One look at the state before every step, and after the last."""
-    for variant in ("default", "book"):
-        for horizon in (2, 3)[: step(depth, 1, 1, 2)]:
-            for look in range(horizon + 1):
-                yield _pan_count(variant, horizon, look)
+    """One look at the state: before every step and after the last, or in the midst of a period.
+
+    With three periods there is an interval of two, whose noise is in the state; of these the quick depth
+    takes one look, from within that interval.
+    """
+    for variant in _VARIANTS:
+        yield from (_pan_count(variant, 2, look) for look in range(3))
+        yield from (_pan_count(variant, 2, look, live=True) for look in range(2))
+    for variant in _VARIANTS[: step(depth, 1, 1, 2)]:
+        yield from (_pan_count(variant, 3, look) for look in ((1,) if depth == "quick" else range(4)))
+        if depth == "deep":
+            yield from (_pan_count(variant, 3, look, live=True) for look in range(3))
 
 
-def _pan_count(variant: Any, horizon: int, look: int) -> _Count:
+def _pan_count(variant: Any, horizon: int, look: int, *, user: User = ONE, live: bool = False) -> _Count:
+    def make(noise: Any) -> Any:
+        return pt.PanPrivateCounter(
+            epsilon=1, horizon=horizon, variant=variant, live=live, noise=noise, **user._asdict()
+        )
+
     return _Count(
         name="PanPrivateCounter",
-        about=f"{horizon} periods, {variant}, a look after {look}",
-        make=lambda noise: pt.PanPrivateCounter(epsilon=1, horizon=horizon, variant=variant, noise=noise),
+        about=f"{horizon} periods, {variant}, a look {'in' if live else 'after'} {look}",
+        make=make,
         horizon=horizon,
-        reach=1 if horizon == 2 else 0,
+        reach=1 if horizon == 2 and not live and user == ONE else 0,
+        user=user,
         look=look,
+        live=live,
     )
 
 
@@ -148,30 +209,19 @@ def _fixed(number: int, outputs: Outputs) -> int:
     return number * (len(outputs) + 1) % 5 - 1
 
 
-def _added(horizon: int, events: int) -> Iterator[tuple[int, ...]]:
-    """All ways to put a user's events into periods."""
-    return (chosen for chosen in product(range(events + 1), repeat=horizon) if 0 < sum(chosen) <= events)
-
-
 def _box_case(count: _Count, depth: Depth, more: int) -> Case:
-    def pairs() -> Iterator[tuple[Stream, Stream]]:
-        for choose in _streams(depth, more):
-            for events in _added(count.horizon, count.events):
-                yield Stream(choose, (0,) * count.horizon), Stream(choose, events)
-
     return Case(
         mechanism=count.name,
-        about=f"{count.about}; "
-        + ("an event comes or goes" if count.events == 1 else f"a user with {count.events} events"),
+        about=f"{count.about}; {count.user.said}",
         way="box",
         epsilon=Fraction(1),
-        pairs=pairs,
-        loss=box_loss(count.play, reach=count.reach, events=count.events, horizon=count.horizon),
+        pairs=lambda: event_pairs(count.horizon, depth, more, count.user),
+        loss=box_loss(count.play, reach=count.reach, most=count.user.most, horizon=count.horizon),
     )
 
 
-def box_loss(play: Play, *, reach: int, events: int, horizon: int) -> Callable[[Stream, Stream], Loss]:
-    """The loss on noises within the reach, matched with those of `events` more; see `box_law`."""
+def box_loss(play: Play, *, reach: int, most: int, horizon: int) -> Callable[[Stream, Stream], Loss]:
+    """The loss on noises within the reach, matched with those of `most` more; see `box_law`."""
     empty = Stream(_silent, (0,) * horizon)
     unit = common_unit(noises_of(lambda noise: play(empty, noise)))
 
@@ -182,7 +232,7 @@ def box_loss(play: Play, *, reach: int, events: int, horizon: int) -> Callable[[
 
         return box_law(run, reach=reach, base=HALF, unit=unit)
 
-    return matched(law_of, near=reach, far=reach + events, unit=unit)
+    return matched(law_of, near=reach, far=reach + most, unit=unit)
 
 
 def matched(
@@ -208,55 +258,61 @@ def _ratio(near: BoxLaw, far: BoxLaw) -> Fraction | None:
     return max(mass / far[outcome] for outcome, mass in near.items())
 
 
-def _flips(depth: Depth) -> Case:
-    """Randomized response: all streams of bits, and each with one bit changed."""
-    horizon = step(depth, 2, 3, 3)
+def _flips(horizon: int, user: User) -> Case:
+    """Randomized response: all streams of bits, and each with bits of one user more."""
 
     def run(bits: tuple[int, ...], noise: Any) -> Hashable:
-        counter = pt.RandomizedResponseCounter(epsilon=1, horizon=horizon, noise=noise)
+        counter = pt.RandomizedResponseCounter(
+            epsilon=1, horizon=horizon, contributions=user.contributions, noise=noise
+        )
         return tuple(counter.update_many(bits).tolist())
 
     def pairs() -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-        for bits in product((0, 1), repeat=horizon):
-            for place in (place for place, bit in enumerate(bits) if not bit):
-                yield bits, (*bits[:place], 1, *bits[place + 1 :])
+        for bits, events in product(product((0, 1), repeat=horizon), user.events(horizon)):
+            both = tuple(bit + event for bit, event in zip(bits, events, strict=True))
+            if max(both) == 1:
+                yield bits, both
 
     return Case(
         mechanism="RandomizedResponseCounter",
-        about=f"{horizon} periods; an event comes or goes",
+        about=f"{horizon} periods; {user.said}",
         way="law",
         epsilon=Fraction(1),
         pairs=pairs,
-        loss=law_loss(run, TellingNoise(HALF, window=range(1))),
+        loss=law_loss(run, TellingNoise(HALF, unit=Fraction(1, user.contributions), window=range(1))),
     )
 
 
-def event_pairs(horizon: int, depth: Depth, more: int = 0) -> Iterator[tuple[Stream, Stream]]:
-    """One event more in any period, whoever chooses the rest."""
+def event_pairs(
+    horizon: int, depth: Depth, more: int = 0, user: User = ONE
+) -> Iterator[tuple[Stream, Stream]]:
+    """The events of a user more in any periods, whoever chooses the rest."""
     for choose in _streams(depth, more):
-        for events in _added(horizon, 1):
+        for events in user.events(horizon):
             yield Stream(choose, (0,) * horizon), Stream(choose, events)
 
 
 def _family_cases(depth: Depth, more: int) -> Iterator[Case]:
-    """Two keys over two periods: an event under either."""
+    """Two keys over one or two periods: events under either."""
     shapes = (Shape(2, (), (1024,)), Shape(2, (1,), (512, 512)))
-    for shape in shapes[: step(depth, 1, 2, 2)]:
+    single = [(shape, ONE) for shape in shapes[: step(depth, 1, 2, 2)]]
+    for shape, user in (*single, *((Shape(1, (), (1024,)), user) for user in USERS)):
         yield Case(
             mechanism="CounterFamily",
-            about=f"2 keys, 2 periods, {shape.levels} levels; an event comes or goes",
+            about=f"2 keys, {shape.horizon} periods, {shape.levels} levels; {user.said}",
             way="box",
             epsilon=Fraction(1),
-            pairs=lambda: event_pairs(4, depth, more),
-            loss=box_loss(_family(shape), reach=0, events=1, horizon=4),
+            pairs=partial(event_pairs, 2 * shape.horizon, depth, more, user),
+            loss=box_loss(_family(shape, user), reach=0, most=user.most, horizon=2 * shape.horizon),
         )
 
 
-def _family(shape: Shape) -> Play:
+def _family(shape: Shape, user: User) -> Play:
     def play(stream: Stream, noise: Any) -> Hashable:
-        family = pt.CounterFamily(keys=2, epsilon=1, horizon=2, shape=shape, noise=noise)
+        terms = {"epsilon": 1, "horizon": shape.horizon, "shape": shape, **user._asdict()}
+        family = pt.CounterFamily(keys=2, noise=noise, **terms)
         outputs: Outputs = ()
-        for period in range(2):
+        for period in range(shape.horizon):
             chosen = stream.choose(outputs)
             outputs += tuple(family.update([chosen + x for x in stream.events[2 * period :][:2]]).tolist())
         return outputs

@@ -6,7 +6,8 @@ A verdict is never "private". It is "no violation found", with what was tried.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -17,17 +18,32 @@ from typing import Any, Final, final
 
 from partita.auditing.attacks import ATTACKS, Trial
 from partita.auditing.blackbox import Sampled
-from partita.auditing.cases import WAYS, CaseCount, Depth
+from partita.auditing.case import WAYS, CaseCount, Depth
 from partita.auditing.chances import holm
+from partita.auditing.discovery import COVERED_BY
 from partita.auditing.fits import FAMILY_WISE, Fit
 
 __all__ = ["Finding", "Report", "Surroundings"]
 
 _WIDTH: Final = 100
+_VIEWPORT: Final = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+
+_READ_SO: Final = (
+    "Pairs are pairs of neighbours, each compared with epsilon. A largest loss of 1.000 of 1 says that some "
+    "pair loses all that was promised, on some outcome, and none was seen to lose more. Where it stays below "
+    "epsilon, a fault that costs less than the difference would not be seen. The last number counts attacks."
+)
+
+_SOUGHT: Final = (
+    "Each was tried on every mechanism where it makes sense. In quotation marks is the weakness that it "
+    "looks for, behind it in how many mechanisms it was found."
+)
 
 _NOT_SHOWN: Final = (
     "Nothing here proves a mechanism private for all data: pairs are those of tiny universes, and a coupling "
-    "shows the loss on the outcomes that were met. The proofs are in docs/proofs.",
+    "bounds the loss on the outcomes that were met. The proofs are in docs/proofs.",
+    "What comes before a mechanism is not run: reading tables, and leaving out rows of persons who have too "
+    "many.",
     "Time, memory and the machine are not looked at: see docs/limits.md.",
     "Not looked at either: whether parameters were chosen from the data, whether the ledger was used, and "
     "who could read the rows.",
@@ -140,6 +156,8 @@ class Report:
             "attacks": [asdict(trial) for trial in self.trials],
             "samples": [{**asdict(each), "loss": _finite(each.loss)} for each in self.samples],
             "notes": list(self.notes),
+            "not_run": dict(COVERED_BY) if self.fits else {},
+            "not_shown": list(_NOT_SHOWN),
         }
 
     def text(self) -> str:
@@ -149,9 +167,10 @@ class Report:
     def html(self) -> str:
         """The same page for a browser: no script, nothing loaded."""
         title = escape(f"Audit of {self.surroundings.subject}")
-        style = ":root{color-scheme:light dark}body{font:15px/1.5 monospace;max-width:110ch;margin:2em auto}"
-        head = f'<meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-        body = f'<pre style="white-space:pre-wrap">{escape(self.text())}</pre>'
+        page = "font:15px/1.5 monospace;max-width:110ch;margin:2em auto;padding:0 1em"
+        style = f":root{{color-scheme:light dark}}body{{{page}}}"
+        head = f'<meta charset="utf-8">{_VIEWPORT}<title>{title}</title><style>{style}</style>'
+        body = f'<pre style="overflow-x:auto">{escape(self.text())}</pre>'
         return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
     def _parts(self) -> Iterator[list[str]]:
@@ -160,6 +179,7 @@ class Report:
         yield from (self._enumeration(), self._samplers(), self._attacks(), self._sampled())
         yield [_filled(note, "  ") for note in self.notes]
         yield self._table()
+        yield self._elsewhere()
         yield ["HOW TO REPEAT IT", f"  {self.surroundings.command}"]
         yield ["WHAT THIS DOES NOT SHOW", *(_filled(line, "- ") for line in _NOT_SHOWN)]
 
@@ -196,9 +216,7 @@ class Report:
             f"{way}: {sum(count.pairs for count in self.counts if count.way == way):,} pairs; {WAYS[way]}."
             for way in ways
         ]
-        which = (
-            "the pairs of neighbours that were given" if self.samples else "all neighbours of tiny universes"
-        )
+        which = "the pairs of neighbours that were given" if self.samples else "neighbours in tiny universes"
         intro = f"The code was run on {which}, in these ways:"
         return ["ENUMERATION", _filled(intro, "  "), *(_filled(line, "  - ") for line in lines)]
 
@@ -223,14 +241,10 @@ class Report:
             sorted(self.trials, key=lambda each: each.attack), lambda each: each.attack
         ):
             trials = list(group)
-            spared = sum(trial.verdict == "does not apply" for trial in trials)
-            more = f"; does not apply to {spared}" if spared else ""
-            what = says.get(name, "")
-            lines.append(f"{name}: {what}. {sum(trial.tried for trial in trials):,} inputs{more}.")
-        return [
-            "ATTACKS, each on every mechanism where it applies",
-            *(_filled(line, "  - ") for line in lines),
-        ]
+            found = sum(trial.verdict == "violation" for trial in trials)
+            tried = f"{sum(trial.tried for trial in trials):,} inputs, found in {found} mechanisms"
+            lines.append(f'{name}: "{says[name]}". {tried}{_spared(trials)}.')
+        return ["ATTACKS", _filled(_SOUGHT, "  "), *(_filled(line, "  - ") for line in lines)]
 
     def _sampled(self) -> list[str]:
         lines = [f"{each.said}." for each in self.samples]
@@ -238,7 +252,17 @@ class Report:
 
     def _table(self) -> list[str]:
         head = f"  {'mechanism':27}{'pairs':>7}  {'largest loss':>14}  {'attacks':>7}  found"
-        return ["BY MECHANISM", head, *(self._row(name) for name in self.mechanisms)]
+        rows = (self._row(name) for name in self.mechanisms)
+        return ["BY MECHANISM", _filled(_READ_SO, "  "), head, *rows]
+
+    def _elsewhere(self) -> list[str]:
+        """What is public and was not run by itself, in a report of all of this version."""
+        lines = [f"{name}: {covered}." for name, covered in COVERED_BY.items()] if self.fits else []
+        return (
+            ["NOT RUN BY ITSELF, and what covers it", *(_filled(line, "  - ") for line in lines)]
+            if lines
+            else []
+        )
 
     def _row(self, name: str) -> str:
         counts = [count for count in self.counts if count.mechanism == name]
@@ -248,6 +272,13 @@ class Report:
         found = [finding for finding in self.violations if finding.mechanism == name]
         verdict = "no violation" if not found else f"{len(found)} violation(s)"
         return f"  {name:27}{sum(count.pairs for count in counts):>7,}  {loss:>14}  {tried:>7}  {verdict}"
+
+
+def _spared(trials: Sequence[Trial]) -> str:
+    """To how many mechanisms an attack does not apply, and why."""
+    reasons = Counter(trial.said for trial in trials if trial.verdict == "does not apply")
+    said = "; ".join(f"{why} ({number})" for why, number in reasons.items())
+    return f". Does not apply to {reasons.total()}: {said}" if said else ""
 
 
 def _of_count(count: CaseCount) -> Finding:

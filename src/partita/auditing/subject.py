@@ -42,10 +42,6 @@ class Subject(ABC):
         """Whether secrets go into the noise as integers, and come out on a public grid."""
 
     @abstractmethod
-    def precise(self) -> str | None:
-        """Whether numbers next to 2^53 keep their last unit, as floats do not."""
-
-    @abstractmethod
     def sizes(self) -> str | None:
         """Whether the types and sizes of what is published are the same for all data."""
 

@@ -48,6 +48,7 @@ class CounterSubject(Subject):
         return None if value == int(value) else "a number that is no integer was counted"  # type: ignore[call-overload]
 
     def precise(self) -> str | None:
+        """Whether numbers next to 2^53 keep their last unit, as floats do not."""
         found = []
         for more in (0, 1):
             counter = self.make(noise=ZeroNoise())
@@ -112,9 +113,6 @@ class SketchSubject(Subject):
         loss = sketch_loss(self._kind)(View((value,), 1), View((None,), 1))
         return None if loss <= 1 + 1e-9 else f"a strange user loses {loss:.6g}"
 
-    def precise(self) -> str | None:
-        return self.numbers()
-
     def sizes(self) -> str | None:
         seen = set()
         for user in (None, 0):
@@ -168,9 +166,6 @@ class RandomizerSubject(Subject):
     def numbers(self) -> str | None:
         randomizer = self.make()
         return off_the_grid([randomizer.randomize(x) for x in range(randomizer.size)], Fraction(1))
-
-    def precise(self) -> str | None:
-        return self.numbers()
 
     def sizes(self) -> str | None:
         randomizer = self.make()

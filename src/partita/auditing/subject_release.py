@@ -100,6 +100,7 @@ class ReleaseSubject(Subject):
         return noise.problem or off_the_grid(published(release), Fraction(1))
 
     def precise(self) -> str | None:
+        """Whether numbers next to 2^53 keep their last unit, as floats do not."""
         mechanism = self.make()
         one, other = (
             published(mechanism.release(self._crowd(mechanism, 2**53 + more), noise=ZeroNoise()))

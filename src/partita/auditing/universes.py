@@ -13,7 +13,7 @@ from partita.guarantee import Neighbors
 from partita.histogram import Histogram
 from partita.points import Points
 
-__all__ = ["Counts", "histogram", "neighbours", "points", "sum_of"]
+__all__ = ["Counts", "histogram", "moved", "neighbours", "points", "sum_of"]
 
 Counts: TypeAlias = tuple[int, ...]
 
@@ -35,6 +35,18 @@ def neighbours(
                 yield others, sum_of(others, person)
             else:
                 yield from ((sum_of(others, person), sum_of(others, another)) for another in people[:number])
+
+
+def moved(cells: int, rows: int, *, contributions: int) -> Iterator[tuple[Counts, Counts]]:
+    """Others have at most `rows` rows, and a person moves all of theirs from any cell to the next.
+
+    >>> list(moved(2, 0, contributions=3))
+    [((3, 0), (0, 3)), ((0, 3), (3, 0))]
+    """
+    whole = [tuple(contributions * (cell == place) for cell in range(cells)) for place in range(cells)]
+    for others in (held for count in range(rows + 1) for held in _multisets(cells, count)):
+        for place in range(cells):
+            yield sum_of(others, whole[place]), sum_of(others, whole[(place + 1) % cells])
 
 
 def _multisets(cells: int, rows: int) -> Iterator[Counts]:

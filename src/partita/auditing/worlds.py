@@ -9,14 +9,15 @@ from functools import cache, partial
 from math import gcd, lcm
 from typing import Any, Final, TypeAlias, final
 
-from partita.auditing.cases import Case, Depth, step
+from partita.auditing.case import Case, Depth, step
 from partita.auditing.coupling import Run, coupled_loss
-from partita.auditing.universes import Counts, neighbours, sum_of
+from partita.auditing.universes import Counts, moved, neighbours, sum_of
 from partita.testing import Loss, OutputLaw, RationalNoise, RecordingNoise, ZeroNoise, law, privacy_loss
 
 __all__ = [
     "EVERYBODY",
     "HALF",
+    "MOVING",
     "Protected",
     "TellingNoise",
     "World",
@@ -29,8 +30,10 @@ __all__ = [
 
 Protected: TypeAlias = Mapping[str, Any]
 
-EVERYBODY: Final[tuple[Protected, ...]] = ({}, {"neighbors": "change-one"}, {"contributions": 2})
-"""A row that comes or goes, a row that changes, a person with two rows who comes or goes."""
+MOVING: Final[Protected] = {"neighbors": "change-one", "contributions": 2}
+
+EVERYBODY: Final[tuple[Protected, ...]] = ({}, {"neighbors": "change-one"}, {"contributions": 2}, MOVING)
+"""A row that comes or goes, a row that changes, a person with two rows who comes or goes, or changes them."""
 
 HALF: Final = Fraction(1, 2)
 
@@ -53,17 +56,26 @@ class World:
     protected: tuple[Protected, ...] = EVERYBODY
     crowd: Counts | None = None
     slow: bool = False
-    """Whether a pair takes long: then the quick depth protects the first of `protected` only."""
+    """Whether a pair takes long: then the quick depth protects the first and the last of `protected` only."""
 
     def protects(self, depth: Depth) -> tuple[Protected, ...]:
         """Whom the mechanism protects at this depth; nobody where the number of rows is negative."""
         if step(depth, *self.rows) < 0:
             return ()
-        return self.protected[:1] if self.slow and depth == "quick" else self.protected
+        return (
+            self.protected[:: len(self.protected) - 1] if self.slow and depth == "quick" else self.protected
+        )
 
     def pairs(self, depth: Depth, more: int, protected: Protected) -> Iterator[tuple[Counts, Counts]]:
-        """All pairs of this depth; with `more`, others have so many rows more."""
-        return neighbours(self.cells, step(depth, *self.rows) + more, **protected)
+        """All pairs of this depth; with `more`, others have so many rows more.
+
+        Of a person who changes several rows, those pairs are taken in which the rows lie together and move
+        to the next cell: all pairs would be too many.
+        """
+        rows = step(depth, *self.rows) + more
+        if protected == MOVING:
+            return moved(self.cells, rows, contributions=protected["contributions"])
+        return neighbours(self.cells, rows, **protected)
 
     def run(self, mechanism: Any) -> Run:
         """Counts and noise in, everything that is published out."""
@@ -76,9 +88,13 @@ class World:
 
     def said(self, protected: Protected) -> str:
         """The universe, and whom the mechanism protects, in words."""
-        who = {"change-one": "a row changes"}.get(protected.get("neighbors", ""), "a row comes or goes")
         rows = protected.get("contributions", 1)
-        return f"{self.about}; {who if rows == 1 else f'a person with {rows} rows comes or goes'}"
+        who = "a row" if rows == 1 else f"a person with {rows} rows"
+        changes = (
+            "comes or goes" if "neighbors" not in protected else "changes" + (" them" if rows > 1 else "")
+        )
+        few = ", all of them to the next cell" if protected == MOVING else ""
+        return f"{self.about}; {who} {changes}{few}"
 
 
 def published(release: Any) -> Hashable:

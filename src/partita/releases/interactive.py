@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import datetime
 from collections.abc import Sequence
+from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
@@ -21,7 +22,7 @@ from partita.releases.scales import Scale
 from partita.releases.slice import Line
 from partita.showing import kernel
 
-__all__ = ["CONFIDENT", "figure_of", "graphs", "heat_figure", "line_figure", "wanted"]
+__all__ = ["CONFIDENT", "as_text", "figure_of", "graphs", "heat_figure", "line_figure", "wanted"]
 
 CONFIDENT: Final = 1.96
 _APART: Final = 0.8
@@ -50,7 +51,7 @@ def line_figure(line: Line, *, bins: int = 60, dataset: str | None = None) -> An
     upto = cdf(line, table.highs)
     drawn = [_bars(table, scale), _steps(upto, scale)]
     figure = figure_of(drawn, title(dataset, line.axis.guarantee, getattr(line, "within", "")))
-    figure.update_xaxes(title=line.column, **_ruler(scale, line.domain.decode([0])[0]))
+    figure.update_xaxes(title=as_text(line.column), **_ruler(scale, line.domain.decode([0])[0]))
     figure.update_yaxes(title="rows, with 95% bars", rangemode="tozero")
     figure.update_layout(updatemenus=[_buttons()], bargap=0)
     return figure
@@ -77,8 +78,8 @@ def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
         colorbar={"title": "rows"},
     )
     figure = figure_of([field], title(dataset, heat.guarantee, heat.within))
-    figure.update_xaxes(title=heat.columns[0], **_ruler(scales[0], heat.lows[0][0]))
-    figure.update_yaxes(title=heat.columns[1], **_ruler(scales[1], heat.lows[1][0]))
+    figure.update_xaxes(title=as_text(heat.columns[0]), **_ruler(scales[0], heat.lows[0][0]))
+    figure.update_yaxes(title=as_text(heat.columns[1]), **_ruler(scales[1], heat.lows[1][0]))
     return figure
 
 
@@ -87,7 +88,7 @@ def figure_of(traces: Sequence[Any], words: str) -> Any:
     figure = graphs().Figure(traces)
     clear = "rgba(0, 0, 0, 0)"
     figure.update_layout(
-        title={"text": words, "font": {"size": 14}},
+        title={"text": as_text(words), "font": {"size": 14}},
         template="plotly_white",
         paper_bgcolor=clear,
         plot_bgcolor=clear,
@@ -96,6 +97,15 @@ def figure_of(traces: Sequence[Any], words: str) -> Any:
         height=450,
     )
     return figure
+
+
+def as_text(words: object) -> str:
+    """Words as plotly shows them: it takes links and line breaks in a text for what they are.
+
+    >>> as_text("a<br>b")
+    'a&lt;br&gt;b'
+    """
+    return escape(str(words), quote=False)
 
 
 def graphs() -> Any:
@@ -155,7 +165,7 @@ def _steps(upto: Cdf, scale: Scale) -> Any:
         marker={"size": 4},
         error_y=_errors(half, np.minimum(upto.counts.values, half)),
         customdata=[
-            [f"up to {value}", count, error]
+            [f"up to {as_text(value)}", count, error]
             for value, count, error in zip(upto.values, upto.counts.values, upto.counts.error, strict=True)
         ],
         hovertemplate=_SAID,
@@ -184,7 +194,7 @@ def _ruler(scale: Scale, first: object) -> dict[str, Any]:
     """The scale of an axis: dates, numbers, or the names of bins side by side."""
     if scale.natural is None:
         ticks, texts = scale.labels()
-        return {"tickvals": ticks, "ticktext": texts}
+        return {"tickvals": ticks, "ticktext": list(map(as_text, texts))}
     return {"type": "date"} if isinstance(first, datetime.date) else {"type": "linear"}
 
 
@@ -203,4 +213,4 @@ def _pairs(heat: Heat) -> tuple[Any, Any]:
 
 
 def _between(low: object, high: object) -> str:
-    return str(low) if low == high else f"{low} to {high}"
+    return as_text(low if low == high else f"{low} to {high}")

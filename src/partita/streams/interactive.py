@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from partita.releases.interactive import figure_of, graphs
+from partita.releases.interactive import as_text, figure_of, graphs
 from partita.releases.plot import title
 from partita.streams.base import Floats
 from partita.streams.durable.outputs import AnyOutput
@@ -40,7 +40,7 @@ def _traces(
     times: Sequence[Any], values: Floats, half: Floats | None, *, key: str | None, color: str
 ) -> Iterator[Any]:
     """A line, and around it a band if there is one."""
-    name = key or "published"
+    name = as_text(key or "published")
     if half is not None:
         shared = {"x": times, "mode": "lines", "line": {"width": 0, "shape": "hv"}, "legendgroup": name}
         yield graphs().Scatter(y=values - half, name="at least", showlegend=False, **shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -48,6 +49,7 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """The report; a violation ends with exit code 1."""
+    _refuse_what_does_not_fit(options)
     report = _own(options) if options.mechanism else _ours(options)
     if options.html:
         Path(options.html).write_text(report.html(), encoding="utf-8")
@@ -56,6 +58,14 @@ def run(options: Options) -> Outcome:
         show(outcome, as_json=options.json)
         raise SystemExit(_VIOLATED)
     return outcome
+
+
+def _refuse_what_does_not_fit(options: Options) -> None:
+    """Some options are about our mechanisms, others about yours."""
+    if options.mechanism and options.only:
+        raise ArgumentTypeError("--only names mechanisms of Partita: leave it out with --mechanism")
+    if options.epsilon and not options.mechanism:
+        raise ArgumentTypeError("--epsilon is what a mechanism of your own promises: name it by --mechanism")
 
 
 def _ours(options: Options) -> Report:
@@ -68,7 +78,15 @@ def _own(options: Options) -> Report:
     from partita.auditing import audit
 
     factory, promised = _factory(options.mechanism), options.epsilon or 1
-    made = factory(promised)
+    try:
+        made = factory(promised)
+    except Exception as error:
+        raise InvalidParameter(
+            "mechanism",
+            "must name a function that makes it, given epsilon",
+            given=type(error).__name__,
+            fix="call the function by itself to see that error",
+        ) from None
     return audit(
         made,
         neighbours=getattr(made, "neighbours", None),

@@ -7,23 +7,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
-from partita.errors import InvalidParameter
-from partita.testing import CouplingBroken, Loss
+from partita.errors import InvalidParameter, PartitaError
+from partita.testing import Loss
 
 __all__ = ["DEPTHS", "WAYS", "Case", "CaseCount", "Depth", "Pair", "Way", "checked_depth", "counted", "step"]
 
 Depth: TypeAlias = Literal["quick", "standard", "deep"]
-Way: TypeAlias = Literal["law", "coupling", "box", "shift"]
+Way: TypeAlias = Literal["law", "coupling", "box", "coupling or law"]
 Pair: TypeAlias = tuple[Any, Any]
 LossOf: TypeAlias = Callable[[Any, Any], "Loss | Fraction | float"]
 
 DEPTHS: Final = get_args(Depth)
 
 WAYS: Final[dict[Way, str]] = {
-    "law": "the whole output law of both, every branch of exact rational noise",
-    "coupling": "two runs with the noise that gives the same output, the price of every look added up",
-    "box": "every noise vector of a box, matched with those of a box that is larger by one",
-    "shift": "the integer noise that looks like the event, solved for and priced",
+    "law": "noise took every branch of an exact law, mostly with 1/2 in the place of a power of e, so the "
+    "loss over all outcomes is known; values beyond all true ones are one outcome",
+    "coupling": "the mechanism was run on both with noise that gives one and the same output; what that "
+    "noise costs bounds the loss on this outcome, and says nothing of other outcomes",
+    "box": "all noise vectors of a small box were matched with those of a larger one; outcomes that "
+    "need larger noise were not met",
+    "coupling or law": "by coupling, which bounds the loss on the outcomes of three runs; where no "
+    "coupling exists, by the output laws of both, values far from the true ones taken together",
 }
 """How the loss of a pair is found."""
 
@@ -73,10 +77,11 @@ def counted(case: Case) -> CaseCount:
 
 
 def _losses(case: Case) -> Iterator[Loss | Fraction | float]:
+    """The loss of each pair: infinite where a coupling breaks, and where one of both is refused."""
     for one, other in case.pairs():
         try:
             yield case.loss(one, other)
-        except CouplingBroken:
+        except (AssertionError, PartitaError):
             yield float("inf")
 
 
