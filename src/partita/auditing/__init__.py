@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "attacks": ("ATTACKS", "Attack"),
-    "cases": ("Case", "CaseCount"),
+    "case": ("Case", "CaseCount"),
     "discovery": ("public_mechanisms",),
     "engine": ("audit",),
     "enumeration": ("enumerate_all",),
