@@ -25,9 +25,9 @@ class Secretive:
     "call",
     [
         lambda: pt.Counter(epsilon=1, horizon=4).update_many(Secretive()),
-        lambda: pt.Counter(epsilon=1, horizon=4).update("987654321"),
+        lambda: pt.Counter(epsilon=1, horizon=4).update("987654321"),  # type: ignore[arg-type]
         lambda: pt.Histogram.from_cells(Secretive(), size=4),
-        lambda: pt.Partition(size=4, epsilon=1).online().advance("987654321"),
+        lambda: pt.Partition(size=4, epsilon=1).online().advance("987654321"),  # type: ignore[arg-type]
         lambda: pt.local.Frequency(4, epsilon=1).randomize_many(Secretive()),
         lambda: pt.local.Frequency(4, epsilon=1).aggregator().add_many(Secretive()),
         lambda: pt.local.Mean(0, 1, epsilon=1).randomize_many(Secretive()),
