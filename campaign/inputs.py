@@ -247,7 +247,7 @@ def _a_mechanism(dice: Random, canary: Canary, folder: Path) -> Any:
 
 
 def _a_counter(dice: Random, canary: Canary, folder: Path) -> Any:
-    """Events that are no numbers, or far too large; what it publishes is noisy, and may by chance be the number."""
+    """Events that are no numbers, or far too large. What it publishes may be the number itself, by chance."""
     counters: list[Callable[[], Any]] = [
         lambda: pt.Counter(epsilon=1, horizon=8),
         lambda: pt.SparseCounter(epsilon=1, horizon=8, expected=2),
