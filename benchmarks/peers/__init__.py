@@ -1,0 +1,1 @@
+"""Other libraries, each run by a small worker in an environment of its own."""

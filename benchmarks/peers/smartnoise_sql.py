@@ -1,0 +1,58 @@
+"""SmartNoise SQL: sums and means by group, of one row for each person, within bounds that it finds itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from snsql import Privacy, from_df
+from snsql.sql._mechanisms.approx_bounds import approx_bounds
+
+from benchmarks.peers.worker import Answers, Problem, serve, with_total
+
+BOUNDS_SHARE = 0.2
+"""Of epsilon, for the largest value: with the declared bound the library refuses to answer."""
+
+
+def sums(problem: Problem) -> Answers:
+    found = by_group("SUM(v)", problem, columns=1)
+    return lambda: with_total(found)
+
+
+def means(problem: Problem) -> Answers:
+    found = by_group("AVG(v)", problem, columns=2)
+    return lambda: found
+
+
+def by_group(figure: str, problem: Problem, *, columns: int) -> Any:
+    """One query with GROUP BY; the library spends its epsilon on each noisy column, and a mean has two."""
+    epsilon = float(problem["epsilon"])
+    _, upper = approx_bounds(problem["values"], BOUNDS_SHARE * epsilon)
+    bound = int(min(upper or problem["largest"], int(problem["largest"])))
+    frame = pd.DataFrame({"g": problem["keys"].astype(np.int64), "v": problem["values"].astype(np.int64)})
+    privacy = Privacy(epsilon=(1 - BOUNDS_SHARE) * epsilon / columns)
+    rows = from_df(frame, privacy=privacy, metadata=metadata(bound)).execute(
+        f"SELECT g, {figure} AS f FROM s.t GROUP BY g ORDER BY g"
+    )
+    found = {int(group): float(value or 0) for group, value in rows[1:]}
+    return np.array([found.get(group, 0.0) for group in range(int(problem["groups"]))])
+
+
+def metadata(bound: int) -> Any:
+    """What is declared: rows are private, values lie between 0 and the bound."""
+    value = {"type": "int", "lower": 0, "upper": bound, "nullable": False}
+    table = {
+        "row_privacy": True,
+        "censor_dims": False,
+        "clamp_counts": False,
+        "g": {"type": "int"},
+        "v": value,
+    }
+    return {"": {"s": {"t": table}}}
+
+
+METHODS = {"sums": sums, "means": means}
+
+if __name__ == "__main__":
+    serve(METHODS)

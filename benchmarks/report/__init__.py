@@ -1,0 +1,1 @@
+"""The benchmark report: Partita beside other libraries and published methods, in one run."""
