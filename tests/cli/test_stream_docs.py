@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 from math import e
 from pathlib import Path
 
@@ -26,16 +25,6 @@ def test_the_snippets_on_the_page_run(folder: Path) -> None:
     assert len(blocks) >= 5
     made = [f"{name}{end}" for name in ("towns", "visits") for end in (".db", ".db.lock", ".outputs")]
     assert sorted(path.name for path in folder.iterdir()) == made
-
-
-def test_the_winter_of_influenza_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """The example prints a line every fifteen days, with bounds around what it published."""
-    runpy.run_path(str(DOCS.parent / "examples" / "influenza.py"), run_name="__main__")
-
-    lines = [line for line in capsys.readouterr().out.splitlines() if line[:3].strip().isdigit()]
-    assert [int(line[:3]) for line in lines] == list(range(15, 181, 15))
-    numbers = [[int(each.replace(",", "")) for each in re.findall(r"-?[\d,]+", line)] for line in lines]
-    assert all(low <= published <= high for _, _, published, low, high, *_ in numbers)
 
 
 @pytest.mark.parametrize(
