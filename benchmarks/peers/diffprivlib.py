@@ -22,9 +22,12 @@ def ranges(problem: Problem) -> Answers:
 
 
 def quantiles(problem: Problem) -> Answers:
-    """All quantiles in one call, which divides epsilon among them."""
-    size = int(problem["size"])
-    found = tools.quantile(problem["values"], problem["alphas"], epsilon(problem), bounds=(0, size - 1))
+    """All quantiles in one call, which divides epsilon among them.
+
+    The library never returns a value that many rows share, so rows are spread within their cells first.
+    """
+    spread = problem["values"] + np.random.default_rng().random(problem["values"].size)
+    found = tools.quantile(spread, problem["alphas"], epsilon(problem), bounds=(0, int(problem["size"])))
     return lambda: found
 
 
@@ -54,7 +57,8 @@ def capped_sums(problem: Problem) -> Answers:
 def capped_means(problem: Problem) -> Answers:
     """The mean of each group below the same cap; diffprivlib takes the size of a group as public."""
     cap, rest = found_cap(problem)
-    found = [tools.mean(np.minimum(values, cap), rest, bounds=(0, cap)) for values in groups(problem)]
+    capped = [np.minimum(values, cap) for values in groups(problem)]
+    found = [tools.mean(values, rest, bounds=(0, cap)) if values.size else 0.0 for values in capped]
     return lambda: found
 
 

@@ -11,9 +11,6 @@ from benchmarks.peers.worker import Answers, Problem, between, groups, serve, wi
 
 dp.enable_features("contrib")
 
-CANDIDATES = 4096
-"""Evenly spaced values among which a quantile is chosen."""
-
 CAP_SHARE, CAP = 0.4, 0.99
 """Of epsilon, for the quantile above which values are cut off: a power of two or halfway to the next.
 
@@ -46,28 +43,31 @@ def tree_cells(problem: Problem) -> Any:
 
 
 def quantiles(problem: Problem) -> Answers:
-    """Every quantile by itself, each for an equal share of epsilon."""
-    candidates = np.linspace(0, int(problem["size"]) - 1, CANDIDATES).round()
+    """Every quantile by itself among all cells, each for an equal share of epsilon."""
+    candidates = np.arange(int(problem["size"]), dtype=np.float64)
     values, share = problem["values"].astype(np.float64), float(problem["epsilon"]) / problem["alphas"].size
     found = [quantile(values, alpha, candidates, share) for alpha in problem["alphas"].tolist()]
     return lambda: found
 
 
 def quantile(values: Any, alpha: float, candidates: Any, epsilon: float) -> float:
-    """One quantile among candidates; the noise is the least that epsilon allows."""
+    """One quantile among candidates, with the least noise that epsilon allows, whatever the candidates."""
+    scale = dp.binary_search_param(
+        lambda scale: chooser([0.0, 1.0], alpha, scale), d_in=1, d_out=epsilon, T=float
+    )
+    return float(chooser(candidates.tolist(), alpha, scale)(values))
 
-    def chooser(scale: float) -> Any:
-        return dp.m.make_private_quantile(
-            dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-            dp.symmetric_distance(),
-            dp.max_divergence(),
-            candidates=candidates.tolist(),
-            alpha=alpha,
-            scale=scale,
-        )
 
-    scale = dp.binary_search_param(chooser, d_in=1, d_out=epsilon, T=float)
-    return float(chooser(scale)(values))
+def chooser(candidates: list[float], alpha: float, scale: float) -> Any:
+    """OpenDP's choice among candidates by their scores with noise."""
+    return dp.m.make_private_quantile(
+        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
+        dp.symmetric_distance(),
+        dp.max_divergence(),
+        candidates=candidates,
+        alpha=alpha,
+        scale=scale,
+    )
 
 
 def sums(problem: Problem) -> Answers:

@@ -15,13 +15,17 @@ HEIGHT, BRANCHING = 4, 16
 
 
 def quantiles(problem: Problem) -> Answers:
-    """All quantiles of one tree of noisy counts."""
-    tree = QuantileTree(0.0, float(problem["size"]) - 1, HEIGHT, BRANCHING)
+    """All quantiles of one tree of noisy counts, with a leaf for each cell.
+
+    Between 0 and size - 1 the tree puts cell v into leaf v, but tells its leaves as slightly narrower than
+    a cell: answers are stretched to whole cells.
+    """
+    top = int(problem["size"]) - 1
+    tree = QuantileTree(0.0, float(top), HEIGHT, BRANCHING)
     for value in problem["values"].astype(float).tolist():
         tree.add_entry(value)
-    return lambda: tree.compute_quantiles(
-        float(problem["epsilon"]), 0.0, 1, 1, problem["alphas"].tolist(), "laplace"
-    )
+    asked = float(problem["epsilon"]), 0.0, 1, 1, problem["alphas"].tolist(), "laplace"
+    return lambda: [(top + 1) / top * answer for answer in tree.compute_quantiles(*asked)]
 
 
 def sums(problem: Problem) -> Answers:

@@ -64,13 +64,13 @@ OPENDP = Peer(
             question="deciles",
             method="quantiles",
             title="OpenDP quantile",
-            settings="`make_private_quantile` among 4,096 even candidates, a ninth of epsilon each",
+            settings="`make_private_quantile` among all cells, a ninth of epsilon each",
         ),
         Offer(
             question="median",
             method="quantiles",
             title="OpenDP quantile",
-            settings="`make_private_quantile` among 4,096 even candidates",
+            settings="`make_private_quantile` among all cells",
         ),
         Offer(
             question="sums",
@@ -100,13 +100,13 @@ DIFFPRIVLIB = Peer(
             question="deciles",
             method="quantiles",
             title="diffprivlib",
-            settings="`quantile` within public bounds; it divides epsilon among the nine",
+            settings="`quantile` of rows spread within their cells; it divides epsilon among the nine",
         ),
         Offer(
             question="median",
             method="quantiles",
             title="diffprivlib",
-            settings="`quantile` within public bounds",
+            settings="`quantile` of rows spread within their cells",
         ),
         Offer(question="boxes", method="boxes", title="diffprivlib", settings="`histogram2d` of all cells"),
         Offer(
@@ -125,7 +125,7 @@ DIFFPRIVLIB = Peer(
             question="means",
             method="capped-means",
             title="diffprivlib, capped",
-            settings="`mean` below the same cap; it takes the size of a group as public",
+            settings="`mean` below the same cap; the size of a group is public, and an empty one counts as 0",
         ),
     ),
 )
@@ -140,7 +140,7 @@ GOOGLE = Peer(
             question="deciles",
             method="quantiles",
             title="Google quantile tree",
-            settings="height 4, branching 16 as in PipelineDP, public bounds, Laplace noise",
+            settings="height 4, branching 16 as in PipelineDP: a leaf for each cell; Laplace noise",
             releases=10,
         ),
         Offer(

@@ -31,8 +31,11 @@ def settings(effort: Effort, *, alphas: Any) -> Iterator[Setting]:
 
 
 def rank_miss(problem: Problem, answers: Any) -> float:
-    """How many rows too far an answer is, mean over the quantiles; nothing where heaps leave a choice."""
-    rows = np.sort(problem["values"])
+    """How many rows too far an answer is, mean over the quantiles; nothing where heaps leave a choice.
+
+    Values are whole, so an answer stands for the cell that it lies in.
+    """
+    rows, answers = np.sort(problem["values"]), np.floor(answers)
     wanted = problem["alphas"] * rows.size
     below, upto = (np.searchsorted(rows, answers, side=side) for side in ("left", "right"))
     return float(np.maximum(np.maximum(below - wanted, wanted - upto), 0).mean())

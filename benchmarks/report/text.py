@@ -57,7 +57,7 @@ def compose(report: Report) -> list[Block]:
 IN_SHORT = (
     "For each question, our error with defaults over that of the best other method in each setting, an "
     "oracle that knows which one that is: the geometric mean and the worst. A setting is even where the "
-    "difference is below two standard errors. In ratios of quantiles an error below one cell counts as one."
+    "difference is below two standard errors. In ratios of quantiles an error below one row counts as one."
 )
 
 

@@ -15,7 +15,7 @@ OURS = "Partita"
 """The method that is judged: the library with its defaults."""
 
 NOTHING = {"median": 1.0, "deciles": 1.0}
-"""A quantile is a cell: in ratios a mean error below one cell counts as one."""
+"""Rows: in ratios of quantiles a mean error below one row counts as one."""
 
 SURE = 2.0
 """Standard errors of the difference from which it counts as one."""

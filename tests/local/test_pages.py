@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +36,6 @@ def test_every_exported_name_is_there() -> None:
     assert dir(partita.local) == sorted(exported)
     with pytest.raises(AttributeError, match="nothing"):
         _ = partita.local.nothing
-
-
-def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """It shows a table of pages, a refusal, and a mean."""
-    runpy.run_path(str(ROOT / "examples" / "telemetry.py"), run_name="__main__")
-
-    shown = capsys.readouterr().out
-    assert "has 0 left" in shown
-    assert "raised by 2^-64 is refused" in shown
-    assert re.search(r"^ +0 +0\.[12]", shown, re.MULTILINE)
 
 
 def test_the_benchmark_measures_errors(tmp_path: Path) -> None:
