@@ -1,4 +1,4 @@
-"""Enumerated neighbour pairs: every case of the auditor at its deepest, with one more row where pairs are quick.
+"""Enumerated neighbour pairs: all cases of the auditor at its deepest, with a row more where pairs are quick.
 
 No pair is counted twice. How many there are of a mechanism depends on how small its universes can be.
 """
