@@ -40,9 +40,14 @@ def _totals(record: Mapping[str, Any]) -> Iterator[str]:
         line = record[part]
         yield (
             f"| `{part}` | {line['case']} | {line['cases']:,} | {len(line['violations'])} "
-            f"| {line['seconds'] / 60:.0f} min | {line['date']}, {line['commit']} |"
+            f"| {_took(line['seconds'])} | {line['date']}, {line['commit']} |"
         )
     yield "\nOn {cores} cores ({cpu}), Python {python}, NumPy {numpy}.".format(**record[PARTS[0]])
+
+
+def _took(seconds: int | None) -> str:
+    """Minutes; a part whose cases were tried one by one, at different times, has none."""
+    return "one by one" if seconds is None else f"{seconds / 60:.0f} min"
 
 
 def _spreads(record: Mapping[str, Any]) -> Iterator[str]:

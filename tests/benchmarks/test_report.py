@@ -146,10 +146,10 @@ def test_who_is_faster_is_computed() -> None:
 
 
 def test_a_quantile_in_a_heap_is_right() -> None:
-    """Any value whose rows include the wanted rank is right; beyond it, the rows between count."""
+    """Any place in a cell whose rows include the wanted rank is right; beyond it, the rows between count."""
     problem = {"values": np.array([1, 5, 5, 5, 9, 9, 9, 9, 9, 9]), "alphas": np.array([0.3])}
 
-    assert [rank_miss(problem, np.array([value])) for value in (5, 1, 7, 9)] == [0, 2, 1, 1]
+    assert [rank_miss(problem, np.array([value])) for value in (5, 5.9, 1, 7, 9)] == [0, 0, 2, 1, 1]
 
 
 def test_every_offer_names_a_question_and_a_method() -> None:
