@@ -46,7 +46,7 @@ STAGES: Final = (
     Stage("faults", 18, ((*PYTEST, "-m", "faults", "tests"),)),
     Stage("engines", 15, ((*PYTEST, "-m", "engines", "tests"),)),
     Stage("browser", 6, ((*PYTEST, "-m", "browser", "tests"),)),
-    Stage("docs", 8, ((*PYTEST, "-n2", "-m", "docs", "tests"),)),
+    Stage("docs", 15, ((*PYTEST, "-n2", "-m", "docs", "tests"),)),
     Stage("wheels", 8, ((sys.executable, "-m", "scripts.release", "--rehearsal"),)),
 )
 

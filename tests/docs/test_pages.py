@@ -29,7 +29,7 @@ def typed_in(page: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=400,
     )
 
 
