@@ -2,22 +2,29 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 SETUP := $(PYTHON) scripts/setup_env.py
-TESTED := dev docs fast notebook postgres serve spark
+CORE := test serve fast
+STAGES := $(VENV) scripts/run_stages.py
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test docs bench release format clean
+.PHONY: help demo test test-all docs bench release format clean
 
 help:
 	@echo 'make demo             set up .venv and run examples/demo.py'
-	@echo 'make test             set up .venv and run every test stage in order'
-	@echo 'make test-fast        lint, types, import contracts, tests on fixed tapes, doctests'
+	@echo 'make test             what every change must pass: lint, types, contracts, fast tests'
+	@echo 'make test-all         make test and all slow stages; a stage installs what it needs'
+	@echo 'make test-lint        ruff'
+	@echo 'make test-types       mypy, strict'
+	@echo 'make test-contracts   which module may import which'
+	@echo 'make test-fast        tests on fixed tapes, doctests, a sample of statistics and faults'
+	@echo 'make test-thorough    larger enumerations and longer lists of cases of the same tests'
 	@echo 'make test-statistics  laws of the noise on large samples'
-	@echo 'make test-faults      crashes, forks, limits, measured costs'
+	@echo 'make test-faults      crashes, forks, limits'
 	@echo 'make test-engines     one result on every engine: Spark and PostgreSQL'
 	@echo 'make test-browser     the explorer page in a real Chromium'
 	@echo 'make test-docs        the site, every snippet and command of its pages, the examples'
 	@echo 'make test-wheels      the wheel in a clean environment of every Python that is found'
+	@echo 'make test-slow        the stages that make test-all adds to make test'
 	@echo 'make docs             build the documentation site into build/site'
 	@echo 'make bench            the benchmark report: accuracy and speed, ours and others'
 	@echo 'make release          check, build and try what would be published'
@@ -29,12 +36,12 @@ demo:
 	@$(VENV) examples/demo.py
 
 test:
-	@$(SETUP) $(TESTED)
-	@$(VENV) scripts/run_stage.py
+	@$(SETUP) $(CORE)
+	@$(STAGES) quick
 
 test-%:
-	@$(SETUP) $(TESTED)
-	@$(VENV) scripts/run_stage.py $*
+	@$(SETUP) $(CORE)
+	@$(STAGES) $*
 
 docs:
 	@$(SETUP) docs
@@ -45,11 +52,11 @@ bench:
 	@$(VENV) -m benchmarks.report
 
 release:
-	@$(SETUP) $(TESTED)
+	@$(SETUP) $(CORE) dev
 	@$(VENV) -m scripts.release
 
 format:
-	@$(SETUP) dev fast
+	@$(SETUP) $(CORE)
 	@$(VENV) -m ruff check --fix-only .
 	@$(VENV) -m ruff format .
 

@@ -28,6 +28,7 @@ STAMP = VENV / "partita-stamp.json"
 CONSTRAINTS = ROOT / "constraints.txt"
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 BACKEND = ("hatchling", "editables")  # what the editable build itself needs
+SOURCE_ONLY = {"spark": "pyspark"}  # extras whose package has no wheel in the registry, and that package
 
 
 class SetupFailed(Exception):
@@ -162,11 +163,27 @@ def site_packages() -> Path:
 
 
 def install(extras: Sequence[str]) -> None:
-    """The build backend first, then the project without build isolation: every version is pinned."""
+    """The build backend first, then the project without build isolation: every version is pinned.
+
+    Everything comes as a wheel, so that a dependency that would have to be built fails on every machine, not
+    just on those without its compiler or its cached wheel. The packages of SOURCE_ONLY are the exception. They
+    are built with isolation, which brings the build tools that they ask for.
+    """
     project = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
     say(f"installing partita{project[len(str(ROOT)) :]}, versions as in constraints.txt")
-    pip = [venv_python(), "-m", "pip", "install", "--quiet", "--constraint", CONSTRAINTS]
+    pip = [
+        venv_python(),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--constraint",
+        CONSTRAINTS,
+        "--only-binary=:all:",
+    ]
     run([*pip, *BACKEND])
+    for name in (SOURCE_ONLY[extra] for extra in extras if extra in SOURCE_ONLY):
+        run([*pip, f"--no-binary={name}", name])
     run([*pip, "--no-build-isolation", "--editable", project])
 
 

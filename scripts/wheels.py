@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from scripts.setup_env import CONSTRAINTS, ROOT, SUPPORTED, candidates, environment, python_version, spoken
 
-PYENV = Path.home() / ".pyenv" / "versions"
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 MEASURE_IMPORT = """
 import json, time
 before = time.process_time()
@@ -65,7 +66,9 @@ def tried(python: str, wheel: Path, folder: Path) -> Trial:
     call([python, "-m", "venv", folder])
     inside = folder / "bin" / "python"
     before = size(folder)
-    call([inside, "-m", "pip", "install", "--quiet", "--constraint", CONSTRAINTS, wheel])
+    call(
+        [inside, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--constraint", CONSTRAINTS, wheel]
+    )
     measured = imported(inside)
     use(inside, folder)
     return Trial(

@@ -167,8 +167,8 @@ def test_references_have_every_key() -> None:
 
 
 def test_make_help_lists_every_stage() -> None:
-    """`make` names each stage of scripts/run_stage.py."""
-    stages = re.findall(r'Stage\(\s*"(\w+)"', (ROOT / "scripts" / "run_stage.py").read_text())
+    """`make` names each stage of scripts/run_stages.py."""
+    stages = re.findall(r'Stage\(\s*"(\w+)"', (ROOT / "scripts" / "run_stages.py").read_text())
     shown = subprocess.check_output(["make", "-s", "-C", ROOT, "help"], text=True)
 
     assert stages

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
 import sys
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,7 +45,7 @@ def setup_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def stages() -> Any:
-    return load("run_stage")
+    return load("run_stages")
 
 
 def program(folder: Path, name: str, script: str) -> str:
@@ -190,37 +191,139 @@ def test_a_broken_installation_leaves_no_stamp(
     assert not setup_env.STAMP.exists()
 
 
+# --- what is installed ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def commands(setup_env: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The words of each command of an installation, which is only recorded."""
+    seen: list[list[str]] = []
+    monkeypatch.setattr(setup_env, "run", lambda command: seen.append([str(word) for word in command]))
+    return seen
+
+
+@pytest.mark.parametrize("extras", [[], ["dev"], ["dev", "spark"]])
+def test_nothing_but_the_named_packages_is_built(
+    setup_env: Any, commands: list[list[str]], extras: list[str]
+) -> None:
+    """Every installation takes wheels only; what has none is named, and is built with its own build tools."""
+    setup_env.install(extras)
+
+    built = [command for command in commands if any(word.startswith("--no-binary") for word in command)]
+    assert all("--only-binary=:all:" in command for command in commands)
+    assert [command[-2:] for command in built] == [["--no-binary=pyspark", "pyspark"]] * ("spark" in extras)
+    assert not any("--no-build-isolation" in command for command in built)
+    assert commands[-1][-1].startswith(str(setup_env.ROOT))
+
+
 # --- stages -----------------------------------------------------------------------------------
 
 
-def test_a_stage_that_overruns_is_killed_with_its_children(stages: Any, tmp_path: Path) -> None:
-    """Nothing that the stage started outlives its budget."""
-    code = f"(sleep 2; touch {tmp_path / 'survived'}) & sleep 60"
-    stage = stages.Stage("slow", 0.2 / 60, (("sh", "-c", code),))
-
-    with pytest.raises(stages.StageFailed, match="slow overran its budget"):
-        stages.run_stage(stage)
-    time.sleep(2.5)
-    assert not (tmp_path / "survived").exists()
+def stage(stages: Any, name: str, *scripts: str) -> Any:
+    return stages.Stage(name, (), tuple(("sh", "-c", script) for script in scripts))
 
 
-def test_a_failing_command_ends_its_stage(stages: Any, tmp_path: Path) -> None:
-    """The commands after it do not run."""
-    stage = stages.Stage("bad", 1, (("sh", "-c", "exit 3"), ("touch", str(tmp_path / "ran"))))
+@pytest.fixture
+def run_all(stages: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run groups of stages in place of the real ones, with nothing to install."""
+    really = stages.run_command
 
-    with pytest.raises(stages.StageFailed, match="failed with status 3"):
-        stages.run_stage(stage)
-    assert not (tmp_path / "ran").exists()
+    def command(words: Sequence[str], **options: Any) -> Any:
+        return (0, 0.0, 0.0) if "setup_env.py" in " ".join(words) else really(words, **options)
+
+    def run(*groups: tuple[Any, ...]) -> int:
+        monkeypatch.setattr(stages, "QUICK", groups)
+        monkeypatch.setattr(stages, "SLOW", ())
+        monkeypatch.setattr(stages, "STAGES", {each.name: each for group in groups for each in group})
+        return int(stages.main([]))
+
+    monkeypatch.setattr(stages, "run_command", command)
+    monkeypatch.setattr(stages.signal, "signal", lambda *_: None)
+    return run
 
 
-def test_a_passing_stage_tells_its_time(stages: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Elapsed time stands against the budget."""
-    stages.run_stage(stages.Stage("good", 2, (("true",),)))
+def test_a_failing_stage_does_not_hide_the_others(
+    stages: Any, run_all: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """All of them run, the table has a row for each, and the status says that something failed."""
+    groups = [
+        (stage(stages, "bad", "exit 3", "echo after"), stage(stages, "good", "true")),
+        (stage(stages, "last", "true"),),
+    ]
 
-    assert re.search(r"=== stage good passed: \d+ s of 2 min 0 s", capsys.readouterr().out)
+    assert run_all(*groups) == 1
+    shown = capfd.readouterr().out
+    assert "[bad] after" in shown
+    assert re.search(r"^ *bad +1 +1 +0 ", shown, re.MULTILINE)
+    assert re.search(r"^ *good +1 +0 +0 ", shown, re.MULTILINE)
+    assert re.search(r"^ *last +1 +0 +0 ", shown, re.MULTILINE)
+    assert "3 passed, 1 failed, 0 skipped" in shown
+
+
+def test_stages_that_pass_return_zero(stages: Any, run_all: Callable[..., int]) -> None:
+    """Without a failure the status is 0."""
+    assert run_all((stage(stages, "good", "true"),)) == 0
+
+
+def test_a_stage_of_tests_counts_tests(
+    stages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Passed, failed and skipped tests are told apart, and the reason of a skip is shown."""
+    (tmp_path / "test_three.py").write_text(
+        "import pytest\n"
+        "def test_good(): pass\n"
+        "def test_bad(): assert False\n"
+        "def test_skipped(): pytest.skip('there is no Java')\n"
+    )
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(stages, "REPORTS", tmp_path)
+    monkeypatch.setattr(stages, "PATHS", ("", str(tmp_path)))
+    result = stages.run_stage(stages.Stage("three", (), marker="not faults"))
+
+    assert (result.passed, result.failed, result.skipped) == (1, 1, ("there is no Java",))
+    assert "skipped 1: there is no Java" in list(stages.left_out(["three"], [result]))
+    capfd.readouterr()
+
+
+def test_a_stage_without_a_report_has_failed(
+    stages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If pytest does not even start, or finds no test, the stage fails."""
+    (tmp_path / "test_nothing.py").write_text("")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(stages, "REPORTS", tmp_path)
+    monkeypatch.setattr(stages, "PATHS", ("", str(tmp_path)))
+
+    assert stages.run_stage(stages.Stage("empty", (), marker="not faults")).failed == 1
+
+
+def test_what_hangs_is_killed_with_its_children(stages: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """After the guard nothing of the command is left, or the pipe that its children hold would stay open."""
+    status, _, _ = stages.run_command(("sh", "-c", "sleep 600 & sleep 600"), label="slow", guard=0.2)
+
+    assert status == -signal.SIGKILL
+    assert "taken to hang" in capfd.readouterr().out
+
+
+def test_a_missing_program_is_named_with_what_brings_it(stages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines after the table say what to install and which stage to run then."""
+    absent = stages.Program("Chromium", ("no-such-program",), "chromium", "browser")
+    monkeypatch.setattr(stages, "PROGRAMS", (absent,))
+
+    [first, *_] = stages.left_out(list(stages.STAGES), [])
+    assert first == "Chromium is missing: apt-get install chromium, then make test-browser runs what needs it"
+
+
+def test_every_marker_has_its_stage(stages: Any) -> None:
+    """A test with a marker of its own stage runs in exactly one stage, one without in the fast one."""
+    slow = [
+        each.marker.removesuffix(" and not sample") for group in stages.SLOW for each in group if each.marker
+    ]
+
+    assert sorted(slow) == sorted(stages.MARKED)
 
 
 def test_an_unknown_stage_is_refused(stages: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists the stages there are."""
     assert stages.main(["nonsense"]) == 2
-    assert "fast, statistics, faults" in capsys.readouterr().err
+    assert "types, lint, contracts, fast" in capsys.readouterr().err
