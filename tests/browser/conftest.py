@@ -67,7 +67,7 @@ def opened(browser: Browser, service: str) -> Iterator[Open]:
 
     def new(*, at: str = service, **options: Any) -> Opened:
         context = browser.new_context(viewport=options.pop("viewport", DESK), **options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(120_000)
         pages.append(Opened.on(context, at))
         return pages[-1]
 

@@ -63,7 +63,7 @@ def test_a_reader_that_leaves_is_no_error(release: Path) -> None:
 
     with start("query", release, "histogram of wage in 9999 bins", stdout=write) as process:
         os.close(write)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
 
     assert (process.returncode, said) == (141, "")
 
@@ -72,7 +72,7 @@ def test_a_reader_that_leaves_is_no_error(release: Path) -> None:
 def test_a_full_disk_under_stdout_is_said(release: Path) -> None:
     """The result could not be shown, and the exit code tells."""
     with open("/dev/full", "w") as full, start("query", release, "count", stdout=full) as process:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
 
     assert process.returncode == 1
     assert said == "partita: error: the system says No space left on device\n"
@@ -91,7 +91,7 @@ def interrupted(patch: str, *arguments: object) -> tuple[int, str]:
         assert process.stdout
         assert process.stdout.readline() == "here\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
     return process.returncode, said
 
 

@@ -67,7 +67,7 @@ def feed(run: Run, clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch
             if due:
                 if piece := due.pop(0):
                     os.write(write, piece)
-                    assert counted.acquire(timeout=60)
+                    assert counted.acquire(timeout=3600)
                 if not due:
                     end_input()
             assert capsys.readouterr() == ("", ""), "something was said on arrival"

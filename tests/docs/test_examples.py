@@ -39,7 +39,6 @@ def test_an_example_tells_its_story_to_the_end(name: str, tmp_path: Path) -> Non
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     checks = [tuple(map(float, found)) for found in CHECK.findall(told.stdout)]
     drawn = sorted(path.name for path in (tmp_path / "pictures").glob("*.svg"))

@@ -29,7 +29,6 @@ def typed_in(page: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=400,
     )
 
 

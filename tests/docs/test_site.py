@@ -30,7 +30,6 @@ def build(root: Path, into: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
     )
 
 

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 COUNT = 6
-PATIENCE = 10.0
+PATIENCE = 3600.0
 KINDS = [Words, KernelWords]
 
 

@@ -30,7 +30,7 @@ def outputs() -> list[list[dict[str, Any]]]:
     nbclient: Any = pytest.importorskip("nbclient")
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    nbclient.NotebookClient(notebook, timeout=3600, kernel_name="python3", allow_errors=True).execute()
     return [cell["outputs"] for cell in notebook["cells"]]
 
 

@@ -69,7 +69,7 @@ def test_a_killed_session_has_counted_and_stored_what_it_told(tmp_path: Path, st
     """Killed before or after any act, a session has on disk all that it told, and every run that it began."""
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", CHILD, str(tmp_path / "s"), str(steps), side]
-    killed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
+    killed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     told = {tuple(line.split("\t")) for line in killed.stdout.splitlines()}
 
     with opened(tmp_path / "s") as session:
