@@ -166,7 +166,7 @@ def install(extras: Sequence[str]) -> None:
     """The build backend first, then the project without build isolation: every version is pinned.
 
     Everything comes as a wheel, so that a dependency that would have to be built fails on every machine, not
-    just on those without its compiler or its cached wheel. The packages of SOURCE_ONLY are the exception. They
+    just on those without its compiler or its cached wheel. The packages of SOURCE_ONLY are an exception. They
     are built with isolation, which brings the build tools that they ask for.
     """
     project = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib.util import find_spec
 from itertools import count
 from types import SimpleNamespace
 
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 from partita.noise import kernel
+
+# The tests of the page need playwright, which the stage `browser` installs.
+collect_ignore = [] if find_spec("playwright") else ["browser"]
 
 settings.register_profile("fast", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)

@@ -357,6 +357,7 @@ def test_the_cell_of_an_object_does_not_depend_on_other_rows(domain: Domain) -> 
             assert domain.encode(Objects([value, beside])).tolist() == [alone[row], alone[other]]
 
 
+@pytest.mark.thorough
 def test_columns_of_pandas_and_polars_are_read_row_by_row() -> None:
     """Missing values of each type are null, and text, categories and instants are themselves."""
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")

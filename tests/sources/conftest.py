@@ -129,7 +129,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     return folder
 
 
-@pytest.fixture(params=[*CONTAINERS, "duckdb", "pandas", "polars"])
+@pytest.fixture(params=[*CONTAINERS, "duckdb", "pandas", pytest.param("polars", marks=pytest.mark.thorough)])
 def container(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """The table in each of the containers in turn."""
     if request.param in CONTAINERS:
