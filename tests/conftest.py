@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
+from collections import defaultdict
 from importlib.util import find_spec
 from itertools import count
 from types import SimpleNamespace
@@ -24,6 +26,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     engines = "duckdb,polars-arrow,pandas,spark,postgres"
     parser.addoption("--fresh", action="store_true", help="samples of the statistics stage are new each time")
     parser.addoption("--engine", default="", help=f"some of {engines}; default: all that are there")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked `spread(n)`, n evenly spread cases run in `make test`; the others are thorough."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("spread"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for same in cases.values():
+        marker = same[0].get_closest_marker("spread")
+        assert marker
+        [quick] = marker.args
+        chosen = {round((i + 0.5) * len(same) / quick - 0.5) for i in range(quick)}
+        for index, item in enumerate(same):
+            if index not in chosen:
+                item.add_marker(pytest.mark.thorough)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now lives to the end: the garbage collector need not look at it again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

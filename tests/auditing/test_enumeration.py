@@ -40,6 +40,7 @@ def test_every_public_mechanism_is_enumerated() -> None:
 @pytest.mark.parametrize(
     "name", ["GridCounts", "Partition", "LogTree", "TreeCounter", "Density", "OneBit", "Mixture"]
 )
+@pytest.mark.spread(4)
 def test_what_ships_loses_no_more_than_epsilon(name: str) -> None:
     """One or two of each kind, over all pairs of their tiny universes."""
     found = list(counted(name))

@@ -103,6 +103,7 @@ def _loss(run: Run, one: Counts, other: Counts) -> Fraction | float:
 @pytest.mark.parametrize(
     ("neighbors", "contributions"), [("add-remove", 1), ("add-remove", 3), ("change-one", 1)]
 )
+@pytest.mark.spread(4)
 def test_every_row_of_every_neighbor_is_paid_for(
     axes: tuple[Axis, ...], neighbors: Neighbors, contributions: int
 ) -> None:

@@ -157,6 +157,7 @@ def _given(cuts: tuple[Counts, ...]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("threshold", "pairs"), [(None, FEW), (1, PAIRS)], ids=["default", "lowest"])
+@pytest.mark.spread(1)
 def test_cuts_and_counts_together_lose_at_most_epsilon(threshold: object, pairs: list[Pair]) -> None:
     """On all neighbours over 2 x 2 cells the loss is at most epsilon, and more than either half could be."""
     loss = Laws(_mechanism(threshold=threshold)).worst(pairs)
@@ -234,6 +235,7 @@ def _as_nodes(stages: tuple[Any, ...]) -> Hashable:
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 0, 0), (1, 0, 0, 2)])
+@pytest.mark.spread(1)
 def test_pruning_while_it_grows_is_pruning_afterwards(counts: Counts) -> None:
     """The law is that of the full tree of trees, noise on every node, of which the rest is thrown away."""
     mechanism = _mechanism()

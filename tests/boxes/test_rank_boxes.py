@@ -110,6 +110,7 @@ BREAKING: dict[str, tuple[Sequence[Axis], Any]] = {
 
 @pytest.mark.parametrize("name", list(BREAKING))
 @pytest.mark.parametrize("epsilon", ["1", "1/100000"])
+@pytest.mark.spread(10)
 def test_whatever_breaks_other_trees_is_answered(name: str, epsilon: str) -> None:
     """Counts are finite, not negative, at most the whole, with errors and bounds, and can be made up."""
     axes, rows = BREAKING[name]

@@ -79,6 +79,7 @@ def _losses(mechanism: RankBoxes, pairs: Pairs, tapes: int = 1) -> Iterator[Frac
     [(CUBE, 2), (SPECIAL, 2), ((Axis(size=2), Axis(size=3)), 2)],
     ids=["2x2x2", "specials", "2x3"],
 )
+@pytest.mark.spread(1)
 def test_one_row_costs_epsilon(axes: Sequence[Axis], most: int) -> None:
     """For all pairs of small data sets that differ by a row, the looks that differ cost exactly epsilon."""
     assert set(_losses(_mechanism(axes), _added(axes, most))) == {EPSILON}

@@ -149,6 +149,7 @@ def test_half_spaces_of_up_to_six_axes_are_near_the_exact_volume(data: st.DataOb
         [(-5, -5), (-1, -5), (-1, -1)],
     ],
 )
+@pytest.mark.spread(2)
 def test_polygons_cut_every_small_box_exactly(corners: list[Any]) -> None:
     """On all boxes of a 9 x 8 grid the share is the exact one, and exactly 0 or 1 where no edge crosses."""
     exact_corners = fractions(corners)

@@ -112,6 +112,7 @@ def _losses(tree: SpendingBoxes, pairs: Pairs, tapes: int = 1) -> Iterator[Fract
     ],
     ids=["2x2", "2x3", "2x3 total", "specials", "labels", "2x2x2", "4x3", "one axis", "4x4 at once", "1x1"],
 )
+@pytest.mark.spread(2)
 def test_one_row_costs_at_most_epsilon(tree: SpendingBoxes, rows: int, tapes: int) -> None:
     """For all pairs that differ by a row, and every tape, the looks that differ cost epsilon and no more."""
     losses = set(_losses(tree, _few(_cells(tree), rows), tapes))
@@ -221,6 +222,7 @@ def few_units(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["2x2", "a look at the root", "two levels"],
 )
+@pytest.mark.spread(1)
 def test_the_whole_law_loses_epsilon(axes: tuple[Axis, ...], changes: dict[str, Any]) -> None:
     """Over all outcomes, looks beyond a window taken together, one row costs epsilon and no more."""
     tree = _tree(*axes, **changes)

@@ -44,6 +44,7 @@ def test_every_command_and_option_is_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.spread(1)
 def test_the_commands_on_the_page_run(run: Run, folder: Path, as_json: bool) -> None:
     """One block after the other, in an empty folder with a table called people.parquet; in JSON too."""
     rows = table()

@@ -165,6 +165,7 @@ def test_every_odd_value_has_a_cell(domain: Domain) -> None:
 
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(st.lists(VALUES, max_size=8))
+@pytest.mark.spread(9)
 def test_any_values_have_cells_in_lists_and_object_arrays(domain: Domain, values: list[Any]) -> None:
     """Whatever a list holds, every row of it has a cell, the same one in an object array."""
     array = np.fromiter(values, dtype=object, count=len(values))

@@ -85,6 +85,7 @@ def rational(mechanism: Any, most: int, unit: Fraction | None = None) -> Rationa
         ("rootless", 2, 2),
     ],
 )
+@pytest.mark.spread(6)
 def test_no_neighbors_lose_more_than_epsilon_and_some_do(name: str, size: int, most: int) -> None:
     """The enumerated law of a whole release loses exactly epsilon at the worst of all add-remove pairs."""
     mechanism = MAKERS[name](size=size, epsilon=1)
@@ -138,6 +139,7 @@ def _persons(size: int, rows: int) -> Iterator[tuple[Counts, Counts]]:
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.spread(10)
 def test_every_row_of_every_neighbor_is_paid_for(name: str, size: int) -> None:
     """All add-remove pairs couple within epsilon, and some row costs exactly that: no scale is a float."""
     mechanism = MAKERS[name](size=size, epsilon="3/7")

@@ -145,6 +145,7 @@ def test_curves_are_monotone_and_reach_to_the_end(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("epsilon", ["1/10", "3e-17"])
+@pytest.mark.spread(5)
 def test_parts_put_together_answer_alike(name: str, epsilon: str) -> None:
     """Whatever is asked, the release from its own parts says the same, with huge noise too."""
     release = released(name, epsilon=epsilon)

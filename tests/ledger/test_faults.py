@@ -126,6 +126,7 @@ def test_a_death_inside_a_transaction_undoes_it(place: str) -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.sample
 def test_a_death_inside_a_transaction_is_undone_from_the_journal(tmp_path: Path) -> None:
     """What the dead process had already put into the file is rolled back."""
     ledger = budget(tmp_path / "budget.db")

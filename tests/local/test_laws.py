@@ -48,6 +48,7 @@ def pairs(randomizer: Randomizer) -> list[tuple[int, int]]:
 
 
 @every()
+@pytest.mark.spread(24)
 def test_probabilities_add_up_and_keep_epsilon(randomizer: Randomizer) -> None:
     """Each law sums to one, and no report tells two cells apart by more than e^epsilon."""
     laws = [randomizer.pmf(x) for x in range(randomizer.size)]

@@ -103,6 +103,7 @@ def test_geometric_noise_has_its_law(scale: Fraction, bits: int, words: int) -> 
 
 
 @pytest.mark.parametrize(("name", "scale"), [("discrete_laplace", Fraction(40)), ("geometric", Fraction(70))])
+@pytest.mark.spread(1)
 def test_large_scales_in_mixed_radix_have_their_law(name: str, scale: Fraction) -> None:
     """With a low digit split off, no value is likelier than it may be, nor less likely."""
     pmf = laplace_pmf if name == "discrete_laplace" else geometric_pmf
@@ -114,6 +115,7 @@ def test_large_scales_in_mixed_radix_have_their_law(name: str, scale: Fraction) 
 
 
 @pytest.mark.parametrize("scale", [Fraction(40), Fraction(70), Fraction(1000)])
+@pytest.mark.spread(1)
 def test_sign_and_high_part_share_a_table_with_their_law(scale: Fraction) -> None:
     """M = 2^shift H + L: H is geometric with unit 2^shift, and the sign is Bernoulli(a/(1+a))."""
     drawn = laplace.GeometricTables(scale, 4)
@@ -142,6 +144,7 @@ def test_a_low_digit_is_truncated_geometric(scale: Fraction) -> None:
     assert (place, set(law)) == (0, set(range(count)))
 
 
+@pytest.mark.thorough
 def test_digits_of_a_huge_scale_join_into_one_truncated_geometric_law() -> None:
     """Digit by digit, P[L = l] is proportional to a^l: each digit is geometric with unit 2^place."""
     scale = Fraction(1 << 20)
@@ -168,6 +171,7 @@ def test_two_samples_from_one_tape_are_independent() -> None:
 
 
 @pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.spread(1)
 def test_units_have_the_law_of_their_own_scale(k: int) -> None:
     """Entry i of `discrete_laplace_units(unit, k)` is discrete Laplace of scale 1 / (unit k)."""
     unit = Fraction(1, 2)
@@ -308,6 +312,7 @@ def position_pmf(law: Law, scale: Fraction, runs: Runs) -> Callable[[int | None]
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3)])
 @pytest.mark.parametrize("runs", LAYOUTS + BELOW_ZERO)
 @pytest.mark.parametrize("law", ["laplace", "geometric"])
+@pytest.mark.spread(41)
 def test_the_first_success_has_its_law(law: Law, runs: Runs, scale: Fraction, bits: int, words: int) -> None:
     """The position, or none, is that of the first fresh noise above its level."""
     found = tape_law(lambda tape: walk(tape, law, scale, runs), bits=bits, words=words)

@@ -18,6 +18,7 @@ from partita.noise.words import KernelWords, Words
 
 pytestmark = [
     pytest.mark.faults,
+    pytest.mark.sample,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]

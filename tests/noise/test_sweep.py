@@ -87,6 +87,7 @@ WIDE = [
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("scale", "last", "items", "most"), CASES + WIDE)
+@pytest.mark.spread(4)
 def test_a_sweep_finds_the_ends_that_runs_find(
     path: Path, law: Law, scale: Fraction, last: int, items: int, most: int
 ) -> None:

@@ -48,6 +48,7 @@ def ramp(**parameters: Any) -> Make:
 
 @pytest.mark.parametrize("variant", ["default", "book"])
 @pytest.mark.parametrize(("users", "length"), [(1, 3), (2, 2)])
+@pytest.mark.spread(2)
 def test_the_joint_loss_of_a_density_is_the_formula(variant: str, users: int, length: int) -> None:
     """All streams, one look at any time, then the output: the greatest ratio is exactly that of the proof."""
     views = Views(density(universe=users, variant=variant), sums=range(users + 1))

@@ -133,6 +133,7 @@ def test_a_seal_inside_an_empty_run_is_reported_at_its_own_position() -> None:
 
 
 @pytest.mark.parametrize("threshold", [10**4, 10**5, 10**6])
+@pytest.mark.spread(1)
 def test_impossible_seals_do_not_happen(threshold: int) -> None:
     """Where a seal has probability below 2^-10000, runs of 2^63 are passed at once in every path."""
     partition = Partition(size=WIDE, epsilon=1, threshold=threshold)

@@ -49,6 +49,7 @@ GROUPS = list(_groups())
 
 
 @pytest.mark.parametrize("part", range(12))
+@pytest.mark.spread(2)
 def test_every_path_cuts_alike(part: int) -> None:
     """Edges and the number of words used agree between all paths and the online cut."""
     for index in range(part, len(GROUPS), 12):
@@ -58,6 +59,7 @@ def test_every_path_cuts_alike(part: int) -> None:
 
 
 @pytest.mark.parametrize("margin", [2.0**-8, 2.0**-4, 0.5])
+@pytest.mark.spread(1)
 def test_margins_never_change_a_cut(margin: float) -> None:
     """However many decisions are left to exact arithmetic, the cut is the same."""
     for index in range(0, len(GROUPS), 6):

@@ -63,6 +63,7 @@ PERSONS = [
 
 
 @pytest.mark.parametrize("case", ADD_REMOVE, ids=str)
+@pytest.mark.spread(4)
 def test_no_pair_of_neighbors_loses_more_than_epsilon(
     case: Case, composed: Composed, worst: Callable[..., Loss]
 ) -> None:
@@ -100,6 +101,7 @@ def test_laplace_noise_loses_nearly_all_of_epsilon(composed: Composed, worst: Ca
 
 
 @pytest.mark.parametrize("case", CHANGE_ONE, ids=str)
+@pytest.mark.spread(2)
 def test_change_one_neighbors_are_protected_when_named(
     case: Case, composed: Composed, worst: Callable[..., Loss]
 ) -> None:
@@ -114,6 +116,7 @@ def test_change_one_neighbors_are_protected_when_named(
 
 
 @pytest.mark.parametrize(("case", "rows"), PERSONS, ids=str)
+@pytest.mark.spread(2)
 def test_a_person_with_many_rows_loses_no_more_than_epsilon(
     case: Case, rows: int, composed: Composed, worst: Callable[..., Loss]
 ) -> None:
@@ -150,6 +153,7 @@ def test_more_than_20_000_distinct_pairs_are_compared() -> None:
     ("kind", "threshold", "size"),
     [("geometric", 0, 3), ("geometric", 2, 3), ("laplace", 0, 2), ("laplace", 2, 3)],
 )
+@pytest.mark.spread(2)
 def test_segments_compose_to_the_law_of_cut(
     kind: Law, threshold: int, size: int, composed: Composed, lengths: Callable[[Cut], Counts]
 ) -> None:
@@ -172,6 +176,7 @@ def test_segments_compose_to_the_law_of_cut(
         ("laplace", 2, (2, 0, 1, 1)),
     ],
 )
+@pytest.mark.spread(2)
 def test_segments_compose_to_the_law_of_cut_on_four_cells(
     kind: Law, threshold: int, counts: Counts, composed: Composed, lengths: Callable[[Cut], Counts]
 ) -> None:
@@ -185,6 +190,7 @@ def test_segments_compose_to_the_law_of_cut_on_four_cells(
 
 @pytest.mark.parametrize(("kind", "threshold", "most"), [("geometric", 1, 2), ("laplace", 1, 1)])
 @pytest.mark.parametrize("way", ["item by item", "run by run"])
+@pytest.mark.spread(2)
 def test_the_online_cut_has_the_same_law(
     way: str, kind: Law, threshold: int, most: int, composed: Composed, lengths: Callable[[Cut], Counts]
 ) -> None:

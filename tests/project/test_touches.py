@@ -55,6 +55,7 @@ def test_an_import_that_only_type_checkers_see_is_none() -> None:
     assert list(module("new", text).imports()) == ["noise.kernel"]
 
 
+@pytest.mark.thorough
 def test_a_page_that_drifted_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that somebody removed by hand comes back."""
     lines = touches.PAGE.read_text().splitlines(keepends=True)

@@ -132,6 +132,7 @@ def test_columns_whose_names_run_together_are_refused() -> None:
     ],
     ids=["columns", "labels", "a name", "a name in many columns"],
 )
+@pytest.mark.spread(2)
 def test_what_does_not_fit_costs_nothing(
     schema: Any, other: dict[str, Any], ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

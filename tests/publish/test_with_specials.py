@@ -109,6 +109,7 @@ def enumerated_loss(
 
 
 @pytest.mark.parametrize(("size", "names"), [(1, ("null",)), (1, NAMES), (2, ("null",))])
+@pytest.mark.spread(1)
 def test_the_law_of_a_whole_column_loses_epsilon(size: int, names: tuple[str, ...]) -> None:
     """Enumerated through every branch, axis and special cells together lose exactly epsilon."""
     assert enumerated_loss(made(size, names=names), add_remove_pairs) == 1

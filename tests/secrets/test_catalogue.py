@@ -103,6 +103,7 @@ def test_special_cells_are_beside_counts_that_are_elsewhere() -> None:
 @pytest.mark.parametrize("epsilon", [1, 30])
 @pytest.mark.parametrize("axes", [AXES, AXES[:2]], ids=len)
 @pytest.mark.parametrize("name", box_mechanisms())
+@pytest.mark.spread(24)
 def test_boxes_are_released_alike_wherever_points_are(
     name: str, axes: list[Axis], epsilon: int, noise: str
 ) -> None:
@@ -123,6 +124,7 @@ def test_the_walks_above_have_several_steps() -> None:
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("name", query_mechanisms())
+@pytest.mark.spread(10)
 def test_queries_are_answered_alike_wherever_points_are(name: str, noise: str) -> None:
     """Workloads, weights and truncations find the same numbers in blocks."""
     queries = SINGLE if name == "single-truncation" else MANY
@@ -147,6 +149,7 @@ def test_large_universes_are_answered_point_by_point(name: str, queries: Any, no
 
 @pytest.mark.parametrize("decomposition", ["none", "binary"])
 @pytest.mark.parametrize("name", ["global-truncation", "instance-specific", "normalization"])
+@pytest.mark.spread(2)
 def test_every_decomposition_is_weighed_alike(name: str, decomposition: str) -> None:
     """However values are taken apart."""
     universe = Universe(["age", "income"], [AGE, INCOME])

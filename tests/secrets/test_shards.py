@@ -54,6 +54,7 @@ def _worst(partition: Partition, hold: Hold, most: int = 1) -> Loss:
 @pytest.mark.parametrize(
     ("threshold", "shards"), [(0, HALVES), (1, HALVES), (2, HALVES), (1, UNEVEN), (2, UNEVEN)], ids=str
 )
+@pytest.mark.spread(2)
 def test_shards_lose_no_more_than_epsilon(threshold: int, shards: list[range]) -> None:
     """Over all neighbours the loss of a cut in two shards is that of a cut in one: all of epsilon."""
     loss = _worst(_partition(4, threshold), lambda counts: Scattered(counts, shards=shards))

@@ -236,6 +236,7 @@ def whole_story(error: BaseException | None) -> str:
     return own + whole_story(error.__cause__) + whole_story(error.__context__)
 
 
+@pytest.mark.spread(50)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: type(domain).__name__)
 def test_no_value_is_ever_shown(

@@ -33,6 +33,7 @@ def kept(**conditions: Any) -> Any:
 
 
 @pytest.mark.parametrize("region", ["north", "south", "caffè", 'a, "b"', "nowhere"])
+@pytest.mark.spread(28)
 def test_every_container_counts_the_same_part(container: Any, region: str) -> None:
     """What is counted is what a table with those rows alone would give, be it nobody."""
     column = tally(open_source(kept(region=region)), AGE).column("age")

@@ -74,6 +74,7 @@ def _losses(tree: SpendingTree, pairs: Pairs, tapes: int = 1) -> Iterator[Fracti
     ],
     ids=str,
 )
+@pytest.mark.spread(2)
 def test_one_row_costs_at_most_epsilon(size: int, most: int, tapes: int, changes: dict[str, Any]) -> None:
     """For all pairs that differ by a row, and every tape, the looks that differ cost epsilon and no more."""
     tree = _tree(size, **changes)

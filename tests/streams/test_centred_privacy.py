@@ -44,6 +44,7 @@ def _parity(outputs: Outputs) -> int:
 
 @pytest.mark.parametrize("choose", [silent, greedy, _parity])
 @pytest.mark.parametrize("name", TINY)
+@pytest.mark.spread(3)
 def test_no_event_changes_the_law_by_more_than_epsilon(name: str, choose: Adversary) -> None:
     """For all events of tiny streams, also of those that are chosen while outputs are seen."""
     plan, unit = TINY[name]

@@ -155,6 +155,7 @@ def _paid(noise: GivenNoise, by: Vector) -> Fraction:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("levels", [1, 2, 3, 4, 5])
+@pytest.mark.spread(2)
 def test_the_bijection_of_the_proof(variant: Variant, levels: int) -> None:
     """Up to T = 32, for looks at all times: shifting the proof's noises by one gives the very same view."""
     periods = 1 << levels
@@ -171,6 +172,7 @@ def test_the_bijection_of_the_proof(variant: Variant, levels: int) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("levels", [2, 4])
+@pytest.mark.spread(2)
 def test_the_bijection_of_the_proof_within_periods(variant: Variant, levels: int) -> None:
     """T = 4 and 16, live: the same, for a look between any two steps."""
     periods = 1 << levels

@@ -18,6 +18,7 @@ WIDEST = [Integer(0, 2**63 - 1), Integer(-(2**63) + 1, 0), Integer(-(2**62), 2**
 
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("domain", WIDEST, ids=str)
+@pytest.mark.spread(3)
 def test_every_cap_of_the_widest_lines_can_be_laid(domain: Any, degree: int) -> None:
     """Whichever bucket is full, of either side, rows at both ends and in between have one unit of mass."""
     line = ValueLine.of(domain)

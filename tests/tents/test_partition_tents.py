@@ -225,6 +225,7 @@ BREAKING = {
 
 @pytest.mark.parametrize("case", BREAKING)
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
+@pytest.mark.spread(11)
 def test_cases_that_break_mechanisms_are_sane(case: str, epsilon: str) -> None:
     """Answers are finite and not negative, and the truth lies in guaranteed bounds at beta = 1e-6."""
     data = BREAKING[case]

@@ -167,6 +167,7 @@ def _tree(data: Histogram, noise: Noise) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.spread(1)
 def test_the_tree_couples_at_exactly_epsilon(size: int) -> None:
     """All tiny neighbours, on 100 tapes each, couple at a loss of exactly epsilon."""
     losses = {

@@ -137,6 +137,7 @@ def _law_of(tree: Tree, noise: RationalNoise) -> Callable[[tuple[int, ...]], Out
 
 
 @pytest.mark.parametrize(("size", "branching", "most"), [(1, 2, 3), (2, 2, 1), (3, 3, 1)])
+@pytest.mark.spread(1)
 def test_no_pair_of_neighbors_loses_more_than_epsilon(size: int, branching: int, most: int) -> None:
     """The enumerated law of a whole release loses exactly epsilon between add-remove neighbours."""
     tree = Tree(size=size, epsilon=1, branching=branching)

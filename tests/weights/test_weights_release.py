@@ -157,6 +157,7 @@ def test_parts_go_round() -> None:
 @pytest.mark.parametrize(
     ("rows", "epsilon", "rounds"), [(100, "1/10", 12), (100, "1/100", 12), (10, 1, 12), (2000, 1, 4)]
 )
+@pytest.mark.spread(2)
 def test_another_library_goes_the_same_way(
     rows: int, epsilon: object, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

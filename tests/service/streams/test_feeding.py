@@ -161,6 +161,7 @@ def test_malformed_bodies_count_nothing_and_are_not_repeated(service: Service) -
         ({"mechanism": "pan-private"}, {"counts": {"a": 1}}),
     ],
 )
+@pytest.mark.spread(5)
 def test_what_does_not_fit_the_stream_is_refused(service: Service, made: dict[str, Any], body: Any) -> None:
     """As a whole, and an unknown key is not repeated."""
     service.create(**made)
