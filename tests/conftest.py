@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from partita.noise import kernel
+from tests.seams import SETTLING
 
 # The tests of the page need playwright, which the stage `browser` installs.
 collect_ignore = [] if find_spec("playwright") else ["browser"]
@@ -66,4 +67,4 @@ def fixed_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def quick_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights settle their guess in few steps: what is public may be computed in any way."""
-    monkeypatch.setattr("partita.inference.weights.measured._SETTLING", 40)
+    monkeypatch.setattr(SETTLING, 40)

@@ -14,6 +14,7 @@ from partita.asking.asking import Asker
 from partita.asking.grammar import question as read_question
 from partita.releases.file import load
 from partita.releases.regions import HalfSpace
+from tests.seams import DRAW
 
 from .conftest import CANARY, Run, table
 
@@ -325,7 +326,7 @@ def test_an_interrupted_box_release_leaves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("partita.publishing.pipeline.draw", interrupt)
+    monkeypatch.setattr(DRAW, interrupt)
     before = set(people.parent.iterdir())
 
     done = run("publish", people, *COLUMNS, "--epsilon", 1, "-o", "out.parquet")

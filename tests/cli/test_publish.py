@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from partita.releases.file import load
+from tests.seams import DRAW
 
 from .conftest import CANARY, SPEC, Run
 
@@ -300,7 +301,7 @@ def test_an_interrupted_payment_says_where_to_look(
         raise KeyboardInterrupt
 
     run("ledger", "open", "people", "--epsilon", 8)
-    monkeypatch.setattr("partita.publishing.pipeline.draw", interrupt)
+    monkeypatch.setattr(DRAW, interrupt)
     asked = ("publish", people, "--spec", spec, "-o", "out.parquet")
 
     unpaid, paid = run(*asked), run(*asked, "--ledger", "budget.db", "--dataset", "people")

@@ -12,7 +12,6 @@ import pytest
 from partita.domain import Integer
 from partita.errors import InvalidRelease, PartitaError
 from partita.guarantee import Guarantee
-from partita.inference.weights import measured
 from partita.mechanisms.composition import ComposedTruncation
 from partita.mechanisms.global_truncation import GlobalTruncation
 from partita.mechanisms.instance_truncation import InstanceTruncation
@@ -23,6 +22,7 @@ from partita.queries.universe import Universe
 from partita.releases.ranges import Parts
 from partita.releases.workload import WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
+from tests.seams import SETTLING
 
 UNIVERSE = Universe(["age", "income"], [Integer(0, 3), Integer(0, 2**32)])
 QUERIES = ranges("age") * value("income")
@@ -40,7 +40,7 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.fixture(autouse=True)
 def _short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guesses with fewer steps are worse, and as easily told apart."""
-    monkeypatch.setattr(measured, "_SETTLING", 10)
+    monkeypatch.setattr(SETTLING, 10)
 
 
 @cache

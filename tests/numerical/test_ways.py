@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from partita.domain import Integer
 from partita.errors import InvalidParameter
 from partita.inference.numerical.thresholds import first_quiet, first_steady
-from partita.inference.weights import measured
 from partita.mechanisms.global_truncation import GlobalTruncation
 from partita.mechanisms.instance_truncation import InstanceTruncation
 from partita.mechanisms.normalization import Normalization
@@ -22,6 +21,7 @@ from partita.points import Points
 from partita.queries.language import between, matrix, power, prefixes, ranges, total, value, weights
 from partita.queries.universe import Universe
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
+from tests.seams import SETTLING
 
 WAYS: list[type[WeighingMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]
 SMALL = Universe(["age", "income"], [Integer(0, 9), Integer(0, 63)])
@@ -32,7 +32,7 @@ CLASSES = [(0, 3), (2, 9), (5, 5), (8, 9)]
 @pytest.fixture
 def _short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guesses with fewer steps: for what does not depend on how good they are."""
-    monkeypatch.setattr(measured, "_SETTLING", 5)
+    monkeypatch.setattr(SETTLING, 5)
 
 
 def _points(ages: Any, incomes: Any, universe: Universe, **stamp: Any) -> Points:

@@ -20,7 +20,6 @@ from partita.inference.numerical.decomposition import Piece
 from partita.inference.numerical.graded import Graded
 from partita.inference.numerical.octaves import octave_of
 from partita.inference.numerical.space import PlainSpace
-from partita.inference.weights import measured
 from partita.inference.weights.change import Change
 from partita.mechanisms import numerical_mechanism
 from partita.mechanisms.global_truncation import GlobalTruncation, _Peaks
@@ -33,6 +32,7 @@ from partita.points import Points
 from partita.queries.language import ranges, value
 from partita.queries.universe import Universe
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from tests.seams import SETTLING
 
 UNIVERSE = Universe(["age", "income"], [Integer(0, 1), Integer(0, 7)])
 QUERIES = ranges("age") * value("income")
@@ -44,7 +44,7 @@ Rows = tuple[Row, ...]
 @pytest.fixture(autouse=True)
 def _short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guesses follow from released numbers: with fewer steps they are worse, and cost the same."""
-    monkeypatch.setattr(measured, "_SETTLING", 5)
+    monkeypatch.setattr(SETTLING, 5)
 
 
 class Unpaid(AssertionError):

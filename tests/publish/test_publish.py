@@ -37,6 +37,7 @@ from partita.releases.file import load
 from partita.releases.release import Release
 from partita.sources import open_source, tally
 from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people, single
+from tests.seams import COUNT
 
 VIEWS = list(SCHEMA)
 LARGE = 10_000
@@ -221,7 +222,7 @@ def test_parameters_are_checked_before_data(
     changes: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is wrong with public parameters is said before a row is read."""
-    monkeypatch.setattr("partita.publishing.pipeline.count", raising)
+    monkeypatch.setattr(COUNT, raising)
     monkeypatch.chdir(tmp_path)
     schema = changes.pop("schema", AGE)
     if "header" in changes:
@@ -243,7 +244,7 @@ def test_a_path_that_is_taken_is_refused_before_data(
     """Nothing is overwritten, nothing is spent and no row is read."""
     path = tmp_path / "taken"
     path.write_text("precious")
-    monkeypatch.setattr("partita.publishing.pipeline.count", raising)
+    monkeypatch.setattr(COUNT, raising)
 
     with pytest.raises(InvalidParameter, match="path must not exist yet"):
         publish(people(), AGE, epsilon=1, path=path, ledger=ledger, dataset="people")

@@ -30,6 +30,7 @@ from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
 from partita.releases.provenance import Provenance
 from tests.publish.people import AGE
 from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
+from tests.seams import COUNT
 
 MINIMAL = Provenance(version="0", day="2026-11-15")
 
@@ -137,7 +138,7 @@ def test_what_does_not_fit_costs_nothing(
     schema: Any, other: dict[str, Any], ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too many columns, too many labels, too long a name: refused before rows are read, with a fix."""
-    monkeypatch.setattr("partita.publishing.pipeline.count", never)
+    monkeypatch.setattr(COUNT, never)
 
     with pytest.raises(
         InvalidParameter, match=r"^views must fit into one file.*; publish fewer columns at a time"

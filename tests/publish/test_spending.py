@@ -20,14 +20,15 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.publishing import making, pipeline, publish
+from partita.publishing import making, publish
 from partita.releases.file import Temporary, load, save
 from partita.releases.release import Release
 from tests.publish.people import AGE, SCHEMA, people, single
+from tests.seams import COUNT, DRAW
 
 ASKED: dict[str, Any] = {"epsilon": 2, "mechanism": "tree", "dataset": "people", "key": "k1"}
 STEPS = [
-    "partita.publishing.pipeline.draw",
+    DRAW,
     "partita.publishing.place.encode",
     "partita.releases.file_disk.Temporary.write",
     "partita.releases.file_disk.Temporary.commit",
@@ -81,8 +82,8 @@ def test_the_same_key_returns_what_is_stored(
 ) -> None:
     """Nothing is read, drawn or charged, and the data may be gone."""
     first = ask(ledger, tmp_path)
-    monkeypatch.setattr("partita.publishing.pipeline.count", never)
-    monkeypatch.setattr("partita.publishing.pipeline.draw", never)
+    monkeypatch.setattr(COUNT, never)
+    monkeypatch.setattr(DRAW, never)
 
     again = publish(
         "gone.parquet", AGE, **{**ASKED, "ledger": ledger, "path": tmp_path / "people.release.parquet"}
@@ -126,11 +127,11 @@ def test_a_debit_without_a_release_is_lost(
 ) -> None:
     """A key that was charged and whose maker was never heard of again is not charged or drawn again."""
     with monkeypatch.context() as broken:
-        broken.setattr("partita.publishing.pipeline.draw", failing(RuntimeError("no")))
+        broken.setattr(DRAW, failing(RuntimeError("no")))
         broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
         with pytest.raises(RuntimeError, match="no"):
             ask(ledger, tmp_path)
-    monkeypatch.setattr("partita.publishing.pipeline.draw", never)
+    monkeypatch.setattr(DRAW, never)
 
     with pytest.raises(BudgetLost, match="use a new key"):
         ask(ledger, tmp_path)
@@ -162,7 +163,7 @@ def test_an_interrupt_while_counting_costs_nothing(
 ) -> None:
     """No debit, no file, and the key is as good as new."""
     with monkeypatch.context() as broken:
-        broken.setattr("partita.publishing.pipeline.count", failing(KeyboardInterrupt()))
+        broken.setattr(COUNT, failing(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             ask(ledger, tmp_path)
 
@@ -180,7 +181,7 @@ def test_a_ledger_that_fails_at_the_mark_leaves_a_release_to_be_found(
             ask(ledger, tmp_path)
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]
     stored = load(tmp_path / "people.release.parquet")
-    monkeypatch.setattr("partita.publishing.pipeline.draw", never)
+    monkeypatch.setattr(DRAW, never)
 
     assert numbers(ask(ledger, tmp_path)) == numbers(stored)
     assert [entry.state for entry in ledger.entries("people")] == ["done"]
@@ -205,7 +206,7 @@ def test_a_release_of_another_key_is_not_taken_for_a_lost_one(
 ) -> None:
     """What a second key has stored at the same path does not bring the first one back."""
     with monkeypatch.context() as broken:
-        broken.setattr("partita.publishing.pipeline.draw", failing(RuntimeError("no")))
+        broken.setattr(DRAW, failing(RuntimeError("no")))
         broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
         with pytest.raises(RuntimeError, match="no"):
             ask(ledger, tmp_path, epsilon=1)
@@ -294,7 +295,7 @@ def test_what_cannot_be_paid_is_refused_before_rows_are_read(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too much is refused at once, and so is a dataset that nobody has opened."""
-    monkeypatch.setattr("partita.publishing.pipeline.count", never)
+    monkeypatch.setattr(COUNT, never)
 
     with pytest.raises(BudgetExceeded, match="asked epsilon 4, left epsilon 3"):
         ask(ledger, tmp_path, epsilon=4)
@@ -313,8 +314,8 @@ def test_what_others_spend_while_rows_are_read_is_noticed(
         ledger.debit("people", Guarantee(epsilon=2), what="others")
         return count(*arguments)
 
-    monkeypatch.setattr(pipeline, "count", slowly)
-    monkeypatch.setattr(pipeline, "draw", never)
+    monkeypatch.setattr(COUNT, slowly)
+    monkeypatch.setattr(DRAW, never)
 
     with pytest.raises(BudgetExceeded, match="asked epsilon 2, left epsilon 1"):
         ask(ledger, tmp_path)
@@ -330,12 +331,12 @@ def test_a_key_that_is_done_while_rows_are_read_is_not_drawn_again(
     def overtaken(*arguments: Any) -> Any:
         counted = count(*arguments)
         with monkeypatch.context() as other:
-            other.setattr(pipeline, "count", count)
+            other.setattr(COUNT, count)
             first.append(ask(ledger, tmp_path))
-        monkeypatch.setattr(pipeline, "draw", never)
+        monkeypatch.setattr(DRAW, never)
         return counted
 
-    monkeypatch.setattr(pipeline, "count", overtaken)
+    monkeypatch.setattr(COUNT, overtaken)
 
     assert numbers(ask(ledger, tmp_path)) == numbers(first[0])
     assert len(ledger.entries("people")) == 1
@@ -392,7 +393,7 @@ def test_a_part_of_a_column_that_is_not_there_costs_nothing(ledger: Ledger) -> N
 def crash_before_the_file(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A debit, and a maker that was never heard of again."""
     with monkeypatch.context() as broken:
-        broken.setattr("partita.publishing.pipeline.draw", failing(RuntimeError("no")))
+        broken.setattr(DRAW, failing(RuntimeError("no")))
         broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
         with pytest.raises(RuntimeError, match="no"):
             ask(ledger, folder)
@@ -431,7 +432,7 @@ def test_a_stored_release_is_never_called_lost(
             ask(ledger, tmp_path)
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]
     stored = load(tmp_path / "people.release.parquet")
-    monkeypatch.setattr("partita.publishing.pipeline.draw", never)
+    monkeypatch.setattr(DRAW, never)
 
     assert numbers(ask(ledger, tmp_path)) == numbers(stored)
     assert [entry.state for entry in ledger.entries("people")] == ["done"]

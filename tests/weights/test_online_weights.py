@@ -44,6 +44,7 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, line, points_of
 
@@ -176,7 +177,7 @@ def _session_law(counts: Counts) -> Any:
 
 def test_a_session_loses_at_most_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole session, its first guess and all answers, enumerated over all small neighbours."""
-    monkeypatch.setattr("partita.inference.weights.measured._SETTLING", 1)
+    monkeypatch.setattr(SETTLING, 1)
     laws = {counts: _session_law(counts) for counts in data_sets(2, 1)}
 
     worst = max(

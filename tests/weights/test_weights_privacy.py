@@ -31,6 +31,7 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, explicit, losses, output, released
 
@@ -42,7 +43,7 @@ FOUR = [[1, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]]
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is public may be computed in any way; a few steps are quick."""
-    monkeypatch.setattr(measured, "_SETTLING", 2)
+    monkeypatch.setattr(SETTLING, 2)
     monkeypatch.setattr(weights_rounds, "_STEPS", 2)
 
 

@@ -22,6 +22,7 @@ from partita.releases.multiplicative_weights import WeightsRelease
 from partita.releases.ranges import Parts
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from tests.queries.foreign import Foreign
+from tests.seams import SETTLING
 
 pytestmark = pytest.mark.usefixtures("quick_settling")
 
@@ -162,7 +163,7 @@ def test_another_library_goes_the_same_way(
     rows: int, epsilon: object, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A library that adds up from the last entry on agrees to 1e-9 of the mass, however loud the noise is."""
-    monkeypatch.setattr("partita.inference.weights.measured._SETTLING", 150)
+    monkeypatch.setattr(SETTLING, 150)
     mechanism, noise = _mechanism(epsilon=epsilon, rounds=rounds), tape_noise(EndlessTape("other"))
     release = mechanism.release(_points(rows=rows), noise=noise)
     other = release.on(Foreign(np.zeros(1)))

@@ -1,0 +1,14 @@
+"""Where tests reach into the package for what no public call lets them do; a module that moves is changed here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+COUNT: Final = "partita.publishing.pipeline.count"
+"""The step of `publish` that reads rows: the last one before the debit."""
+
+DRAW: Final = "partita.publishing.pipeline.draw"
+"""The step of `publish` that draws noise: the first one after the debit."""
+
+SETTLING: Final = "partita.inference.weights.measured._SETTLING"
+"""In how many steps weights settle their public guess."""
