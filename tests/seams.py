@@ -1,4 +1,4 @@
-"""Where tests reach into the package for what no public call lets them do: paths that may move, in one place."""
+"""Where tests reach into the package, for want of a public call: paths that may move, in one place."""
 
 from __future__ import annotations
 
