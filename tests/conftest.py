@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import count
 from types import SimpleNamespace
@@ -62,6 +64,14 @@ def fixed_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         blocks = (f"{request.node.name} {number}".encode() for number in count())
         drawn = SimpleNamespace(urandom=lambda size: hashlib.shake_256(next(blocks)).digest(size))
         monkeypatch.setattr(kernel, "os", drawn)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures() -> Iterator[None]:
+    """Pictures of a test are closed at its end: pyplot keeps them, and complains about the twenty-first."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture
