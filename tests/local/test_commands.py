@@ -232,3 +232,25 @@ def test_a_share_of_a_range_needs_a_range_question() -> None:
 
     with pytest.raises(InvalidParameter, match="range question"):
         estimated("--between", "4", "7")
+
+
+def test_every_state_that_is_named_is_merged() -> None:
+    """`--merge` counts all states, whether they are listed after one option or each after its own."""
+    asked("--size", "4")
+    for name in ("a", "b", "c"):
+        reported(["1"] * 3, f"{name}.jsonl")
+        run("collect", "question.json", f"{name}.jsonl", "-o", name)
+
+    for merged in (["--merge", "a", "--merge", "b", "c"], ["--merge", "a", "b", "c"]):
+        [counted] = run("collect", "question.json", *merged, "-o", "state").records
+        assert counted["reports"] == 9
+    [alone] = run("collect", "question.json", "--merge", "a", "-o", "state").records
+    assert alone["reports"] == 3
+
+
+def test_every_label_that_is_named_is_asked_for() -> None:
+    """`--labels` takes all labels, whether they are listed after one option or each after its own."""
+    for words in (["--labels", "a", "b", "--labels", "c"], ["--labels", "a", "b", "c"]):
+        asked(*words)
+        domain = json.loads(Path("question.json").read_text())["domain"]
+        assert domain == Category(["a", "b", "c"]).to_spec()
