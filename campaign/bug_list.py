@@ -524,6 +524,72 @@ LOCAL: Final = (
         "if question.epsilon > self.budget:",
         "tests/local/test_device.py::test_a_budget_of_three_thirds_pays_three_times",
     ),
+    Bug(
+        "local model",
+        "a function that fails on one row raises",
+        "local/oracle_functions.py",
+        "    try:\n        return one(row)\n    except Exception:\n        return fixed",
+        "    return one(row)",
+        "tests/local_oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
+    ),
+    Bug(
+        "local model",
+        "a function reaches other rows through its own",
+        "local/oracle_functions.py",
+        "[_evaluated(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]",
+        "[_evaluated(rows[at : at + 1], one, fixed) for at in range(len(rows))]",
+        "tests/local_oracles/test_failing_functions.py::test_a_hostile_query_costs_no_more_than_its_epsilon",
+    ),
+    Bug(
+        "local model",
+        "a result of the wrong shape is an error",
+        "local/oracle.py",
+        "clamped(only_element(through(row)), law.size)",
+        "np.asarray(through(row)).reshape(1)[0]",
+        "tests/local_oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
+    ),
+    Bug(
+        "local model",
+        "a failure on the universe is found after the charge",
+        "local/oracle.py",
+        "        numbers = self._universe.evaluate(one, name)\n        self.book.charge(who, law.epsilon)",
+        "        self.book.charge(who, law.epsilon)\n        numbers = self._universe.evaluate(one, name)",
+        "tests/local_oracles/test_failing_functions.py::"
+        "test_with_a_universe_a_failure_is_an_error_that_costs_nothing",
+    ),
+    Bug(
+        "local model",
+        "what only looks like a view is a view",
+        "local/mixture.py",
+        "    if type(view) is not View:",
+        "    if view is None:",
+        "tests/local_oracles/test_lr_oracle.py::test_a_mixture_of_lying_views_is_refused",
+    ),
+    Bug(
+        "local model",
+        "a view is not made anew from its numbers",
+        "local/mixture.py",
+        "    return View(view.lines, view.levels)",
+        "    return view",
+        "tests/local_oracles/test_lr_oracle.py::test_what_is_sampled_was_made_anew_with_its_views",
+    ),
+    Bug(
+        "local model",
+        "an older file of budgets is gone on with",
+        "local/oracle_budgets.py",
+        "            if self._batches < known:",
+        "            if self._batches < known and not there:",
+        "tests/local_oracles/test_budgets.py::"
+        "test_a_backup_is_refused_by_whoever_knows_how_many_batches_there_were",
+    ),
+    Bug(
+        "local model",
+        "batches are not counted",
+        "local/oracle_budgets.py",
+        "self._save(charged, batches=self._batches + 1)",
+        "self._save(charged, batches=self._batches)",
+        "tests/local_oracles/test_budgets.py::test_a_refused_batch_is_not_counted",
+    ),
 )
 
 LEDGER: Final = (
