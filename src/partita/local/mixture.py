@@ -82,6 +82,14 @@ class Mixture(LocalLaw):
         """Those of all views, one after the other."""
         return self.starts[-1]
 
+    @property
+    def forged_report_shift(self) -> Fraction:
+        """How many people one forged report adds to a node of its view, or takes from it, at most.
+
+        Views are reported equally often, so a report of one stands for as many people as there are views.
+        """
+        return len(self.views) * max(part.forged_report_shift for part in self.parts)
+
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """A view from a coin that knows nothing of x, then the report of that view."""
         return self.sample_view(draws.below(len(self.views)), x, draws)
