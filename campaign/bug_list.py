@@ -590,6 +590,38 @@ LOCAL: Final = (
         "self._save(charged, batches=self._batches)",
         "tests/local_oracles/test_budgets.py::test_a_refused_batch_is_not_counted",
     ),
+    Bug(
+        "local model",
+        "a row of ones is counted",
+        "local/decoders.py",
+        "(ones < least) | (ones > most)",
+        "(ones < least) | (ones > randomizer.size)",
+        "tests/local/test_forgery.py::test_impossible_unary_reports_are_refused",
+    ),
+    Bug(
+        "local model",
+        "honest rows are refused",
+        "local/unary.py",
+        "_REFUSED: Final = 65 * log(2)",
+        "_REFUSED: Final = 6.5 * log(2)",
+        "tests/local/test_forgery.py::test_honest_unary_reports_are_not_refused",
+    ),
+    Bug(
+        "local model",
+        "forged reports are said to move less than they do",
+        "local/randomizer.py",
+        "return max(1 - self.miss, self.miss) / (self.hit - self.miss)",
+        "return max(1 - self.miss, self.miss) / self.hit",
+        "tests/local/test_forgery.py::test_no_report_moves_a_count_further_than_it_says",
+    ),
+    Bug(
+        "local model",
+        "reports that support every cell are believed",
+        "local/aggregator.py",
+        "warn_of_forgery(total or bool(found.implausible.size))",
+        "warn_of_forgery(bool(found.implausible.size))",
+        "tests/local/test_forgery.py::test_reports_that_support_everything_are_seen",
+    ),
 )
 
 LEDGER: Final = (

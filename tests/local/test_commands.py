@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from partita.cli.commands import local
@@ -17,6 +18,7 @@ from partita.cli.output import Outcome
 from partita.domain import Category
 from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
 from partita.local.frequency import Frequency
+from partita.local.registry import question_read
 
 
 @pytest.fixture(autouse=True)
@@ -254,3 +256,19 @@ def test_every_label_that_is_named_is_asked_for() -> None:
         asked(*words)
         domain = json.loads(Path("question.json").read_text())["domain"]
         assert domain == Category(["a", "b", "c"]).to_spec()
+
+
+def test_an_estimate_of_forged_reports_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints the estimate, and a warning beside it."""
+    from partita.cli.entry import main
+
+    asked("--size", "64")
+    question = question_read(Path("question.json").read_bytes())
+    collected: Any = question.aggregator()
+    collected.add_many(np.zeros(400, dtype=np.int64))
+    Path("state").write_bytes(collected.to_bytes())
+
+    assert main(["local", "estimate", "question.json", "state", "--top", "1"]) == 0
+    said = capsys.readouterr()
+    assert "400 reports" in said.out
+    assert "warning: estimates leave [0, 1] by more than noise explains" in said.err

@@ -245,7 +245,7 @@ def test_honest_reports_warn_of_nothing(kind: Any) -> None:
 
 
 def test_auto_takes_what_forgers_can_use_least() -> None:
-    """Up to epsilon 4 one report moves a count by less than 3.2 times the least of any kind, for any size."""
+    """Up to epsilon 4 one report moves a count by less than 3.2 times what it does with Hadamard response."""
     for epsilon in (Fraction(1, 10), Fraction(1, 2), ONE, Fraction(2), Fraction(4)):
         for size in (2, 4, 8, 9, 16, 20, 32, 64, 122, 256, 1024, 4096):
             law = Frequency(size, epsilon=epsilon).randomizer
