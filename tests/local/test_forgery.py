@@ -172,9 +172,10 @@ def test_impossible_unary_reports_are_refused() -> None:
     for ones in (0, least - 1, most + 1, 1024):
         aggregator, report = question.aggregator(), _ones(law, ones)
         rows = np.frombuffer(report.to_bytes(128, "little"), dtype=np.uint8).reshape(1, 128)
-        for add in (lambda: aggregator.add(report), lambda: aggregator.add_many(rows)):  # noqa: B023
-            with pytest.raises(InvalidData, match="150 to 416 ones"):
-                add()
+        with pytest.raises(InvalidData, match="150 to 416 ones"):
+            aggregator.add(report)
+        with pytest.raises(InvalidData, match="150 to 416 ones"):
+            aggregator.add_many(rows)
         assert aggregator.n == 0
     for ones in (least, most):
         aggregator = question.aggregator()
@@ -245,13 +246,13 @@ def test_honest_reports_warn_of_nothing(kind: Any) -> None:
 
 
 def test_auto_takes_what_forgers_can_use_least() -> None:
-    """Up to epsilon 4 one report moves a count by less than 3.2 times what it does with Hadamard response."""
-    for epsilon in (Fraction(1, 10), Fraction(1, 2), ONE, Fraction(2), Fraction(4)):
-        for size in (2, 4, 8, 9, 16, 20, 32, 64, 122, 256, 1024, 4096):
+    """Up to epsilon 4 one report moves a count by less than 3.3 times what it does with Hadamard response."""
+    for epsilon in (Fraction(1, 10), Fraction(1, 2), ONE, Fraction(2), Fraction(7, 2), Fraction(4)):
+        for size in (2, 4, 8, 9, 16, 20, 32, 64, 79, 128, 256, 1024, 4096):
             law = Frequency(size, epsilon=epsilon).randomizer
             least: Any = made("hadamard", size, epsilon)
 
-            assert law.forged_report_shift < Fraction(32, 10) * least.forged_report_shift
+            assert law.forged_report_shift < Fraction(33, 10) * least.forged_report_shift
 
 
 def test_auto_prefers_a_robust_kind_that_costs_little() -> None:
