@@ -131,7 +131,8 @@ def local_oracles(trials: int) -> Distance:
     rows = np.arange(_PEOPLE) % 10
     errors = []
     for trial in range(trials):
-        oracle = SQOracle(LROracle(rows, BudgetMemory(people=_PEOPLE, cap=_EPSILON)), epsilon=_EPSILON)
+        book = BudgetMemory(people=_PEOPLE, cap=_EPSILON)
+        oracle = SQOracle(LROracle(rows, book, universe=range(10)), epsilon=_EPSILON)
         answer = oracle.ask(
             lambda column: column < 3, tau=oracle.tau(_PEOPLE), columnwise=True, words=EndlessTape(trial)
         )

@@ -22,6 +22,7 @@
         └── TapeExhausted                  a test tape ran out of words
 
     PrivacyWarning (UserWarning)           legal, but weaker than people expect
+    ImplausibleReports (UserWarning)       local reports that cannot all be honest
 
 A message says which parameter, what the rule is, what was given, and what to do.
 What was given is shown for short public scalars only: an array or a table handed in
@@ -39,6 +40,7 @@ __all__ = [
     "BudgetLost",
     "EntropyError",
     "HorizonReached",
+    "ImplausibleReports",
     "IncompatibleGuarantees",
     "InvalidData",
     "InvalidParameter",
@@ -174,6 +176,10 @@ class EntropyError(PartitaError, RuntimeError):
 
 class TapeExhausted(EntropyError):
     """A tape of given words, used in tests only, has no word left."""
+
+
+class ImplausibleReports(UserWarning):
+    """Reports of the local model that honest devices would not send together, but for one case in 10^9."""
 
 
 class PrivacyWarning(UserWarning):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from partita.cli.commands import local
@@ -17,6 +18,7 @@ from partita.cli.output import Outcome
 from partita.domain import Category
 from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
 from partita.local.frequency import Frequency
+from partita.local.registry import question_read
 
 
 @pytest.fixture(autouse=True)
@@ -232,3 +234,41 @@ def test_a_share_of_a_range_needs_a_range_question() -> None:
 
     with pytest.raises(InvalidParameter, match="range question"):
         estimated("--between", "4", "7")
+
+
+def test_every_state_that_is_named_is_merged() -> None:
+    """`--merge` counts all states, whether they are listed after one option or each after its own."""
+    asked("--size", "4")
+    for name in ("a", "b", "c"):
+        reported(["1"] * 3, f"{name}.jsonl")
+        run("collect", "question.json", f"{name}.jsonl", "-o", name)
+
+    for merged in (["--merge", "a", "--merge", "b", "c"], ["--merge", "a", "b", "c"]):
+        [counted] = run("collect", "question.json", *merged, "-o", "state").records
+        assert counted["reports"] == 9
+    [alone] = run("collect", "question.json", "--merge", "a", "-o", "state").records
+    assert alone["reports"] == 3
+
+
+def test_every_label_that_is_named_is_asked_for() -> None:
+    """`--labels` takes all labels, whether they are listed after one option or each after its own."""
+    for words in (["--labels", "a", "b", "--labels", "c"], ["--labels", "a", "b", "c"]):
+        asked(*words)
+        domain = json.loads(Path("question.json").read_text())["domain"]
+        assert domain == Category(["a", "b", "c"]).to_spec()
+
+
+def test_an_estimate_of_forged_reports_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints the estimate, and a warning beside it."""
+    from partita.cli.entry import main
+
+    asked("--size", "64")
+    question = question_read(Path("question.json").read_bytes())
+    collected: Any = question.aggregator()
+    collected.add_many(np.zeros(400, dtype=np.int64))
+    Path("state").write_bytes(collected.to_bytes())
+
+    assert main(["local", "estimate", "question.json", "state", "--top", "1"]) == 0
+    said = capsys.readouterr()
+    assert "400 reports" in said.out
+    assert "warning: estimates leave [0, 1] by more than noise explains" in said.err

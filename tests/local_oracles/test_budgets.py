@@ -137,6 +137,66 @@ def test_a_copy_is_refused(tmp_path: Path) -> None:
         assert book.now.left(0) == 0
 
 
+def _restored(path: Path, backup: bytes) -> None:
+    """The bytes of a backup in the same inode, as `rm` and `cp` leave them where it is used again."""
+    with open(path, "r+b") as file:
+        file.write(backup)
+
+
+def test_a_backup_is_refused_by_whoever_knows_how_many_batches_there_were(tmp_path: Path) -> None:
+    """The file alone cannot see that it is older than what was charged; a number kept elsewhere can."""
+    path = tmp_path / "budgets"
+    with BudgetFile(path, people=5, cap=1) as book:
+        book.charge([0], THIRD)
+        assert book.batches == 1
+    backup = path.read_bytes()
+    with BudgetFile(path, people=5, cap=1, at_least=1) as book:
+        book.charge([0], THIRD)
+        book.charge([1], THIRD)
+        assert book.batches == 3
+    _restored(path, backup)
+
+    with BudgetFile(path, people=5, cap=1) as book:
+        assert (book.batches, book.now.left(0)) == (1, Fraction(2, 3))
+    with pytest.raises(StreamForked, match="holds 1 batches, and 3 were charged"):
+        BudgetFile(path, people=5, cap=1, at_least=3)
+    BudgetFile(path, people=5, cap=1, at_least=1).close()
+
+
+def test_a_file_that_is_gone_is_not_started_again(tmp_path: Path) -> None:
+    """Whoever knows of batches does not get a new file, nor one that nobody was charged in."""
+    path = tmp_path / "budgets"
+    with pytest.raises(StreamForked, match="holds 0 batches"):
+        BudgetFile(path, people=5, cap=1, at_least=2)
+    assert not path.exists()
+    for wrong in (-1, 0.5, "1", True):
+        with pytest.raises(InvalidParameter, match="at_least"):
+            BudgetFile(path, people=5, cap=1, at_least=wrong)  # type: ignore[arg-type]
+
+
+def test_a_refused_batch_is_not_counted(tmp_path: Path) -> None:
+    """Only what was charged is a batch, and the number is on the disk with the charge."""
+    path = tmp_path / "budgets"
+    with BudgetFile(path, people=5, cap=1) as book:
+        book.charge([0], 1)
+        with pytest.raises(BudgetExceeded):
+            book.charge([0], 1)
+        assert book.batches == 1
+    with BudgetFile(path, people=5, cap=1) as book:
+        assert book.batches == 1
+
+
+def test_a_file_without_batch_numbers_is_read(tmp_path: Path) -> None:
+    """Files of earlier versions say 0 for ever; they are counted on from there."""
+    path = tmp_path / "budgets"
+    with BudgetFile(path, people=5, cap=1) as book:
+        book._store.save(book._place + book.now.charged([0], THIRD).to_bytes(), sequence=0)
+    with BudgetFile(path, people=5, cap=1) as book:
+        assert (book.batches, book.now.left(0)) == (0, Fraction(2, 3))
+        book.charge([0], THIRD)
+        assert book.batches == 1
+
+
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     """A flipped bit of the first page, of the key, or of the slot in force, whichever it is, is seen."""
     path = tmp_path / "budgets"

@@ -12,7 +12,13 @@ from typing import Final
 
 from partita.cli.output import printable, show
 from partita.cli.parser import parser
-from partita.errors import IncompatibleGuarantees, LedgerRefusal, PartitaError, PrivacyWarning
+from partita.errors import (
+    ImplausibleReports,
+    IncompatibleGuarantees,
+    LedgerRefusal,
+    PartitaError,
+    PrivacyWarning,
+)
 
 __all__ = ["main"]
 
@@ -82,6 +88,7 @@ def _spoken_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", PrivacyWarning)
+        warnings.simplefilter("always", ImplausibleReports)
         warnings.showwarning = speak
         yield
 

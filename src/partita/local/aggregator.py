@@ -17,6 +17,7 @@ from partita.local.decoders import exclusive, supports, tallied, width
 from partita.local.device import Report
 from partita.local.estimates import Frequencies
 from partita.local.frequency import Frequency
+from partita.local.plausibility import implausible_total, warn_of_forgery
 from partita.local.question import Question
 from partita.local.unary import UnaryEncoding
 from partita.unchained import unchained
@@ -171,8 +172,11 @@ class FrequencyAggregator(Aggregator[Frequency]):
     """
 
     def estimate(self) -> Frequencies:
-        """Frequencies of all cells, with errors and intervals."""
-        return Frequencies(question=self.question, n=self.n, supports=self.supports())
+        """Frequencies of all cells, with errors and intervals; it warns if reports cannot all be honest."""
+        found = Frequencies(question=self.question, n=self.n, supports=self.supports())
+        total = implausible_total(self.question.randomizer, self.n, found.supports)
+        warn_of_forgery(total or bool(found.implausible.size))
+        return found
 
     def supports(self) -> Ints:
         """How many reports support each cell, exactly."""

@@ -22,6 +22,7 @@ from partita.local.unary import UnaryEncoding
 __all__ = ["checked_column", "exclusive", "supports", "tallied", "walsh_hadamard", "width"]
 
 _BLOCK_BITS: Final = 1 << 22
+_ONES: Final = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ def _checked_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
     spare = 8 * randomizer.report_bytes - randomizer.size
     if spare and bool((rows[:, -1] >> np.uint8(8 - spare)).any()):
         raise InvalidData("reports", f"must have {randomizer.size} bits", fix="drop what is no report")
+    least, most = randomizer.likely_ones
+    ones = _ONES[rows].sum(axis=1, dtype=np.int64)
+    if bool(((ones < least) | (ones > most)).any()):
+        raise InvalidData("reports", f"must have {least} to {most} ones", fix="drop those that have not")
     return rows
 
 

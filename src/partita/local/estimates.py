@@ -18,7 +18,7 @@ from partita.local.columns import Ints
 from partita.local.frequency import Frequency
 from partita.showing import card, grid, number
 
-__all__ = ["Frequencies", "HeavyHitter", "mean_bounds"]
+__all__ = ["Frequencies", "HeavyHitter", "divergence", "mean_bounds"]
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +80,13 @@ class Frequencies:
     def counts(self) -> Floats:
         """How many of the n people hold each cell, estimated."""
         return self.values * self.n
+
+    @property
+    def implausible(self) -> Ints:
+        """The cells whose share leaves [0, 1] by more than noise explains: some of the reports are forged."""
+        from partita.local.plausibility import implausible_cells
+
+        return implausible_cells(self.question.randomizer, self.n, self.supports)
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """For each cell, bounds that hold with about this confidence, by the normal law; never a point.
@@ -185,12 +192,12 @@ def _side(shares: Floats, far: Floats, allowed: float | Floats) -> Floats:
     near = shares.astype(np.float64)
     for _ in range(_HALVINGS):
         middle = (near + far) / 2
-        inside = _divergence(shares, middle) <= allowed
+        inside = divergence(shares, middle) <= allowed
         near, far = np.where(inside, middle, near), np.where(inside, far, middle)
     return far
 
 
-def _divergence(share: Floats, mean: Floats) -> Floats:
+def divergence(share: Floats, mean: Floats) -> Floats:
     """The Kullback-Leibler divergence of two coins."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ones = np.where(share > 0, share * np.log(share / mean), 0.0)

@@ -19,6 +19,7 @@ from partita.local.decoders import checked_column, supports
 from partita.local.estimates import mean_bounds
 from partita.local.hierarchy import Levels, Line
 from partita.local.mixture import Mixture
+from partita.local.plausibility import implausible_cells, implausible_total, warn_of_forgery
 from partita.local.view_question import ViewQuestion
 
 __all__ = ["Evidence", "ViewAggregator"]
@@ -40,10 +41,12 @@ class ViewAggregator(Aggregator[Asked]):
         return tuple(int(self._counts[a:b].sum()) for a, b in pairwise(starts))
 
     def evidence(self) -> Evidence:
-        """What the reports say; there must be one."""
+        """What the reports say; there must be one. It warns if they cannot all be honest."""
         if not self.n:
             raise InvalidData("reports", "must be at least one", fix="collect reports first")
-        return Evidence(self.question.randomizer, self.n, self._counts)
+        found = Evidence(self.question.randomizer, self.n, self._counts)
+        warn_of_forgery(found.implausible, stacklevel=4)
+        return found
 
     def _zeros(self) -> Ints:
         return np.zeros(self.question.randomizer.reports, dtype=np.int64)
@@ -86,6 +89,17 @@ class Evidence:
         spans = [self.counts[a:b] for a, b in pairwise(starts)]
         parts = zip(self.mixture.parts, spans, strict=True)
         return tuple((int(span.sum()), supports(part, span)) for part, span in parts)
+
+    @property
+    def implausible(self) -> bool:
+        """Whether the shares of some view leave [0, 1] by more than noise explains."""
+        views = len(self._supports)
+        seen = [(law, *each) for law, each in zip(self.mixture.parts, self._supports, strict=True) if each[0]]
+        return any(
+            implausible_cells(law, n, supported, checks=views).size
+            or implausible_total(law, n, supported, checks=views)
+            for law, n, supported in seen
+        )
 
     @cached_property
     def _numbers(self) -> dict[Levels, int]:

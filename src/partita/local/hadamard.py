@@ -57,6 +57,11 @@ class HadamardResponse(FrequencyRandomizer):
         """Two columns agree in half of the rows."""
         return Fraction(1, 2)
 
+    @property
+    def forged_report_cells(self) -> int:
+        """The signs of row 0 are the same everywhere."""
+        return self.size
+
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """A row, and its sign at column x + 1, flipped unless the truth is told."""
         row = draws.below(self.rows)

@@ -77,6 +77,11 @@ class LocalHashing(FrequencyRandomizer):
         told = [true * share + other * (1 - share) for share in shares]
         return sum((t * c * s for t, c, s in zip(times, told, shares, strict=True)), Fraction(0))
 
+    @property
+    def forged_report_cells(self) -> int:
+        """The hash function with a = 0 puts all cells into one bucket."""
+        return self.size
+
     def hashed(self, report: Numbers, x: Numbers) -> Numbers:
         """The bucket of cell x under the hash function of a report."""
         function = report // self.buckets

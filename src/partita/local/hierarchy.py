@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import Final, final
 
+from partita.errors import InvalidParameter
 from partita.exact import freeze, integer
 from partita.local.draws import Numbers
 
@@ -93,6 +94,17 @@ class View:
 
     lines: tuple[Line, ...]
     levels: Levels
+
+    def __post_init__(self) -> None:
+        """Lines and levels made anew from their numbers: what a view sees of a cell follows from these."""
+        if len(self.lines) != len(self.levels) or {type(line) for line in self.lines} != {Line}:
+            raise InvalidParameter(
+                "lines", "must be lines, with a level of each", given=None, fix="pass for example (Line(8),)"
+            )
+        lines = tuple(Line(line.size, line.branching) for line in self.lines)
+        levels = zip(self.levels, lines, strict=True)
+        checked = tuple(integer(level, "levels", low=0, high=line.height) for level, line in levels)
+        freeze(self, lines=lines, levels=checked)
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -117,12 +117,28 @@ def learn_logistic(oracle: SQOracle, *, rounds: int = 20, tau: float) -> Logisti
 def _gradient(oracle: SQOracle, weights: Floats, tau: float) -> Floats:
     def query(place: int) -> float:
         def phi(rows: Any) -> Any:
-            features, labels = rows[:, :-1].clip(-1, 1), rows[:, -1]
-            return (1 + (_sigmoid(features @ weights) - labels) * features[:, place]) / 2
+            table = _floats(rows)
+            features, labels = table[:, :-1].clip(-1, 1), table[:, -1]
+            with np.errstate(all="ignore"):
+                return (1 + (_sigmoid(features @ weights) - labels) * features[:, place]) / 2
 
-        return 2 * oracle.ask(phi, tau=tau, columnwise=True).value - 1
+        return 2 * oracle.ask_rows(phi, tau=tau).value - 1
 
     return np.array([query(place) for place in range(weights.size)])
+
+
+def _floats(rows: Any) -> Floats:
+    """A table as floats; what is no number becomes NaN, and no row raises."""
+    if rows.dtype.kind in "iufb":
+        return np.asarray(rows, dtype=np.float64)
+    return np.array([_float(value) for value in rows.ravel().tolist()]).reshape(rows.shape)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except Exception:
+        return float("nan")
 
 
 def _sigmoid(x: Floats) -> Floats:

@@ -13,6 +13,7 @@ from partita.errors import InvalidData
 from partita.local.aggregator import Aggregator
 from partita.local.decoders import checked_column
 from partita.local.mean import Mean
+from partita.local.plausibility import implausible_mean, warn_of_forgery
 
 __all__ = ["MeanAggregator"]
 
@@ -39,10 +40,11 @@ class MeanAggregator(Aggregator[Mean]):
 
         A few reports may happen to be alike, so four of the largest variance are imagined beside them. The
         guaranteed bounds are Hoeffding's. Neither they nor the value are held within the bounds of the
-        question, but the mean is.
+        question, but the mean is; if it leaves them by more than noise explains, a warning says so.
         """
         if not self.n:
             raise InvalidData("reports", "must be at least one", fix="collect reports first")
+        warn_of_forgery(implausible_mean(self.question.randomizer, self.n, int(self._counts[0])))
         low, unit = float(self.question.low), self._unit
         value = low + unit * (int(self._counts[0]) / self.n - float(self.question.randomizer.offset))
 

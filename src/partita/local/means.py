@@ -48,6 +48,15 @@ class MeanRandomizer(Randomizer):
     def least_variance(self) -> float:
         """The variance of a report, whatever the number is, at least."""
 
+    @property
+    def forged_report_shift(self) -> Fraction:
+        """How far one forged report moves the estimated sum of numbers scaled to [0, 1], at most.
+
+        A report r adds (r - offset) / (slope (size - 1)); an honest one adds a number in [0, 1] on average. m
+        forged reports move the sum by at most m times as much.
+        """
+        return max(self.reports - 1 - self.offset, self.offset) / (self.slope * (self.size - 1))
+
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, final
 
 from partita.errors import InvalidParameter
-from partita.exact import one_of
+from partita.exact import freeze, one_of
 from partita.local.draws import Draws, Numbers
 from partita.local.frequency import Frequency
 from partita.local.hierarchy import View
@@ -46,6 +46,7 @@ class Mixture(LocalLaw):
     parts: tuple[FrequencyRandomizer, ...]
 
     def __post_init__(self) -> None:
+        freeze(self, views=checked_views(self.views))
         pairs = zip(self.views, self.parts, strict=False)
         fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
         if not fits or len(self.parts) != len(self.views):
@@ -57,10 +58,10 @@ class Mixture(LocalLaw):
     def of(cls, views: Sequence[View], *, epsilon: object, kind: ViewKind = "auto") -> Self:
         """The mixture with a randomizer of this kind for each view."""
         one_of(kind, "kind", VIEW_KINDS)
-        exact = checked_epsilon(epsilon)
-        size = _checked_size(views)
-        parts = tuple(Frequency(view.size, epsilon=exact, kind=kind).randomizer for view in views)
-        return cls(size=size, epsilon=exact, views=tuple(views), parts=parts)
+        exact, own = checked_epsilon(epsilon), checked_views(views)
+        size = _checked_size(own)
+        parts = tuple(Frequency(view.size, epsilon=exact, kind=kind).randomizer for view in own)
+        return cls(size=size, epsilon=exact, views=own, parts=parts)
 
     @classmethod
     def read(cls, views: Sequence[View], parts: Sequence[Randomizer]) -> Self:
@@ -68,8 +69,8 @@ class Mixture(LocalLaw):
         frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
         if len(frequencies) != len(parts) or not parts:
             raise InvalidParameter("parts", "must be randomizers of cells", given=None, fix=_READ)
-        size = _checked_size(views)
-        return cls(size=size, epsilon=frequencies[0].epsilon, views=tuple(views), parts=frequencies)
+        own = checked_views(views)
+        return cls(size=_checked_size(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -80,6 +81,14 @@ class Mixture(LocalLaw):
     def reports(self) -> int:
         """Those of all views, one after the other."""
         return self.starts[-1]
+
+    @property
+    def forged_report_shift(self) -> Fraction:
+        """How many people one forged report adds to a node of its view, or takes from it, at most.
+
+        Views are reported equally often, so a report of one stands for as many people as there are views.
+        """
+        return len(self.views) * max(part.forged_report_shift for part in self.parts)
 
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """A view from a coin that knows nothing of x, then the report of that view."""
@@ -113,6 +122,26 @@ class Mixture(LocalLaw):
 
 
 _READ: Final = "pass what to_json returned"
+
+
+def checked_views(views: Iterable[object]) -> tuple[View, ...]:
+    """The views made anew from their numbers.
+
+    A report is charged by what `View` sees of a cell. An object that only looks like a view, or a view that
+    was changed after it was made, may see more.
+    """
+    made = tuple(_made_anew(view) for view in views)
+    if len({view.lines for view in made}) != 1:
+        raise InvalidParameter(
+            "views", "must be at least one, all of the same columns", given=None, fix="pass the same lines"
+        )
+    return made
+
+
+def _made_anew(view: Any) -> View:
+    if type(view) is not View:
+        raise InvalidParameter("views", "must be views", given=None, fix="pass those of line_views(Line(8))")
+    return View(view.lines, view.levels)
 
 
 def _fits(view: View, part: FrequencyRandomizer, epsilon: Fraction) -> bool:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.arrays import as_rows
+from partita.errors import InvalidParameter
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
 from partita.local.columns import Ints
+from partita.local.law import LocalLaw, clamped
 from partita.local.oracle_budgets import BudgetBook
+from partita.local.oracle_functions import OneRow, Universe, evaluate_rows, only_element
 from partita.local.oracle_laws import admitted
 from partita.noise.words import WordSource
-from partita.unchained import unchained
 
 __all__ = ["LROracle", "ToCells"]
 
 ToCells: TypeAlias = Callable[[Any], Any]
-"""From rows of people to a column of cells; each cell from its own row alone."""
+"""From a column or table that holds one row to a column that holds one cell."""
 
 
 @final
@@ -27,15 +29,16 @@ class LROracle:
 
     For simulations, and for curators who hold the data: what protects a person in the field is the budget
     of their own device (`Device`). Each batch is charged as a whole before anything is drawn: if a crash
-    comes between, budget is lost and nothing was said.
+    comes between, budget is lost and nothing was said. After the charge no error depends on what people
+    hold. `universe` is a public list of all rows that may occur; with it functions never see data.
 
     Guarantee: epsilon-DP for epsilon = the cap, pure, local, however questions were chosen.
     Error:     that of the randomizers.
     Proof:     docs/proofs/local_oracles.md
     """
 
-    def __init__(self, values: object, book: BudgetBook) -> None:
-        self._values: Any = np.asarray(values)
+    def __init__(self, values: object, book: BudgetBook, *, universe: object = None) -> None:
+        self._values: Any = as_rows(values, "values")
         self.book = book
         if self._values.ndim < 1 or len(self._values) != book.now.people:
             raise InvalidParameter(
@@ -44,6 +47,7 @@ class LROracle:
                 given=values,
                 fix="check them",
             )
+        self._universe = None if universe is None else Universe(universe, self._values)
 
     @property
     def people(self) -> int:
@@ -70,23 +74,57 @@ class LROracle:
     ) -> Any:
         """A report of each person listed, of a law that is verified first; everybody pays its epsilon.
 
-        `through` makes cells of rows, if the values are none; it must look at each row by itself.
+        `through` makes cells of rows, if the values are none. It is called for one row at a time, with a
+        column (or table) that holds that row alone, and returns a column of one. Where it fails or returns
+        anything else, that person's report is about the first cell. With a universe a failure is an error.
         """
         law, who = admitted(randomizer), self.book.now.checked_ids(ids)
+        self._check_through(through)
+        if through is None:
+            return law.randomize_many(self._own_cells(who, law), words=words)
+        one = _cell_through(through, law)
+        cells = self.charged_numbers(who, law, one, fixed=_FIRST, name="through")
+        return law.randomize_many(np.array(cells, dtype=np.int64), words=words)
+
+    def charged_numbers(self, who: Ints, law: LocalLaw, one: OneRow, *, fixed: Any, name: str) -> list[Any]:
+        """Charge everybody listed, then a number of each of their rows: `fixed` where the function fails.
+
+        With a universe the function is called before the charge, on public rows, and its failure is an error.
+        """
+        if self._universe is None:
+            self.book.charge(who, law.epsilon)
+            return evaluate_rows(self._values[who], one, fixed)
+        numbers = self._universe.evaluate(one, name)
         self.book.charge(who, law.epsilon)
-        return law.randomize_many(self._cells(who, through), words=words)
+        return self._universe.looked_up(who, numbers, fixed)
 
-    def _cells(self, who: Ints, through: ToCells | None) -> Any:
-        rows = self._values[who]
-        cells = rows if through is None else _made(rows, through)
-        if np.shape(cells) != who.shape:
-            raise InvalidData(
-                "cells", "must be one of each person", fix="pass `through`, or one column of values"
-            )
-        return cells
+    def charged_rows(self, who: Ints, law: LocalLaw) -> Any:
+        """Charge everybody listed, then a copy of their rows: for functions of our own, which never fail."""
+        self.book.charge(who, law.epsilon)
+        return self._values[who]
+
+    def _own_cells(self, who: Ints, law: LocalLaw) -> Any:
+        """Charge everybody listed, then their values as cells; objects one by one, because they may fail."""
+        rows = self.charged_rows(who, law)
+        if rows.dtype.kind in "iubf":
+            return rows
+        return np.array(evaluate_rows(rows, _own_cell(law), _FIRST), dtype=np.int64)
+
+    def _check_through(self, through: object) -> None:
+        """Whether a function is needed is public: it depends on the shape of the table."""
+        if through is None and self._values.ndim > 1:
+            raise InvalidParameter("through", "must be given for rows of columns", given=None, fix="pass it")
+        if through is not None and not callable(through):
+            raise InvalidParameter("through", "must be a function", given=None, fix="pass a function of rows")
 
 
-def _made(rows: Any, through: ToCells) -> Any:
-    """Cells of rows; what a function says that fails on them is never repeated."""
-    failure = InvalidData("through", "must make a cell of every row", fix="check it on rows of your own")
-    return unchained(lambda: through(rows), failure, Exception)
+_FIRST: Final = 0
+"""The cell of whoever cannot be answered about, as of a value that is no whole number."""
+
+
+def _own_cell(law: LocalLaw) -> OneRow:
+    return lambda row: clamped(row.tolist()[0], law.size)
+
+
+def _cell_through(through: ToCells, law: LocalLaw) -> OneRow:
+    return lambda row: clamped(only_element(through(row)), law.size)

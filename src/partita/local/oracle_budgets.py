@@ -159,19 +159,30 @@ class BudgetMemory:
 class BudgetFile:
     """Budgets in one file with two slots: a crash leaves what was before a batch or what is after it.
 
-    When `charge` returns, the disk has it. The file is open in one process at a time. It knows its place on
-    the disk: a copy of it, or a backup put in its place, would spend again what was spent, and is refused.
+    When `charge` returns, the disk has it. The file is open in one process at a time. It holds the number of
+    its inode, so a copy at another place on the disk is refused. It cannot see an older state of itself at
+    the same place: a backup written over it, a backup that got the same inode after a removal, a restored
+    disk or virtual machine. Any of these would spend again what was spent.
+
+    `batches` grows with every charge. Keep it where it does not go back in time with this file (a ledger, a
+    log, another machine), and pass it as `at_least` when the file is opened again.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, people: int, cap: object) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, people: int, cap: object, at_least: int = 0) -> None:
         fresh = Budgets.new(people=people, cap=cap)
+        known = integer(at_least, "at_least", low=0)
         room = _NUMBER + len(fresh.to_bytes())
         there = os.path.lexists(path)
+        if known and not there:
+            raise _too_old(path, 0, known)
         self._store = PanStore(path, create=False) if there else PanStore.new(path, room=room)
         self._lock = threading.Lock()
         self._place = os.stat(self.path).st_ino.to_bytes(_NUMBER, "little")
+        self._batches = 0
         try:
             self._now: Budgets | None = self._first(fresh)
+            if self._batches < known:
+                raise _too_old(path, self._batches, known)
         except BaseException:
             self.close()
             raise
@@ -188,13 +199,20 @@ class BudgetFile:
             self._now = self._loaded()
         return self._now
 
+    @property
+    def batches(self) -> int:
+        """How many batches were charged, a public number; files of earlier versions begin with 0."""
+        if self._now is None:
+            self._now = self._loaded()
+        return self._batches
+
     def charge(self, ids: object, epsilon: object) -> None:
         """Charge everybody listed, or refuse and charge nobody; on the disk before it returns."""
         with self._lock:
             charged = self.now.charged(ids, epsilon)
             self._now = None
-            self._save(charged)
-            self._now = charged
+            self._save(charged, batches=self._batches + 1)
+            self._now, self._batches = charged, self._batches + 1
 
     def close(self) -> None:
         """Let others open the file."""
@@ -209,7 +227,7 @@ class BudgetFile:
     def _first(self, fresh: Budgets) -> Budgets:
         """What the file holds, if it is about as many people with the same cap."""
         if self._store.load() is None:
-            self._save(fresh)
+            self._save(fresh, batches=0)
         there = self._loaded()
         if (there.people, there.cap) != (fresh.people, fresh.cap):
             raise InvalidParameter(
@@ -226,10 +244,11 @@ class BudgetFile:
             raise _damaged()
         if saved.state[:_NUMBER] != self._place:
             raise StreamForked(f"{str(self.path)!r} is a copy of a file of budgets; go on with the first one")
+        self._batches = saved.sequence
         return Budgets.from_bytes(saved.state[_NUMBER:])
 
-    def _save(self, budgets: Budgets) -> None:
-        self._store.save(self._place + budgets.to_bytes(), sequence=0)
+    def _save(self, budgets: Budgets, *, batches: int) -> None:
+        self._store.save(self._place + budgets.to_bytes(), sequence=batches)
 
 
 def _common(denominator: int, price: Fraction, cap: Fraction) -> int:
@@ -246,6 +265,13 @@ def _too_much(price: Fraction) -> BudgetExceeded:
     return BudgetExceeded(
         f"somebody in the batch has less than epsilon {price} left for each time they are listed; "
         "nobody was charged, ask those who have it"
+    )
+
+
+def _too_old(path: str | os.PathLike[str], batches: int, known: int) -> StreamForked:
+    return StreamForked(
+        f"{os.fspath(path)!r} holds {batches} batches, and {known} were charged: it is an older copy; "
+        "ask nobody any more with it"
     )
 
 

@@ -108,13 +108,14 @@ class ListedLaw(LocalLaw):
 def admitted(law: object) -> LocalLaw:
     """The law made anew from its description, so that what is sampled is what was verified.
 
+    A mixture is made anew with its views: `Mixture` refuses what only looks like one.
     Of a law that is not in the registry only the probabilities that its `pmf` lists are used: they are
     checked by enumeration, and sampled here.
     """
     if isinstance(law, Mixture):
         return Mixture.read(law.views, [_registered(part) for part in law.parts])
     if isinstance(law, ListedLaw):
-        return ListedLaw(table=law.table, epsilon=law.epsilon)
+        return ListedLaw(table=tuple(tuple(row) for row in law.table), epsilon=law.epsilon)
     if isinstance(law, Randomizer) and law.kind in KINDS and type(law) is randomizer_kind(law.kind):
         return _registered(law)
     return _listed(law)

@@ -86,6 +86,11 @@ class ProjectiveResponse(FrequencyRandomizer):
         true, other = self._branches()
         return both * true + (on - both) * other
 
+    @property
+    def forged_report_cells(self) -> int:
+        """The points of a hyperplane; not all of them need be cells."""
+        return min(self.size, self.odds[0])
+
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """All digits but the one under the leading 1 of x are free; that one makes <x, y> 0 or 1.
 

@@ -105,6 +105,21 @@ class FrequencyRandomizer(Randomizer):
     def miss(self) -> Fraction:
         """The probability that a report supports a given other cell."""
 
+    @property
+    def forged_report_shift(self) -> Fraction:
+        """How many people one forged report adds to the estimated count of a cell, or takes from it, at most.
+
+        The estimated count of n reports is (supporters - n miss) / (hit - miss): a report that supports the
+        cell adds (1 - miss) / (hit - miss), any other takes miss / (hit - miss). m forged reports move it by
+        at most m times as much. An honest one moves it by at most 1, on average.
+        """
+        return max(1 - self.miss, self.miss) / (self.hit - self.miss)
+
+    @property
+    @abstractmethod
+    def forged_report_cells(self) -> int:
+        """How many cells one report that is accepted can support at once, at most."""
+
     def variance(self, frequency: float = 0.0) -> float:
         """n times the variance of an estimated frequency, where the true one is as given."""
         return float(self.exact_variance(Fraction(frequency)))

@@ -49,6 +49,11 @@ class RandomizedResponse(FrequencyRandomizer):
         """One of the others is told, and it is this one."""
         return (1 - self.chance) / (self.size - 1)
 
+    @property
+    def forged_report_cells(self) -> int:
+        """A report supports the cell that it names."""
+        return 1
+
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """The true cell, or the others counted without it."""
         truth = draws.chance(self.threshold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log, sqrt
+from math import ceil, isnan, log, sqrt
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -15,12 +15,13 @@ from partita.exact import failure, integer
 from partita.local.columns import Ints
 from partita.local.mean import Mean
 from partita.local.oracle import LROracle
+from partita.local.oracle_functions import OneRow, only_element
 from partita.noise.words import WordSource
 
 __all__ = ["SQAnswer", "SQOracle", "StatisticalQuery"]
 
 StatisticalQuery: TypeAlias = Callable[[Any], Any]
-"""phi: from a row to [0, 1]; or from rows to a column of such numbers, each from its own row alone."""
+"""phi: from a row to [0, 1]; or from a column that holds one row to a column that holds one such number."""
 
 _GRID: Final = 2.0**-21
 """How far a number is from the next step of the public grid, at most."""
@@ -79,11 +80,31 @@ class SQOracle:
         """The mean of phi to within tau, from as many unasked people as it takes; refused if there are less.
 
         phi gets one row at a time, and is clamped to [0, 1]; where it fails it counts as 1/2. With
-        `columnwise` it gets all rows of the group at once, and must look at each by itself.
+        `columnwise` it gets a column that holds one row, and returns a column of one number. If the oracle
+        has a universe, phi is called on that alone, and a failure is an error that costs nothing.
         """
+        if not callable(phi):
+            raise InvalidParameter("phi", "must be a function", given=None, fix="pass a function of a row")
+        one, law = (_of_column if columnwise else _of_row)(phi), self.question.randomizer
+        return self._answered(
+            tau,
+            lambda who: self.oracle.charged_numbers(who, law, one, fixed=_UNKNOWN, name="phi"),
+            words,
+        )
+
+    def ask_rows(self, phi: Callable[[Any], Any], *, tau: float) -> SQAnswer:
+        """As `ask`, of all rows of the group at once: for functions of ours that fail on no rows whatever.
+
+        Each number must come from its own row alone.
+        """
+        law = self.question.randomizer
+        return self._answered(tau, lambda who: phi(self.oracle.charged_rows(who, law)), None)
+
+    def _answered(self, tau: float, numbers_of: Callable[[Ints], Any], words: WordSource | None) -> SQAnswer:
+        """Numbers of a group that was charged, one bit of each, and what the bits say."""
         who = self._group(self.people(tau))
-        cells = self._by_columns(phi) if columnwise else self._by_rows(phi)
-        reports = self.oracle.ask(who, self.question.randomizer, through=cells, words=words)
+        cells = self.question.cells(np.array(numbers_of(who), dtype=np.float64))
+        reports = self.question.randomizer.randomize_many(cells, words=words)
         aggregator = self.question.aggregator()
         aggregator.add_many(reports)
         return SQAnswer(min(1.0, max(0.0, aggregator.estimate().value)), self.tau(len(who)), len(who))
@@ -101,14 +122,22 @@ class SQOracle:
             )
         return unasked[:count]
 
-    def _by_rows(self, phi: StatisticalQuery) -> Callable[[Any], Ints]:
-        def number(row: Any) -> float:
-            try:
-                return float(phi(row))
-            except Exception:
-                return float("nan")
 
-        return lambda rows: self.question.cells(np.array([number(row) for row in rows], dtype=np.float64))
+_UNKNOWN: Final = float("nan")
+"""A number that counts as 1/2."""
 
-    def _by_columns(self, phi: StatisticalQuery) -> Callable[[Any], Ints]:
-        return lambda rows: self.question.cells(np.asarray(phi(rows), dtype=np.float64))
+
+def _of_row(phi: StatisticalQuery) -> OneRow:
+    return lambda row: _number(np.asarray(phi(row[0])).item())
+
+
+def _of_column(phi: StatisticalQuery) -> OneRow:
+    return lambda row: _number(only_element(phi(row)))
+
+
+def _number(value: Any) -> float:
+    """A float; ValueError for what is no number, so that a universe refuses it."""
+    number = float(value)
+    if isnan(number):
+        raise ValueError("not a number")
+    return number

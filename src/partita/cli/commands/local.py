@@ -61,7 +61,9 @@ def _declare_spec(acts: Commands) -> None:
     asked.add_argument(
         "--range", type=whole("range", low=2), metavar="N", help="where among N cells in order? for quantiles"
     )
-    asked.add_argument("--labels", nargs="+", metavar="LABEL", help="which of these labels, or another?")
+    asked.add_argument(
+        "--labels", nargs="+", action="extend", metavar="LABEL", help="which of these labels, or another?"
+    )
     asked.add_argument("--mean", nargs=2, metavar=("LOW", "HIGH"), help="which number between these?")
     declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of one report")
     declared.add_argument(
@@ -90,7 +92,12 @@ def _declare_collect(acts: Commands) -> None:
     )
     declared.add_argument("reports", nargs="*", metavar="REPORTS", help="files of reports")
     declared.add_argument(
-        "--merge", nargs="+", default=[], metavar="STATE", help="states of others, or of before, to add"
+        "--merge",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="STATE",
+        help="states of others, or of before, to add; may be repeated",
     )
     declared.add_argument(
         "--skip", action="store_true", help="count lines that are no reports, or repeated ones, as skipped"
