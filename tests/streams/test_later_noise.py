@@ -325,20 +325,24 @@ def test_a_look_after_an_event_shows_nothing_in_any_block(
 def test_a_look_before_an_event_shows_nothing_in_any_block(
     start: int, levels: int, variant: Any, restores: bool
 ) -> None:
-    """The noise with which the intervals of the event end hides it: the last one of each longer interval."""
+    """The noise with which its intervals end hides it, or that of all intervals that begin later.
+
+    In each longer interval the first output and the last are seen.
+    """
 
     def walk(noise: ShiftedNoise, x: int) -> tuple[Any, Shift]:
         counter = _endless(noise, start + 1, variant=variant)
         counter = restored(counter, noise) if restores else counter
         seen = [*look(counter), counter.update(x)]
-        lasts = [len(noise.scales) - 1]
+        first_or_last = [len(noise.scales) - 1]
         for level in range(1, levels - 1 if variant == "default" else levels):
             counter = restored(counter, noise) if restores else counter
-            counter.advance(1 << level)
+            seen.append(counter.update())
+            begun = len(noise.scales) - 1
+            counter.advance((1 << level) - 1)
             seen.append(counter.value)
-            lasts.append(len(noise.scales) - 1)
-        counter.advance(1)
-        return [*seen, counter.value], dict.fromkeys(lasts, -1)
+            first_or_last.append(begun if variant == "book" else len(noise.scales) - 1)
+        return [*seen, counter.update()], dict.fromkeys(first_or_last, -1)
 
     assert price(walk) == (Fraction(levels - 1, levels) if variant == "default" else Fraction(levels, levels + 1))
 
