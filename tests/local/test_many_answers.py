@@ -37,7 +37,7 @@ def test_a_budget_of_ninety_parts_pays_ninety_times(tmp_path: Path) -> None:
     said += [device.answer(QUESTION, 8, name=name) for name in ROUNDS[45:90]]
 
     for each in (device, Device(path, budget=1)):
-        assert (each.spent, each.left) == (1, 0)
+        assert (each.spent, each.left) == (Fraction(1), Fraction(0))
         assert [each.answer(QUESTION, 9, name=name) for name in ROUNDS[:90]] == said
         with pytest.raises(BudgetExceeded):
             each.answer(QUESTION, 7, name=ROUNDS[90])
@@ -49,7 +49,9 @@ def test_ids_of_reports_name_neither_device_nor_question(tmp_path: Path) -> None
     """No two reports have one id, be they of one device, of one question, or of one value."""
     devices = [Device(tmp_path / f"{number}.json", budget=20) for number in range(3)]
     asked = [Frequency(10, epsilon=1), Frequency(11, epsilon=1), Mean(0, 1, epsilon=1)]
-    ids = [device.answer(question, 1, name=name).id for device, question, name in product(devices, asked, "ab")]
+    ids = [
+        device.answer(question, 1, name=name).id for device, question, name in product(devices, asked, "ab")
+    ]
 
     assert len(set(ids)) == len(ids)
     assert len({id[:8] for id in ids}) == len({id[-8:] for id in ids}) == len(ids)
@@ -139,8 +141,7 @@ def test_reports_of_different_blocks_are_independent(monkeypatch: pytest.MonkeyP
     laws = [randomizer.pmf(x) for x in cells]
 
     expected = {
-        reports: laws[0][reports[0]] * laws[1][reports[1]] * laws[2][reports[2]]
-        for reports in product(*laws)
+        reports: laws[0][reports[0]] * laws[1][reports[1]] * laws[2][reports[2]] for reports in product(*laws)
     }
 
     assert column_law(monkeypatch, randomizer, cells) == expected

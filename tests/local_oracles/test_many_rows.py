@@ -40,19 +40,18 @@ class _Given:
 
 
 @pytest.mark.parametrize(
-    ("size", "one", "other"), [(2, 0, 1), (3, 0, 2), (3, 1, 2), (3, 2, 1), (70, 64, 69), (70, 5, 66), (70, 68, 3)]
+    ("size", "one", "other"),
+    [(2, 0, 1), (3, 0, 2), (3, 1, 2), (3, 2, 1), (70, 64, 69), (70, 5, 66), (70, 68, 3)],
 )
 def test_every_two_rows_of_a_listed_law_are_compared(size: int, one: int, other: int) -> None:
     """ln 2 lies between 0.69 and 0.7: the one is refused wherever the two rows stand, the other admitted."""
     table = _table(size, one, other)
 
-    for make in (
-        lambda epsilon: ListedLaw(table=table, epsilon=epsilon),
-        lambda epsilon: admitted(_Given(table, epsilon)),
-    ):
-        with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
-            make(Fraction("0.69"))
-        assert make(Fraction("0.7")).size == size
+    with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
+        ListedLaw(table=table, epsilon=Fraction("0.69"))
+    with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
+        admitted(_Given(table, Fraction("0.69")))
+    assert ListedLaw(table=table, epsilon=Fraction("0.7")) == admitted(_Given(table, Fraction("0.7")))
 
 
 @pytest.mark.parametrize("x", [0, 1, 64, 69])

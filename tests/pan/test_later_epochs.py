@@ -33,7 +33,7 @@ TOPS = [1, 2, 3, 4]
 
 
 class RequestLog(ZeroNoise):
-    """No noise, and a record of all that was asked for: biased bits, uniform numbers, sums with their scale."""
+    """No noise, and a record of all that was asked for: bits, uniform numbers, sums with their scales."""
 
     def __init__(self) -> None:
         self.bits: list[Exact] = []
@@ -83,7 +83,7 @@ def _restored(sketch: Any, noise: Any) -> Any:
 
 
 def _chances(kind: str) -> tuple[Fraction, Fraction]:
-    """The chances of a bit at the start and after its user came: the most telling that the state's share allows."""
+    """The chances of a bit before and after its user came: the most telling for the share of the state."""
     coin = state_coin(STATE / (len(TOPS) if kind == "ramp" else 1), "book" if kind == "book" else "default")
     return coin.q0, coin.q1
 
@@ -165,14 +165,13 @@ def test_a_restored_sketch_has_no_output_too_many(kind: str) -> None:
     """Restored after every step: three outputs in each of five epochs, and then none."""
     noise = RequestLog()
     sketch: Any = MAKERS[kind](noise)
-    made = 0
-    with pytest.raises(BudgetExceeded):
-        for _ in range(100):
-            sketch = _restored(sketch, noise)
-            sketch.release(NAMES[kind][made % 3])
-            made += 1
+    for output in range(EPOCHS * RELEASES):
+        sketch = _restored(sketch, noise)
+        sketch.release(NAMES[kind][output % RELEASES])
+    sketch = _restored(sketch, noise)
 
-    assert made == EPOCHS * RELEASES
+    with pytest.raises(BudgetExceeded):
+        sketch.release(NAMES[kind][0])
     assert not any(table.any() for table in sketch._tables())
 
 
@@ -233,7 +232,7 @@ def _two_tops(noise: Any) -> Sketch:
 
 
 def test_two_tops_and_their_difference_lose_no_more_than_epsilon() -> None:
-    """One look at the counters and bits of both tops and one output of both, over all streams of two moments."""
+    """One look at counters and bits of both tops, and one output of both, for all streams of two moments."""
     spread, base = 3, Fraction(math.ceil(math.exp(-Fraction(1, 5) / 3) * 10**7), 10**7)
     views = Views(_two_tops, sums=range(-1, 3), spread=spread, base=base)
     acts = [Act((look,), ((2, "heavy-2"),)) for look in range(3)]

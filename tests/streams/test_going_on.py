@@ -57,13 +57,17 @@ def _break(counter: Any, noise: FailingNoise, step: str) -> None:
     """Let a step fail in the middle; nothing may go on from there, not even with noise that works."""
     noise.failing = True
     with pytest.raises(RuntimeError, match="no entropy"):
-        for _ in range(1000):
-            STEPS[step](counter)
+        _repeat(STEPS[step], counter)
     noise.failing = False
-    for name, later in STEPS.items():
+    for later in STEPS.values():
         with pytest.raises(EntropyError, match="interrupted"):
             later(counter)
-            pytest.fail(f"{name} went on after a step that was interrupted")
+
+
+def _repeat(step: Callable[[Any], object], counter: Any) -> None:
+    """Many times: some steps need no fresh noise."""
+    for _ in range(1000):
+        step(counter)
 
 
 @kinds
@@ -129,7 +133,7 @@ def test_a_live_counter_does_not_go_on_after_an_interrupted_period(
     assert not counter._cells.any()
 
 
-TERMS = {"epsilon": Fraction(7, 3), "change": 2, "contributions": 5}
+TERMS: dict[str, Any] = {"epsilon": Fraction(7, 3), "change": 2, "contributions": 5}
 GROWING = SparsePlan(seals=20, threshold=2, offset=0, spread=0.0, capacity=3)
 
 WITH_TERMS: dict[str, Callable[..., Any]] = {
@@ -141,7 +145,9 @@ WITH_TERMS: dict[str, Callable[..., Any]] = {
     "sparse": lambda **more: SparseCounter(horizon=900, plan=GROWING, **TERMS, **more),
     "sliding": lambda **more: SlidingCounter(window=20, **TERMS, **more),
     "family": lambda **more: CounterFamily(keys=70, horizon=900, **TERMS, **more),
-    "named family": lambda **more: CounterFamily(keys=[f"k{i}" for i in range(70)], horizon=900, **TERMS, **more),
+    "named family": lambda **more: CounterFamily(
+        keys=[f"k{i}" for i in range(70)], horizon=900, **TERMS, **more
+    ),
     "pan-private": lambda **more: PanPrivateCounter(**TERMS, **more),
     "pan-private book": lambda **more: PanPrivateCounter(variant="book", horizon=900, **TERMS, **more),
     "randomized response": lambda **more: RandomizedResponseCounter(

@@ -22,7 +22,7 @@ from partita.streams.sparse_plan import PARTS, SparsePlan
 from partita.streams.tree_counter import Shape as TreeShape
 from partita.streams.tree_counter import TreeCounter
 
-from .late import Shift, ShiftedNoise, Walk, price, restored
+from .late import Shift, ShiftedNoise, price, restored
 from .pan_views import look
 from .test_sliding_privacy import _numbers as sliding_numbers
 from .test_tree_counter_privacy import _tree_shift
@@ -73,9 +73,7 @@ def _at_once(tree: Plan) -> dict[tuple[int, int], int]:
 
 def _tree_of(tree: Plan, numbers: dict[tuple[int, int], int], event: int, first: int) -> Shift:
     """One less on each node over the event, and its taper less on the sum over all blocks."""
-    shift = {
-        first + numbers[level, event // tree.branching**level]: -1 for level in range(tree.levels)
-    }
+    shift = {first + numbers[level, event // tree.branching**level]: -1 for level in range(tree.levels)}
     return shift | ({first: -tree.tapers[event // tree.block]} if any(tree.taper) else {})
 
 
@@ -100,7 +98,9 @@ def test_an_event_has_one_price_in_every_epoch(number: int, start: int, event: i
 
 
 @kept_or_restored
-@pytest.mark.parametrize(("number", "event"), [(2, 0), (2, 1000), (2, 4095), (3, 5), (3, 30_000), (3, 65_535)])
+@pytest.mark.parametrize(
+    ("number", "event"), [(2, 0), (2, 1000), (2, 4095), (3, 5), (3, 30_000), (3, 65_535)]
+)
 def test_an_event_has_one_price_if_an_epoch_is_closed_at_once(
     number: int, event: int, restores: bool
 ) -> None:
@@ -191,7 +191,9 @@ def test_an_event_has_one_price_in_every_block_of_a_sliding_window(
     shift = {numbers[block, level, place // EIGHT.widths[level]]: -1 for level in range(3)}
 
     def walk(noise: ShiftedNoise, x: int) -> tuple[Any, Shift]:
-        counter = SlidingCounter(window=window, epsilon=6, contributions=3, change=2, shape=EIGHT, noise=noise)
+        counter = SlidingCounter(
+            window=window, epsilon=6, contributions=3, change=2, shape=EIGHT, noise=noise
+        )
         outputs = []
         for period in range(72):
             counter = restored(counter, noise) if restores and period % 13 == 5 else counter
@@ -207,9 +209,7 @@ def test_an_event_has_one_price_in_every_block_of_a_sliding_window(
 def test_an_event_has_one_price_under_every_key(key: int, event: int, named: bool, restores: bool) -> None:
     """Each of 130 keys has noise of its own, in every block of a family."""
     shape, columns = shape_for(200), 130
-    numbers = {
-        node: first * columns + key for node, first in sliding_numbers(shape, shape.horizon).items()
-    }
+    numbers = {node: first * columns + key for node, first in sliding_numbers(shape, shape.horizon).items()}
     shift = {numbers[0, level, event // shape.widths[level]]: -1 for level in range(shape.levels)}
     keys = [f"key {number}" for number in range(columns)] if named else columns
 
@@ -344,7 +344,9 @@ def test_a_look_before_an_event_shows_nothing_in_any_block(
             first_or_last.append(begun if variant == "book" else len(noise.scales) - 1)
         return [*seen, counter.update()], dict.fromkeys(first_or_last, -1)
 
-    assert price(walk) == (Fraction(levels - 1, levels) if variant == "default" else Fraction(levels, levels + 1))
+    assert price(walk) == (
+        Fraction(levels - 1, levels) if variant == "default" else Fraction(levels, levels + 1)
+    )
 
 
 @kept_or_restored
