@@ -859,6 +859,14 @@ LOCAL: Final = (
     ),
     Bug(
         "local model",
+        "bits of a row after the first 64 are those of the first",
+        "local/draws.py",
+        'words = array("Q", kernel.entropy(8 * width))',
+        'words = (array("Q", kernel.entropy(8 * min(width, 64))) * (1 + width // 64))[:width]',
+        "tests/local/test_many_answers.py::test_every_bit_of_a_row_has_a_word_of_its_own",
+    ),
+    Bug(
+        "local model",
         "blocks of a column with equal cells have equal reports",
         "local/columns.py",
         "    return np.concatenate([randomizer.sample(block, Columns(len(block), source)) for "

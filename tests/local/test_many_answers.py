@@ -14,12 +14,14 @@ import pytest
 from partita.errors import BudgetExceeded
 from partita.local import columns
 from partita.local.device import Device
+from partita.local.draws import KernelDraws
 from partita.local.frequency import Frequency
 from partita.local.mean import Mean
 from partita.local.means import OneBit
 from partita.local.randomizer import Randomizer
 from partita.local.thresholds import WHOLE
 from partita.local.unary import UnaryEncoding
+from partita.noise import kernel
 from partita.testing import EndlessTape
 
 from .laws import column_law, device_law, loses_at_most, made
@@ -103,7 +105,7 @@ def test_a_place_of_many_is_sampled_as_listed() -> None:
     assert device_law(piecewise, 65) == piecewise.pmf(65)
 
 
-class _RecordedDraws:
+class _DrawLog:
     """Draws that say what they are asked for, of a device whose numbers are all zero."""
 
     def __init__(self) -> None:
@@ -126,7 +128,7 @@ def test_every_bit_of_a_long_row_is_random(size: int) -> None:
     """A bit for each cell with the same chance, and a fair coin at the place of the cell."""
     unary = UnaryEncoding(size=size, epsilon=ONE)
     for x in (0, 63, 64, size - 1):
-        draws: Any = _RecordedDraws()
+        draws: Any = _DrawLog()
         report = unary.randomize(x, draws=draws)
 
         assert draws.asked == [("row", WHOLE - unary.threshold, size), ("below", 2, 1)]
@@ -180,3 +182,21 @@ def test_the_chance_of_one_bit_is_the_same_in_a_column(x: int) -> None:
 
     assert [Fraction(threshold, WHOLE) for threshold in draws.thresholds] == [bit.pmf(x)[1]]
     assert loses_at_most(ONE, bit.pmf(x), bit.pmf(0))
+
+
+@pytest.mark.parametrize("width", [1, 64, 65, 1000])
+def test_every_bit_of_a_row_has_a_word_of_its_own(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Bit i of a device's row is one exactly if word i of the kernel is below the threshold."""
+    words = EndlessTape("row").take(width)
+    asked: list[int] = []
+
+    def entropy(count: int) -> bytes:
+        asked.append(count)
+        return words.tobytes()
+
+    monkeypatch.setattr(kernel, "entropy", entropy)
+    threshold = WHOLE // 3
+    row = KernelDraws().row(threshold, width)
+
+    assert asked == [8 * width]
+    assert [row >> place & 1 for place in range(width)] == [int(word < threshold) for word in words.tolist()]

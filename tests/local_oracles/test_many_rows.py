@@ -27,7 +27,7 @@ def _table(size: int, one: int, other: int) -> tuple[tuple[Fraction, ...], ...]:
     return tuple({one: LOW, other: HIGH}.get(x, MIDDLE) for x in range(size))
 
 
-class _Given:
+class _UserLaw:
     """A law of somebody else, known by its probabilities only."""
 
     reports = 2
@@ -50,8 +50,8 @@ def test_every_two_rows_of_a_listed_law_are_compared(size: int, one: int, other:
     with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
         ListedLaw(table=table, epsilon=Fraction("0.69"))
     with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
-        admitted(_Given(table, Fraction("0.69")))
-    assert ListedLaw(table=table, epsilon=Fraction("0.7")) == admitted(_Given(table, Fraction("0.7")))
+        admitted(_UserLaw(table, Fraction("0.69")))
+    assert ListedLaw(table=table, epsilon=Fraction("0.7")) == admitted(_UserLaw(table, Fraction("0.7")))
 
 
 @pytest.mark.parametrize("x", [0, 1, 64, 69])
@@ -62,7 +62,7 @@ def test_every_row_of_a_listed_law_is_sampled_as_listed(monkeypatch: pytest.Monk
     assert column_law(monkeypatch, law, [x]) == {(y,): chance for y, chance in law.pmf(x).items()}
 
 
-def _charged(book: Any) -> None:
+def _charge_batches(book: Any) -> None:
     """Ninety batches, each with one person twice and one person once."""
     for batch in range(90):
         book.charge([199, batch, 199], Fraction(1, 180))
@@ -71,9 +71,9 @@ def _charged(book: Any) -> None:
 def test_everybody_pays_in_every_one_of_many_batches(tmp_path: Path) -> None:
     """In memory and in a file that is opened again: person 199 has nothing left, others one part less."""
     memory = BudgetMemory(people=200, cap=1)
-    _charged(memory)
+    _charge_batches(memory)
     with BudgetFile(tmp_path / "budgets", people=200, cap=1) as book:
-        _charged(book)
+        _charge_batches(book)
 
     with BudgetFile(tmp_path / "budgets", people=200, cap=1) as book:
         for now in (memory.now, book.now, Budgets.from_bytes(book.now.to_bytes())):

@@ -53,7 +53,7 @@ class RequestLog(ZeroNoise):
         self.sums.append((np.asarray(x).tolist(), scale))
         return x
 
-    def taken(self) -> tuple[list[Exact], list[tuple[int, ...]], list[tuple[Any, Fraction]]]:
+    def flush(self) -> tuple[list[Exact], list[tuple[int, ...]], list[tuple[Any, Fraction]]]:
         """The record so far; a new one begins."""
         taken = self.bits, self.uniform, self.sums
         self.bits, self.uniform, self.sums = [], [], []
@@ -75,10 +75,10 @@ NAMES = {
     "ramp": ["mean-4", "heavy-3", "exactly-3"],
 }
 every_sketch = pytest.mark.parametrize("kind", MAKERS)
-kept_or_restored = pytest.mark.parametrize("restores", [False, True], ids=["kept", "restored"])
+with_restores = pytest.mark.parametrize("restores", [False, True], ids=["kept", "restored"])
 
 
-def _restored(sketch: Any, noise: Any) -> Any:
+def _restore(sketch: Any, noise: Any) -> Any:
     return type(sketch).from_state(sketch.state(), noise=noise)
 
 
@@ -88,7 +88,7 @@ def _chances(kind: str) -> tuple[Fraction, Fraction]:
     return coin.q0, coin.q1
 
 
-def _filled(kind: str, sketch: Any) -> tuple[list[Fraction], list[int]]:
+def _fresh_table(kind: str, sketch: Any) -> tuple[list[Fraction], list[int]]:
     """The bits and the ranges of uniform numbers of a fresh table."""
     if kind == "registers":
         law = sketch._law
@@ -120,7 +120,7 @@ def _spread(kind: str, name: str) -> int:
 
 
 @every_sketch
-@kept_or_restored
+@with_restores
 def test_every_epoch_has_the_same_law(kind: str, restores: bool) -> None:
     """Fresh tables, redrawn bits and scales of all outputs, in five epochs of three outputs each."""
     noise = RequestLog()
@@ -130,15 +130,15 @@ def test_every_epoch_has_the_same_law(kind: str, restores: bool) -> None:
     redrawn = {"registers": 0, "ramp": len(TOPS)}.get(kind, 1) * len(ids)
 
     for epoch in range(EPOCHS):
-        bits, numbers, _ = noise.taken()
-        assert (bits, [len(weights) for weights in numbers]) == _filled(kind, sketch), epoch
+        bits, numbers, _ = noise.flush()
+        assert (bits, [len(weights) for weights in numbers]) == _fresh_table(kind, sketch), epoch
         assert all(set(weights) == {1} for weights in numbers)
         for number, name in enumerate(NAMES[kind]):
             if restores:
-                sketch = _restored(sketch, noise)
-                noise.taken()
+                sketch = _restore(sketch, noise)
+                noise.flush()
             sketch.update_many(ids)
-            bits, numbers, _ = noise.taken()
+            bits, numbers, _ = noise.flush()
             assert bits == [_chances(kind)[1]] * redrawn
             assert not numbers
             sketch.release(name)
@@ -166,9 +166,9 @@ def test_a_restored_sketch_has_no_output_too_many(kind: str) -> None:
     noise = RequestLog()
     sketch: Any = MAKERS[kind](noise)
     for output in range(EPOCHS * RELEASES):
-        sketch = _restored(sketch, noise)
+        sketch = _restore(sketch, noise)
         sketch.release(NAMES[kind][output % RELEASES])
-    sketch = _restored(sketch, noise)
+    sketch = _restore(sketch, noise)
 
     with pytest.raises(BudgetExceeded):
         sketch.release(NAMES[kind][0])
@@ -195,7 +195,7 @@ def test_no_sketch_goes_on_after_an_interrupted_step(kind: str, epoch: int, step
         "announce": sketch.announce_intrusion,
     }
     if (kind, step) == ("registers", "update"):
-        sketch._registers = _Unchanging(sketch._registers)
+        sketch._registers = _ReadOnlyRegisters(sketch._registers)
     noise.add = noise.bernoulli = fails
     with pytest.raises(RuntimeError, match="no entropy"):
         acts[step]()
@@ -207,7 +207,7 @@ def test_no_sketch_goes_on_after_an_interrupted_step(kind: str, epoch: int, step
     assert not any(np.asarray(table).any() for table in sketch._tables())
 
 
-class _Unchanging(np.ndarray):
+class _ReadOnlyRegisters(np.ndarray):
     """Registers that fail when they are moved: an update of registers draws nothing."""
 
     def __new__(cls, values: Any) -> Any:

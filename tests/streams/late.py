@@ -66,6 +66,6 @@ def price(walk: Walk) -> Fraction | None:
     return sum((abs(by) / plain.scales[number] for number, by in shift.items()), Fraction(0))
 
 
-def restored(counter: Any, noise: Any) -> Any:
+def restore(counter: Any, noise: Any) -> Any:
     """The counter that goes on from a stored state, with the same noise."""
     return type(counter).from_state(counter.state(), noise=noise)

@@ -22,7 +22,7 @@ from partita.streams.sparse_plan import SparsePlan
 from partita.streams.tree_counter import TreeCounter
 from partita.testing import ZeroNoise
 
-from .late import ShiftedNoise, restored
+from .late import ShiftedNoise, restore
 from .test_every_counter import MAKERS
 
 kinds = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.name)
@@ -80,22 +80,22 @@ def test_no_counter_goes_on_after_an_interrupted_step(kind: type[Any], step: str
 
 
 LATER: dict[str, Callable[[Any], Any]] = {
-    "second tree": lambda noise: _advanced(Counter(epsilon=1, noise=noise), 256),
-    "third tree": lambda noise: _advanced(Counter(epsilon=1, noise=noise), 256 + 4096),
-    "second supply": lambda noise: _stepped(TreeCounter(epsilon=1, horizon=2000, noise=noise), 256),
-    "second supply, naive": lambda noise: _stepped(PerStepCounter(epsilon=1, horizon=2000, noise=noise), 256),
-    "second block of a window": lambda noise: _advanced(SlidingCounter(epsilon=1, window=9, noise=noise), 18),
-    "second block": lambda noise: _advanced(PanPrivateCounter(epsilon=1, noise=noise), 256),
-    "family": lambda noise: _advanced(CounterFamily(keys=70, epsilon=1, horizon=500, noise=noise), 64),
+    "second tree": lambda noise: _advance(Counter(epsilon=1, noise=noise), 256),
+    "third tree": lambda noise: _advance(Counter(epsilon=1, noise=noise), 256 + 4096),
+    "second supply": lambda noise: _step(TreeCounter(epsilon=1, horizon=2000, noise=noise), 256),
+    "second supply, naive": lambda noise: _step(PerStepCounter(epsilon=1, horizon=2000, noise=noise), 256),
+    "second block of a window": lambda noise: _advance(SlidingCounter(epsilon=1, window=9, noise=noise), 18),
+    "second block": lambda noise: _advance(PanPrivateCounter(epsilon=1, noise=noise), 256),
+    "family": lambda noise: _advance(CounterFamily(keys=70, epsilon=1, horizon=500, noise=noise), 64),
 }
 
 
-def _advanced(counter: Any, periods: int) -> Any:
+def _advance(counter: Any, periods: int) -> Any:
     counter.advance(periods)
     return counter
 
 
-def _stepped(counter: Any, periods: int) -> Any:
+def _step(counter: Any, periods: int) -> Any:
     for _ in range(periods):
         counter.update(0)
     return counter
@@ -107,7 +107,7 @@ def test_no_counter_goes_on_after_a_later_step_was_interrupted(name: str, step: 
     """The same in later trees and blocks, and for a counter that was restored there."""
     noise = FailingNoise()
     _break(LATER[name](noise), noise, step)
-    _break(restored(LATER[name](noise), noise), noise, step)
+    _break(restore(LATER[name](noise), noise), noise, step)
 
 
 @pytest.mark.parametrize("act", ["open", "add"])
@@ -178,12 +178,12 @@ def _life(name: str, *, restores: bool) -> tuple[Any, ...]:
     counter = WITH_TERMS[name](noise=noise)
     outputs = []
     for round_ in range(40):
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         row = np.full(len(counter.keys), round_ % 3) if isinstance(counter, CounterFamily) else round_ % 3
         outputs.append(np.asarray(counter.update(row)).tolist())
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         outputs.append(np.asarray(counter.update_many([row * 2] * 4)).tolist())
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         counter.advance(15)
         outputs.append(np.asarray(counter.value).tolist())
     return outputs, noise.scales, noise.seal_scales

@@ -22,12 +22,12 @@ from partita.streams.sparse_plan import PARTS, SparsePlan
 from partita.streams.tree_counter import Shape as TreeShape
 from partita.streams.tree_counter import TreeCounter
 
-from .late import Shift, ShiftedNoise, price, restored
+from .late import Shift, ShiftedNoise, price, restore
 from .pan_views import look
 from .test_sliding_privacy import _numbers as sliding_numbers
 from .test_tree_counter_privacy import _tree_shift
 
-kept_or_restored = pytest.mark.parametrize("restores", [False, True], ids=["kept", "restored"])
+with_restores = pytest.mark.parametrize("restores", [False, True], ids=["kept", "restored"])
 
 # Trees without a known end.
 
@@ -77,7 +77,7 @@ def _tree_of(tree: Plan, numbers: dict[tuple[int, int], int], event: int, first:
     return shift | ({first: -tree.tapers[event // tree.block]} if any(tree.taper) else {})
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(("number", "start"), EPOCHS)
 @pytest.mark.parametrize("event", [0, 30, 299])
 def test_an_event_has_one_price_in_every_epoch(number: int, start: int, event: int, restores: bool) -> None:
@@ -90,14 +90,14 @@ def test_an_event_has_one_price_in_every_epoch(number: int, start: int, event: i
         counter.advance(start)
         first, outputs = len(noise.scales), []
         for period in range(min(300, tree.horizon)):
-            counter = restored(counter, noise) if restores and period in (0, 7, event) else counter
+            counter = restore(counter, noise) if restores and period in (0, 7, event) else counter
             outputs.append(counter.update(x * (period == event)))
         return outputs, _tree_of(tree, numbers, event, first)
 
     assert price(walk) == 1
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(
     ("number", "event"), [(2, 0), (2, 1000), (2, 4095), (3, 5), (3, 30_000), (3, 65_535)]
 )
@@ -110,7 +110,7 @@ def test_an_event_has_one_price_if_an_epoch_is_closed_at_once(
     def walk(noise: ShiftedNoise, x: int) -> tuple[Any, Shift]:
         counter = Counter(epsilon=1, noise=noise)
         counter.advance(dict(EPOCHS)[number])
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         first, xs = len(noise.scales), np.zeros(tree.horizon, dtype=np.int64)
         xs[event] = x
         outputs = counter.update_many(xs).tolist()
@@ -119,7 +119,7 @@ def test_an_event_has_one_price_if_an_epoch_is_closed_at_once(
     assert price(walk) == 1
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize("event", [0, 1, 999, 1000, 1023, 1400, 1499])
 @pytest.mark.parametrize("refine", [False, True])
 def test_an_event_has_one_price_in_a_long_tree(event: int, refine: bool, restores: bool) -> None:
@@ -130,7 +130,7 @@ def test_an_event_has_one_price_in_a_long_tree(event: int, refine: bool, restore
         counter = TreeCounter(epsilon=2, change=2, horizon=1500, branching=3, refine=refine, noise=noise)
         outputs = []
         for period in range(shape.horizon):
-            counter = restored(counter, noise) if restores and period % 301 == 3 else counter
+            counter = restore(counter, noise) if restores and period % 301 == 3 else counter
             outputs.append(counter.update(x * (period == event)))
         return outputs, _tree_shift(shape, event)
 
@@ -140,7 +140,7 @@ def test_an_event_has_one_price_in_a_long_tree(event: int, refine: bool, restore
     assert found == Fraction(len(_tree_shift(shape, event)), shape.levels) <= 1
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize("event", [3, 255, 256, 511, 600, 899])
 def test_an_event_has_one_price_in_a_long_naive_count(event: int, restores: bool) -> None:
     """One noise per period, or one per output from the event on, in many portions."""
@@ -153,14 +153,14 @@ def test_an_event_has_one_price_in_a_long_naive_count(event: int, restores: bool
             counter = kind(epsilon=2, contributions=2, horizon=900, noise=noise)
             outputs = []
             for period in range(900):
-                counter = restored(counter, noise) if restores and period % 199 == 3 else counter
+                counter = restore(counter, noise) if restores and period % 199 == 3 else counter
                 outputs.append(counter.update(x * (period == event)))
             return outputs, shift
 
         assert price(walk) == (1 if kind is PerStepCounter else Fraction(900 - event, 900))
 
 
-@kept_or_restored
+@with_restores
 def test_every_bit_is_flipped_with_the_same_chance(restores: bool) -> None:
     """Noise of scale contributions / epsilon for each of a thousand bits, one by one or at once."""
     noise = ShiftedNoise()
@@ -169,7 +169,7 @@ def test_every_bit_is_flipped_with_the_same_chance(restores: bool) -> None:
         counter.update(1)
         counter.update_many([0, 1] * 100)
         counter.advance(49)
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
 
     assert noise.scales == [Fraction(3, 2)] * 1000
 
@@ -179,7 +179,7 @@ def test_every_bit_is_flipped_with_the_same_chance(restores: bool) -> None:
 EIGHT = Shape(8, (1, 1), (300, 300, 424))
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize("window", [5, 8])
 @pytest.mark.parametrize("event", [0, 17, 31, 32, 45, 55, 63, 70])
 def test_an_event_has_one_price_in_every_block_of_a_sliding_window(
@@ -196,14 +196,14 @@ def test_an_event_has_one_price_in_every_block_of_a_sliding_window(
         )
         outputs = []
         for period in range(72):
-            counter = restored(counter, noise) if restores and period % 13 == 5 else counter
+            counter = restore(counter, noise) if restores and period % 13 == 5 else counter
             outputs.append(counter.update(x * (period == event)))
         return outputs, shift
 
     assert price(walk) == 1
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(("key", "event"), [(0, 0), (63, 5), (64, 5), (69, 16), (129, 100), (69, 199)])
 @pytest.mark.parametrize("named", [False, True])
 def test_an_event_has_one_price_under_every_key(key: int, event: int, named: bool, restores: bool) -> None:
@@ -217,7 +217,7 @@ def test_an_event_has_one_price_under_every_key(key: int, event: int, named: boo
         family = CounterFamily(keys=keys, epsilon=4, contributions=4, horizon=200, noise=noise)
         outputs = []
         for period in range(200):
-            family = restored(family, noise) if restores and period in (3, 50, event) else family
+            family = restore(family, noise) if restores and period in (3, 50, event) else family
             outputs.append(family.update({family.keys[key]: x * (period == event)}).tolist())
         return outputs, shift
 
@@ -243,7 +243,7 @@ def test_noise_of_a_family_is_that_of_its_own_key_only() -> None:
 SEALS = SparsePlan(seals=16, threshold=5, offset=0, spread=0.0, capacity=3)
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(("number", "segment"), [(0, 2), (1, 0), (1, 11), (2, 0), (2, 30), (3, 5), (3, 191)])
 def test_an_event_has_one_price_in_every_inner_counter(number: int, segment: int, restores: bool) -> None:
     """Three quarters of epsilon hide it among counts, and each seal has noise for the other quarter."""
@@ -256,7 +256,7 @@ def test_an_event_has_one_price_in_every_inner_counter(number: int, segment: int
         outputs, first = [], 0
         for period in range(before + segment + 3):
             first = len(noise.scales) if period == before else first
-            counter = restored(counter, noise) if restores and period % 11 == 2 else counter
+            counter = restore(counter, noise) if restores and period % 11 == 2 else counter
             outputs.append(counter.update(10 + x * (period == before + segment)))
         assert counter.seals == before + segment + 3
         assert set(noise.seal_scales) == {Fraction(PARTS, SEALS.seals)}
@@ -265,14 +265,14 @@ def test_an_event_has_one_price_in_every_inner_counter(number: int, segment: int
     assert price(walk) == Fraction(3, 4)
 
 
-@kept_or_restored
+@with_restores
 def test_every_threshold_of_a_sparse_counter_has_noise(restores: bool) -> None:
     """One noise when a segment begins, then fresh noise in each run of periods, all of one scale."""
     noise = ShiftedNoise()
     counter = SparseCounter(epsilon=2, contributions=2, horizon=10**6, plan=SEALS, noise=noise)
     for _ in range(70):
         counter.advance(9)
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         counter.update(10)
 
     assert counter.seals == 70
@@ -293,17 +293,17 @@ def _endless(noise: Any, start: int, **more: Any) -> PanPrivateCounter:
 
 def _seen_after(counter: Any, noise: ShiftedNoise, x: int, restores: bool) -> tuple[Any, int]:
     """An event in the next period, a look at the whole state, later outputs; and the first noise of it."""
-    counter = restored(counter, noise) if restores else counter
+    counter = restore(counter, noise) if restores else counter
     first = len(noise.scales)
     seen = [counter.update(x), *look(counter)]
-    counter = restored(counter, noise) if restores else counter
+    counter = restore(counter, noise) if restores else counter
     for doubling in range(20):
         counter.advance(1 << doubling)
         seen.append(counter.value)
     return seen, first
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(("start", "levels"), BLOCKS)
 @pytest.mark.parametrize("variant", ["default", "book"])
 def test_a_look_after_an_event_shows_nothing_in_any_block(
@@ -319,7 +319,7 @@ def test_a_look_after_an_event_shows_nothing_in_any_block(
     assert price(walk) == (1 if variant == "default" else Fraction(1, 1 + levels))
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(("start", "levels"), BLOCKS)
 @pytest.mark.parametrize("variant", ["default", "book"])
 def test_a_look_before_an_event_shows_nothing_in_any_block(
@@ -332,11 +332,11 @@ def test_a_look_before_an_event_shows_nothing_in_any_block(
 
     def walk(noise: ShiftedNoise, x: int) -> tuple[Any, Shift]:
         counter = _endless(noise, start + 1, variant=variant)
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         seen = [*look(counter), counter.update(x)]
         first_or_last = [len(noise.scales) - 1]
         for level in range(1, levels - 1 if variant == "default" else levels):
-            counter = restored(counter, noise) if restores else counter
+            counter = restore(counter, noise) if restores else counter
             seen.append(counter.update())
             begun = len(noise.scales) - 1
             counter.advance((1 << level) - 1)
@@ -349,7 +349,7 @@ def test_a_look_before_an_event_shows_nothing_in_any_block(
     )
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize("variant", ["default", "book"])
 def test_a_look_after_announcements_shows_nothing(times: int, variant: Any, restores: bool) -> None:
@@ -362,10 +362,10 @@ def test_a_look_after_announcements_shows_nothing(times: int, variant: Any, rest
         for _ in range(times):
             counter.advance(11)
             counter.announce_intrusion()
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         first = len(noise.scales)
         seen = [counter.update(x), *look(counter)]
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         counter.advance(left - 1)
         shift = dict.fromkeys(range(first, first + (levels if variant == "default" else 1)), -1)
         return [*seen, counter.value], shift
@@ -373,7 +373,7 @@ def test_a_look_after_announcements_shows_nothing(times: int, variant: Any, rest
     assert price(walk) == (1 if variant == "default" else Fraction(1, 1 + levels))
 
 
-@kept_or_restored
+@with_restores
 @pytest.mark.parametrize(("start", "levels"), BLOCKS)
 def test_a_look_within_a_period_shows_nothing_in_any_block(start: int, levels: int, restores: bool) -> None:
     """In a live counter every open interval has noise before the first event comes."""
@@ -382,10 +382,10 @@ def test_a_look_within_a_period_shows_nothing_in_any_block(start: int, levels: i
         counter: Any = _endless(noise, start, live=True)
         first = len(noise.scales)
         counter.open()
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         counter.add(x)
         seen: Sequence[Any] = look(counter)
-        counter = restored(counter, noise) if restores else counter
+        counter = restore(counter, noise) if restores else counter
         seen = [*seen, counter.update(0), counter.update(0)]
         return seen, dict.fromkeys(range(first, first + levels), -1)
 
