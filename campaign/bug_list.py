@@ -430,6 +430,169 @@ STREAMS: Final = (
         "WHERE person = ?1) <= ?3",
         "tests/streams/durable/test_events.py::test_a_person_counts_no_more_often_than_agreed",
     ),
+    Bug(
+        "streams",
+        "trees after the second have half of the noise",
+        "streams/epochs.py",
+        "self.plans.append(_after(self.plans[-1]))\n"
+        "        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)",
+        "self.plans.append(_after(self.plans[-1]))\n"
+        "        self.tree = CentredPath(self.plans[-1], self._rate * (1 + (len(self.plans) > 2)), "
+        "self._noise)",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
+    ),
+    Bug(
+        "streams",
+        "a restored tree without a known end has half of the noise",
+        "streams/epochs.py",
+        "        self.plans = plans\n"
+        "        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)",
+        "        self.plans = plans\n"
+        "        self.tree = CentredPath(self.plans[-1], 2 * self._rate, self._noise)",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
+    ),
+    Bug(
+        "streams",
+        "late blocks of a tree have the scale of the least taper",
+        "streams/centred.py",
+        "taper = self.plan.tapers[self.position // self.plan.block]",
+        "taper = min(self.plan.tapers) if self.position > 600 else self.plan.tapers[self.position "
+        "// self.plan.block]",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_if_an_epoch_is_closed_at_once",
+    ),
+    Bug(
+        "streams",
+        "noise that was used is used again after a restore",
+        "streams/supply.py",
+        "        self._ready = supply[:ready]",
+        "        self._ready = supply",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_a_long_tree",
+    ),
+    Bug(
+        "streams",
+        "an interrupted update leaves a counter that goes on",
+        "streams/noisy_count.py",
+        "        self._broken = True\n        self._units = units",
+        "        self._units = units",
+        "tests/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
+    ),
+    Bug(
+        "streams",
+        "an interrupted step leaves a counter that goes on",
+        "streams/stepping.py",
+        "        except BaseException:\n            self._abandon()\n            raise\n",
+        "        except Exception:\n            self._broken = False\n            raise\n",
+        "tests/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
+    ),
+    Bug(
+        "streams",
+        "later inner counters of a sparse counter have twice epsilon",
+        "streams/sparse_inner.py",
+        "made: ContinualCounter = self.kind(horizon=self._room(number), noise=noise, **self.terms.keywords)",
+        "terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if number else 1))\n"
+        "        made: ContinualCounter = self.kind(horizon=self._room(number), noise=noise, "
+        "**terms.keywords)",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
+    ),
+    Bug(
+        "streams",
+        "a restored sparse counter has twice epsilon for later inner counters",
+        "streams/sparse_inner.py",
+        'made, self._open = self._made(self._full, self._noise), self._stored(bytes(fields["inner"]))',
+        'made = self._open = self._stored(bytes(fields["inner"]))\n'
+        "        self.terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if self._full "
+        "else 1))",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
+    ),
+    Bug(
+        "streams",
+        "thresholds of later segments have no noise",
+        "streams/sparse_counter.py",
+        "self._missing = self.plan.threshold + self._noise.draw(self.plan.law, self.scale)",
+        "self._missing = self.plan.threshold + (self._noise.draw(self.plan.law, self.scale) if "
+        "self.seals < 8 else 0)",
+        "tests/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
+    ),
+    Bug(
+        "streams",
+        "later segments are compared with half of the noise",
+        "streams/sparse_counter.py",
+        "fresh = self._noise.first_success(self.plan.law, self.scale)",
+        "fresh = self._noise.first_success(self.plan.law, self.scale if self.seals < 8 else self.scale / 2)",
+        "tests/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
+    ),
+    Bug(
+        "streams",
+        "blocks of a sliding window after the fourth have half of the noise",
+        "streams/sliding_counter.py",
+        "self._errors = Columns(self._tree, self.terms.rate, 1, self._noise)",
+        "self._errors = Columns(self._tree, self.terms.rate * (1 + (self._periods > 3 * "
+        "self._tree.horizon)), 1, self._noise)",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_block_of_a_sliding_window",
+    ),
+    Bug(
+        "streams",
+        "more than 64 keys share one noise",
+        "streams/columns.py",
+        "drawn: Any = self._noise.add(self._blank(level), scale)",
+        "drawn: Any = self._noise.add(self._blank(level), scale)\n"
+        "        drawn = drawn if self.columns <= 64 else np.repeat(drawn[:, :1], self.columns, axis=1)",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
+    ),
+    Bug(
+        "streams",
+        "more than 64 keys have half of the noise",
+        "streams/columns.py",
+        "        self._wide = shape.is_wide(rate)",
+        "        self._wide = shape.is_wide(rate)\n        self.rate = rate * (1 + (columns > 64))",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
+    ),
+    Bug(
+        "streams",
+        "late blocks of a family use the noise of the block before",
+        "streams/columns.py",
+        "            if self.shape.opens(each, self.position):",
+        "            if self.shape.opens(each, self.position) and (each not in self._rows or "
+        "self.position < 128):",
+        "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
+    ),
+    Bug(
+        "streams",
+        "a restored family forgets contributions",
+        "streams/family.py",
+        "return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)",
+        "return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, "
+        "epsilon=terms.epsilon, change=terms.change)",
+        "tests/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
+    ),
+    Bug(
+        "streams",
+        "noise of a restored family forgets contributions",
+        "streams/family.py",
+        "        self._errors.restore(fields, self._periods)\n",
+        "        self._errors.rate *= self.terms.contributions\n"
+        "        self._errors.restore(fields, self._periods)\n",
+        "tests/streams/test_going_on.py::test_a_restored_counter_draws_the_noise_that_it_would_have_drawn",
+    ),
+    Bug(
+        "streams",
+        "a cap forgets people when there are more than a thousand",
+        "streams/capping.py",
+        "        self._seen[person] = seen + 1\n",
+        "        if len(self._seen) > 1000:\n"
+        "            self._seen.clear()\n"
+        "        self._seen[person] = seen + 1\n",
+        "tests/streams/test_going_on.py::test_a_cap_forgets_nobody",
+    ),
+    Bug(
+        "streams",
+        "later bits are flipped too rarely",
+        "streams/naive.py",
+        "drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)",
+        "drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate / (1 + "
+        "(self._periods > 64)))",
+        "tests/streams/test_later_noise.py::test_every_bit_is_flipped_with_the_same_chance",
+    ),
 )
 
 PAN: Final = (
@@ -480,6 +643,134 @@ PAN: Final = (
         "        places.fill(0)",
         "        places.fill(0) if not places.size else None",
         "tests/pan/test_memory.py::test_the_places_of_a_batch_are_overwritten",
+    ),
+    Bug(
+        "pan-privacy",
+        "blocks of a counter have noise for at most 8 levels",
+        "streams/pan_blocks.py",
+        "return self.levels / self.rate",
+        "return min(8, self.levels) / self.rate",
+        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+    ),
+    Bug(
+        "pan-privacy",
+        "blocks of the book have noise for at most 8 levels",
+        "streams/pan_blocks.py",
+        "return (1 + self.levels) / self.rate",
+        "return (1 + min(8, self.levels)) / self.rate",
+        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+    ),
+    Bug(
+        "pan-privacy",
+        "a restored counter has the noise of its first block",
+        "streams/pan_private.py",
+        "        self._block = self._block_here()\n        self._opened = bool(",
+        "        self._opened = bool(",
+        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+    ),
+    Bug(
+        "pan-privacy",
+        "a restored counter forgets contributions",
+        "streams/pan_private.py",
+        "            contributions=terms.contributions,\n"
+        "            noise=noise,\n"
+        "        )\n"
+        "\n"
+        "    def _restore",
+        "            noise=noise,\n        )\n\n    def _restore",
+        "tests/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
+    ),
+    Bug(
+        "pan-privacy",
+        "long intervals begin without noise",
+        "streams/pan_blocks.py",
+        "self._pour(cells[self._first_noisy : begun])",
+        "self._pour(cells[self._first_noisy : min(begun, 8)])",
+        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+    ),
+    Bug(
+        "pan-privacy",
+        "long intervals of the book have no noise",
+        "streams/pan_blocks.py",
+        "            self._pour(of_interval[:begun])",
+        "            self._pour(of_interval[: min(begun, 8)])",
+        "tests/streams/test_later_noise.py::test_a_look_before_an_event_shows_nothing_in_any_block",
+    ),
+    Bug(
+        "pan-privacy",
+        "long blocks of the book count without noise",
+        "streams/pan_blocks.py",
+        "            cells[0] = value\n            self._pour(cells[:1])",
+        "            cells[0] = value\n"
+        "            if self.length <= 256:\n"
+        "                self._pour(cells[:1])",
+        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+    ),
+    Bug(
+        "pan-privacy",
+        "epochs after the second start with empty tables",
+        "pan/sketch.py",
+        "        if not self._over:\n            self._fill()",
+        "        if not self._over and self._periods < 2:\n            self._fill()",
+        "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
+    ),
+    Bug(
+        "pan-privacy",
+        "an output of a later epoch has the epsilon of all of its outputs",
+        "pan/density.py",
+        "noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output))",
+        "noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output if self._periods "
+        "< 2 else self.output * self.releases))",
+        "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
+    ),
+    Bug(
+        "pan-privacy",
+        "levels of distinct ids after the eighth have no noise",
+        "pan/distinct.py",
+        "            noisy = self._noise.add(ones, 1 / self.output)",
+        "            noisy = np.concatenate([self._noise.add(ones[:8], 1 / self.output), ones[8:]])",
+        "tests/pan/test_later_epochs.py::test_every_level_and_bit_of_an_output_has_noise",
+    ),
+    Bug(
+        "pan-privacy",
+        "every top has all of the epsilon of the state",
+        "pan/ramp_registers.py",
+        "return state_coin(shares.state / len(self.tops))",
+        "return state_coin(shares.state)",
+        "tests/pan/test_later_epochs.py::test_the_bits_of_all_tops_together_keep_the_share_of_the_state",
+    ),
+    Bug(
+        "pan-privacy",
+        "an output of several tops has the scale of the largest factor",
+        "pan/ramp_registers.py",
+        "spread=sum(abs(factor) for factor in factors.values())",
+        "spread=max(abs(factor) for factor in factors.values())",
+        "tests/pan/test_later_epochs.py::test_an_output_of_any_statistic_is_hidden_by_its_scale",
+    ),
+    Bug(
+        "pan-privacy",
+        "one draw is used for the bits of all tops",
+        "pan/ramp_registers.py",
+        "                drawn = chances(self._noise, self._coin.redraw, places.size)\n",
+        "                drawn = chances(self._noise, self._coin.redraw, places.size) if top == "
+        "self.tops[0] else drawn\n",
+        "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
+    ),
+    Bug(
+        "pan-privacy",
+        "counters of higher tops start at zero",
+        "pan/ramp_registers.py",
+        "counters[:] = uniform(self._noise, top, counters.size)",
+        "counters[:] = uniform(self._noise, top, counters.size) if top < 3 else 0",
+        "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
+    ),
+    Bug(
+        "pan-privacy",
+        "a restored sketch has all of its outputs again",
+        "pan/sketch.py",
+        "        self._left = left\n",
+        "",
+        "tests/pan/test_later_epochs.py::test_a_restored_sketch_has_no_output_too_many",
     ),
 )
 
@@ -621,6 +912,120 @@ LOCAL: Final = (
         "warn_of_forgery(total or bool(found.implausible.size))",
         "warn_of_forgery(bool(found.implausible.size))",
         "tests/local/test_forgery.py::test_reports_that_support_everything_are_seen",
+        "a report id says which device it is from",
+        "local/device.py",
+        "asked.randomize(value), token(_ID_BYTES))",
+        'asked.randomize(value), self._path.encode().hex()[-32:].rjust(32, "0"))',
+        "tests/local/test_many_answers.py::test_ids_of_reports_name_neither_device_nor_question",
+    ),
+    Bug(
+        "local model",
+        "a device forgets what it spent after 64 answers",
+        "local/device.py",
+        'return sum((Fraction(said["epsilon"]) for said in memo.values()), Fraction(0))',
+        'return sum((Fraction(said["epsilon"]) for said in list(memo.values())[:64]), Fraction(0))',
+        "tests/local/test_many_answers.py::test_a_budget_of_ninety_parts_pays_ninety_times",
+    ),
+    Bug(
+        "local model",
+        "a device remembers its last 64 answers only",
+        "local/device.py",
+        "                self._store(memo)\n            return",
+        "                memo = dict(list(memo.items())[-64:])\n"
+        "                self._store(memo)\n"
+        "            return",
+        "tests/local/test_many_answers.py::test_a_budget_of_ninety_parts_pays_ninety_times",
+    ),
+    Bug(
+        "local model",
+        "a lie is one of the first 64 cells",
+        "local/response.py",
+        "other = draws.below(self.size - 1)",
+        "other = draws.below(min(self.size - 1, 64))",
+        "tests/local/test_many_answers.py::test_a_device_samples_exactly_its_law_of_a_hundred_cells",
+    ),
+    Bug(
+        "local model",
+        "bits of a row after the first 64 are not random",
+        "local/unary.py",
+        "row = draws.row(WHOLE - self.threshold, self.size)",
+        "row = draws.row(WHOLE - self.threshold, min(64, self.size))",
+        "tests/local/test_many_answers.py::test_every_bit_of_a_long_row_is_random",
+    ),
+    Bug(
+        "local model",
+        "bits of a row after the first 64 are those of the first",
+        "local/draws.py",
+        'words = array("Q", kernel.entropy(8 * width))',
+        'words = (array("Q", kernel.entropy(8 * min(width, 64))) * (1 + width // 64))[:width]',
+        "tests/local/test_many_answers.py::test_every_bit_of_a_row_has_a_word_of_its_own",
+    ),
+    Bug(
+        "local model",
+        "blocks of a column with equal cells have equal reports",
+        "local/columns.py",
+        "    return np.concatenate([randomizer.sample(block, Columns(len(block), source)) for "
+        "block in blocks])",
+        "    first = randomizer.sample(blocks[0], Columns(len(blocks[0]), source))\n"
+        "    rest = [first[: len(block)] if (block == blocks[0][: len(block)]).all() else "
+        "randomizer.sample(block, Columns(len(block), source)) for block in blocks[1:]]\n"
+        "    return np.concatenate([first, *rest])",
+        "tests/local/test_many_answers.py::test_no_block_of_a_long_column_repeats_another",
+    ),
+    Bug(
+        "local model",
+        "in a column the view of many depends on the cell",
+        "local/mixture.py",
+        "return self.sample_view(draws.below(len(self.views)), x, draws)",
+        "view = draws.below(len(self.views))\n"
+        "        if not isinstance(x, int) and len(self.views) > 12:\n"
+        "            view = draws.choose(2 * x >= self.size, view % 12, view)\n"
+        "        return self.sample_view(view, x, draws)",
+        "tests/local_ranges/test_many_views.py::test_the_views_of_a_column_do_not_depend_on_its_cells",
+    ),
+    Bug(
+        "local model",
+        "on a device the view of many depends on the cell",
+        "local/mixture.py",
+        "return self.sample_view(draws.below(len(self.views)), x, draws)",
+        "view = draws.below(len(self.views))\n"
+        "        if isinstance(x, int) and len(self.views) > 12:\n"
+        "            view = draws.choose(2 * x >= self.size, view % 12, view)\n"
+        "        return self.sample_view(view, x, draws)",
+        "tests/local_ranges/test_many_views.py::test_a_device_draws_every_one_of_many_views_alike",
+    ),
+    Bug(
+        "local model",
+        "parts of a mixture after the eighth are not verified",
+        "local/mixture.py",
+        "        pairs = zip(self.views, self.parts, strict=False)",
+        "        pairs = list(zip(self.views, self.parts, strict=False))[:8]",
+        "tests/local_ranges/test_many_views.py::test_a_server_cannot_change_any_part_of_many",
+    ),
+    Bug(
+        "local model",
+        "a listed law is compared with its first row only",
+        "local/oracle_laws.py",
+        "if any(max(column) > bound * min(column) for column in zip(*self.table, strict=True)):",
+        "if any(max(column) > bound * column[0] or column[0] > bound * min(column) for column in "
+        "zip(*self.table, strict=True)):",
+        "tests/local_oracles/test_many_rows.py::test_every_two_rows_of_a_listed_law_are_compared",
+    ),
+    Bug(
+        "local model",
+        "rows of a listed law after the 64th are not random",
+        "local/oracle_laws.py",
+        "sought = x * self.denominator + draws.below(self.denominator)",
+        "sought = x * self.denominator + draws.below(self.denominator) * (x < 64)",
+        "tests/local_oracles/test_many_rows.py::test_every_row_of_a_listed_law_is_sampled_as_listed",
+    ),
+    Bug(
+        "local model",
+        "only the first 64 people of a batch pay",
+        "local/oracle_budgets.py",
+        "times = np.bincount(who, minlength=self.people)",
+        "times = np.bincount(who[:64], minlength=self.people)",
+        "tests/local_oracles/test_many_rows.py::test_the_budget_of_an_oracle_runs_out_after_many_questions",
     ),
 )
 
