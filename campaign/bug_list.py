@@ -81,6 +81,38 @@ NOISE: Final = (
         'self._stream = getattr(self, "_stream", None) or Cipher(',
         "tests/noise/test_faults.py::test_a_child_has_words_of_its_own",
     ),
+    Bug(
+        "noise",
+        "compiled floats take no doubt from the absolute error of a target",
+        "noise/compiled.py",
+        "off_target = tight * (1.0 + target)",
+        "off_target = 0.0",
+        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+    ),
+    Bug(
+        "noise",
+        "compiled pairs of floats take no doubt from the absolute error of a target",
+        "noise/compiled.py",
+        "doubt = (tight * (1.0 + target_high + before_high) + off) / each_high + 2.0**-40",
+        "doubt = off / each_high + 2.0**-40",
+        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+    ),
+    Bug(
+        "noise",
+        "integers take no doubt from the absolute error of a target",
+        "noise/sweep.py",
+        "doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2",
+        "doubt = 2",
+        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+    ),
+    Bug(
+        "noise",
+        "kernels that do not load fail from some number of cells on",
+        "noise/fast.py",
+        "count >= (_SMALL if _MODULE in sys.modules else large) and _loads()",
+        "count >= (_SMALL if _MODULE in sys.modules else large)",
+        "tests/noise/test_small_words.py::test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only",
+    ),
 )
 
 GUARANTEES: Final = (
