@@ -22,7 +22,7 @@ LAWS: tuple[Law, ...] = ("geometric", "laplace")
 PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled") if fast.available() else ("exact", "numpy")
 THRESHOLD = 60
 UNIT = 32
-"""A hazard is about the target of this word, so that multiples of it lie next to a whole number of hazards."""
+"""A hazard is about the target of this word: multiples of it lie next to whole numbers of hazards."""
 
 
 @pytest.fixture(autouse=True)
