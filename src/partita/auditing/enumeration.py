@@ -22,11 +22,11 @@ _GROUPS: Final[tuple[Callable[[Depth, int], Iterator[Case]], ...]] = (
     box_cases,
     sum_cases,
     query_cases,
-    publish_cases,
     counter_cases,
     sparse_cases,
     sketch_cases,
     randomizer_cases,
+    publish_cases,
 )
 
 

@@ -22,7 +22,11 @@ Table: TypeAlias = Mapping[str, Sequence[int | None]]
 
 _COLUMNS: Final = ("age", "sex", "pay")
 _SCHEMA: Final = {"age": Integer(0, 3), "sex": Integer(0, 1), "pay": Integer(0, 2)}
-_LOW, _HIGH, _NONE, _ODD = (0, 0, 0), (3, 1, 2), (None, None, None), (9, -1, 2)
+_LOW: Final[Row] = (0, 0, 0)
+_MIDDLE: Final[Row] = (1, 0, 1)
+_HIGH: Final[Row] = (2, 1, 2)
+_NONE: Final[Row] = (None, None, None)
+_ODD: Final[Row] = (9, -1, 2)
 _OTHERS: Final[tuple[Row, ...]] = ((0, 0, 1), (1, 1, 2), (1, 0, 2), (3, 1, 0), (None, 0, 1))
 _CROWD: Final[tuple[Row, ...]] = ((0, 0, 0),) * 60 + ((1, 1, 1),) * 100 + ((2, 0, 2),) * 60
 """So many rows are always there, so that thresholds are clear."""
@@ -42,7 +46,7 @@ class _Asked:
 
 
 def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
-    """Every mechanism that `publish` knows, each kind of neighbours; in a hurry one pair of the widest kind."""
+    """Every mechanism that `publish` knows, for each kind of neighbours; at the quick depth one pair each."""
     for asked in _all_asked():
         for protected in (MOVING,) if depth == "quick" else EVERYBODY:
             pairs = _pairs(protected, asked.others)[: step(depth, 1, 3, 8)]
@@ -52,7 +56,7 @@ def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
                 way="replay",
                 epsilon=_EPSILON,
                 pairs=partial(iter, pairs),
-                loss=partial(_loss, asked, protected, step(depth, 2, 3, 3)),
+                loss=partial(_loss, asked, protected, step(depth, 3, 3, 5)),
             )
 
 
@@ -99,18 +103,16 @@ def _pairs(protected: Protected, others: tuple[Row, ...]) -> list[Pair]:
     if "neighbors" in protected:
         changes = [
             ((_LOW,) * rows, (_HIGH,) * rows),
-            ((_HIGH,) * rows, (_NONE,) * rows),
+            ((_MIDDLE,) * rows, (_NONE,) * rows),
             ((_LOW,) * rows, (_ODD,) * rows),
             ((_LOW, *(_HIGH,) * (rows - 1)), (_HIGH, *(_NONE,) * (rows - 1))),
         ]
     else:
-        changes = [((), (row,) * rows) for row in (_LOW, _HIGH, _NONE)]
+        changes = [((), (row,) * rows) for row in (_LOW, _HIGH, _MIDDLE, _NONE)]
         changes.append(((), (_ODD, *(_HIGH,) * (rows - 1))))
     if rows > 1:
         changes.append((changes[0][0], (*changes[0][1], _HIGH, _LOW, _NONE)))
-    return [
-        (_table(one, beside), _table(other, beside)) for beside in (others, ()) for one, other in changes
-    ]
+    return [(_table(one, beside), _table(other, beside)) for beside in (others, ()) for one, other in changes]
 
 
 def _table(person: Sequence[Row], others: Sequence[Row]) -> Table:

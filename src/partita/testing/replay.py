@@ -6,12 +6,13 @@ Then the same must be released, and the ratio of the probabilities of these valu
 privacy loss on this outcome. It is computed from the laws that the noise promises, in fractions and certified
 enclosures; no rounding can hide an excess.
 
-Coupling bounds what an outcome costs, and enumeration needs tiny laws. This does neither: it computes the loss
-of the outcomes that it meets, of whatever draws from the system's noise, `partita.publish` included.
+Coupling bounds what an outcome costs, and enumeration needs tiny laws. This does neither: it computes the
+loss of the outcomes that it meets, of whatever draws from the system's noise, `partita.publish` included.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -76,7 +77,8 @@ class ReplayedLoss:
 
     def __float__(self) -> float:
         with precision(_BITS):
-            return abs(float(self._enclosed().mid()))
+            enclosed = self._enclosed()
+            return abs(float(enclosed.mid())) if enclosed.is_finite() else math.inf
 
     def _enclosed(self) -> arb:
         total = enclose(self.rational)
@@ -91,9 +93,10 @@ def replay(
     """The largest loss of a few outcomes: `run` is made to return the same for the data and their neighbour.
 
     `run(data)` draws from the system's noise, as `partita.publish` does, and returns all that is released,
-    comparable with ==. In the first pass the noise is drawn by its law from a fixed tape. In later passes it
-    is turned to where the pass before has seen that the two data sets differ, so that the loss is as large
-    as it can be. Each of these outcomes is possible, so each must lose no more than epsilon.
+    comparable with ==. In the first pass the noise is drawn by its law from a fixed tape. Later passes know
+    from the pass before where the two data sets differ, and turn the noise there so that the outcome is as
+    much likelier on one of them as it can be: on `neighbor` in the next two passes, on `data` in the two
+    after them. Each of these outcomes is possible, so each must lose no more than epsilon.
 
     Raises `ReplayBroken` where shapes, scales, candidates or the number of draws differ, or the output.
 
@@ -107,7 +110,7 @@ def replay(
     worst = ReplayedLoss(Fraction(0))
     before: list[_Look] = []
     for number in range(passes):
-        first = _First(EndlessTape((seed, number)), before)
+        first = _First(EndlessTape((seed, number)), before, favors_data=(number - 1) // 2 % 2 == 1)
         with system_noise(first):
             output = run(data)
         second = _Second(first.looks)
@@ -156,8 +159,8 @@ def replay_publish(
 def system_noise(noise: Any) -> Iterator[None]:
     """All that this thread draws from `SYSTEM` comes from another noise; other threads are left alone.
 
-    `publish` has no parameter for noise, so this is how a test reaches the noise that it uses. What is released
-    meanwhile carries no guarantee, as with every noise that is not the system's.
+    `publish` has no parameter for noise, so this is how a test reaches the noise that it uses. What is
+    released meanwhile carries no guarantee, as with every noise that is not the system's.
     """
     owner = threading.get_ident()
 
@@ -233,6 +236,8 @@ class _Segment:
     def loss(self) -> tuple[Fraction, Callable[[], arb] | None]:
         """The ratio of the probabilities that a segment is sealed just there."""
         one, other = tuple(self.levels), tuple(self.other)
+        if len(one) != len(other):
+            raise ReplayBroken("the length of a segment depends on the data")
         if one == other:
             return Fraction(0), None
 
@@ -276,8 +281,9 @@ class _Replaying:
 class _First(_Replaying):
     """Noise by its law, or turned to where an earlier pass has seen a difference; all of it is recorded."""
 
-    def __init__(self, tape: EndlessTape, before: Sequence[_Look]) -> None:
+    def __init__(self, tape: EndlessTape, before: Sequence[_Look], *, favors_data: bool) -> None:
         self._tape, self._before = tape, before
+        self._toward = 1 if favors_data else -1
         self._noise = tape_noise(tape, path="numpy")
         self._threshold: tuple[Law, Fraction] | None = None
         self.looks: list[_Look] = []
@@ -292,17 +298,19 @@ class _First(_Replaying):
         drawn = self._noise.add(np.zeros(secret.size, np.int64), scale, parts=_flat_parts(x, parts))
         noise, known = np.asarray(drawn, dtype=object), self._known(_Addition)
         if known is not None and known.secret.size == secret.size:
-            apart = np.sign(np.asarray(known.secret - known.other, dtype=object).astype(np.int64))
-            noise = np.where(apart == 0, noise, apart * abs(noise))
+            # Beyond the value of the data set that is favored, seen from the other one.
+            apart = self._toward * (known.secret - known.other)
+            beyond = abs(noise) if self._toward > 0 else abs(noise) + abs(apart)
+            noise = np.where(apart == 0, noise, np.where(apart > 0, beyond, -beyond))
         look = _Addition(secret, _scales(x, scale, parts), secret + noise, np.ndim(x) == 0)
         self.looks.append(look)
         return _shaped(look.noisy, x)
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         secret, known = _flat(scores), self._known(_Selection)
-        chosen = int(self._tape.take(1)[0]) % secret.size
+        chosen = int(self._tape.take(1)[0]) % int(secret.size)
         if known is not None and known.secret.size == secret.size:
-            chosen = int(np.argmax((known.secret - known.other).astype(np.int64)))
+            chosen = int(np.argmax((self._toward * (known.secret - known.other)).astype(np.int64)))
         self.looks.append(_Selection(secret, Fraction(scale), chosen))
         return chosen
 
@@ -315,18 +323,19 @@ class _First(_Replaying):
             raise ReplayBroken("a segment has no threshold with noise of its own")
         self._threshold = None
         segment = _Segment(law, Fraction(scale))
-        walk = _FirstWalk(segment, self._tape, self._known(_Segment))
+        walk = _FirstWalk(segment, self._tape, self._known(_Segment), self._toward)
         self.looks.append(segment)
         return walk
 
 
 @dataclass
 class _FirstWalk:
-    """Seals a third of all positions, or the first that the other data set would rather not have sealed."""
+    """Seals a third of all positions, or the first that the data set which is favored likelier seals."""
 
     segment: _Segment
     tape: EndlessTape
     known: _Segment | None
+    toward: int
 
     def run(self, level: int, length: int) -> int | None:
         for offset in range(length):
@@ -341,7 +350,7 @@ class _FirstWalk:
         if self.known is not None and place < len(self.known.levels):
             apart = self.known.levels[place] - self.known.other[place]
             if apart:
-                return apart < 0
+                return self.toward * apart < 0
         return int(self.tape.take(1)[0]) % 3 == 0
 
 
@@ -372,7 +381,8 @@ class _Second(_Replaying):
         look.other = _flat(scores)
         if look.other.size != look.secret.size or look.scale != Fraction(scale):
             raise ReplayBroken("candidates or scales depend on the data")
-        return look.chosen
+        chosen: int = look.chosen
+        return chosen
 
     def draw(self, law: Law, scale: Fraction) -> int:
         """Another noise than in the first run: a threshold that ignores it has another level."""
@@ -441,9 +451,9 @@ def _log_weights(scores: Any, scale: Fraction) -> arb:
 def _log_sealed(law: Law, scale: Fraction, levels: tuple[int, ...], sealed: bool) -> arb:
     """ln of the probability that a segment of these levels is sealed at its last position, or not at all.
 
-    That is the sum, over the noise n of the threshold, of P[n] prod F(level + n) (1 - F(last level + n)) with F the
-    distribution of noise at a position. Where the terms are cut off, what is left out is at most the
-    probability of such n, and is part of the enclosure.
+    That is the sum over the noise n of the threshold of P[n] prod F(level + n), times 1 - F(last level + n)
+    where it is sealed, with F the distribution of the noise at a position. Where the sum is cut off, what is
+    left out is at most the probability of such n, and is part of the enclosure. Only called with `_BITS`.
     """
     a = enclose(-1 / scale).exp()
     reach = int(90 * scale) + 2 * max(abs(level) for level in levels) + 4
