@@ -1,4 +1,4 @@
-"""Replay: every mechanism, from a table to a file, on neighbouring tables with noise that releases the same."""
+"""Replay: every mechanism, from a table to a file, on neighbours and with noise that releases the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TEETH = {
     "Normalization": 0.35,
     "PaperRectangles": 0.5,
 }
-"""What one of the first pairs loses at least, of epsilon 1, where that is not 0.9: bounds with room to spare."""
+"""What some pair loses at least, of epsilon 1, where it is less than 0.9: these bounds have room to spare."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -66,32 +66,38 @@ CHANGES = [case for case in CASES if case.about.endswith("a person with 2 rows c
 
 @pytest.mark.parametrize("case", COMES, ids=about)
 def test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier(case: Case) -> None:
-    """The same file has nearly the same probability with a row more, and for some row not nearer than that."""
+    """The same file has nearly the same probability with a row more; for some row the bound is nearly met."""
     pairs = list(case.pairs())[1:2] if case.mechanism in SLOW else list(case.pairs())[:2]
 
     losses = [case.loss(one, other) for one, other in pairs]
 
     assert all(loss <= case.epsilon for loss in losses)
-    assert max(map(float, losses)) >= TEETH.get(case.mechanism, 0.9) or "queries" in case.about
+    assert max(map(float, losses)) >= _least(case)
 
 
 @pytest.mark.parametrize("case", CHANGES, ids=about)
 def test_a_person_who_changes_two_rows_is_paid_for(case: Case) -> None:
     """The same file has nearly the same probability with two rows of one person changed."""
-    pairs = list(case.pairs())[: 1 if case.mechanism in SLOW else 3]
+    slow = case.mechanism in SLOW or "views" in case.about
+    pairs = list(case.pairs())[: 1 if slow else 3]
 
     losses = [case.loss(one, other) for one, other in pairs]
 
     assert all(loss <= case.epsilon for loss in losses)
-    assert case.mechanism in SLOW or max(map(float, losses)) >= (
-        0.75 if case.mechanism == "ComposedTruncation" else 0.9
-    )
+    assert slow or max(map(float, losses)) >= _least(case)
+
+
+def _least(case: Case) -> float:
+    """What the largest loss of a few pairs comes to at least."""
+    if case.mechanism == "ComposedTruncation":
+        return 0.9 if case in COMES else 0.5
+    return 0.6 if "queries" in case.about else TEETH.get(case.mechanism, 0.9)
 
 
 @pytest.mark.statistics
 @pytest.mark.parametrize("case", list(publish_cases("deep")), ids=about)
 def test_no_pair_of_a_deep_audit_loses_more_than_epsilon(case: Case) -> None:
-    """All kinds of neighbours, persons with more rows than may count included: some 900 pairs in all."""
+    """All kinds of neighbours, persons with more rows than may count included: 864 pairs in all."""
     found = counted(case)
 
     assert found.pairs >= 8
