@@ -645,6 +645,65 @@ PUBLISHING: Final = (
         "    return store.keep(draw(request, counted, Provenance(**about)))",
         "tests/publish/test_publish.py::test_provenance_holds_public_facts_only",
     ),
+    Bug(
+        "publishing",
+        "special cells have half of their noise",
+        "mechanisms/with_specials.py",
+        "/ self.axis.epsilon",
+        "/ (2 * self.axis.epsilon)",
+        "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
+    ),
+    Bug(
+        "publishing",
+        "special cells forget how many rows a person has",
+        "mechanisms/with_specials.py",
+        "rows_changed(self.axis.neighbors, self.axis.contributions)",
+        "rows_changed(self.axis.neighbors, 1)",
+        "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
+    ),
+    Bug(
+        "publishing",
+        "views forget that rows may change",
+        "publishing/view_request.py",
+        '"neighbors": guarantee.neighbors',
+        '"neighbors": "add-remove"',
+        "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
+    ),
+    Bug(
+        "publishing",
+        "every view spends all of epsilon",
+        "publishing/view_request.py",
+        "share * guarantee.epsilon",
+        "guarantee.epsilon",
+        "tests/publish/test_replay.py::"
+        "test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier",
+    ),
+    Bug(
+        "publishing",
+        "the true number of rows is in the scale of a tree",
+        "mechanisms/tree.py",
+        "levels = [session.add(level, scale) for level",
+        "levels = [session.add(level, scale * (1 + Fraction(1, 2 + counts.total))) for level",
+        "tests/publish/test_replay.py::"
+        "test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier",
+    ),
+    Bug(
+        "publishing",
+        "sums by keys have half of their noise",
+        "mechanisms/level_trees.py",
+        "noisy=session.add(tree.sums(masses).ravel(), scale)",
+        "noisy=session.add(tree.sums(masses).ravel(), scale / 2)",
+        "tests/publish/test_replay.py::"
+        "test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier",
+    ),
+    Bug(
+        "publishing",
+        "twice as many rows of a person are kept as declared",
+        "sources/bounding.py",
+        "heapq.nsmallest(limit,",
+        "heapq.nsmallest(2 * limit,",
+        "tests/publish/test_replay.py::test_a_person_with_too_many_rows_costs_no_more",
+    ),
 )
 
 SHOWN: Final = (
