@@ -59,7 +59,7 @@ def about(case: Case) -> str:
     return f"{case.mechanism}: {case.about}"
 
 
-CASES = list(publish_cases("standard"))
+CASES = list(publish_cases("deep"))
 COMES = [case for case in CASES if case.about.endswith("a row comes or goes")]
 CHANGES = [
     case
@@ -98,7 +98,7 @@ def _least(case: Case) -> float:
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("case", list(publish_cases("deep")), ids=about)
+@pytest.mark.parametrize("case", CASES, ids=about)
 def test_no_pair_of_a_deep_audit_loses_more_than_epsilon(case: Case) -> None:
     """All kinds of neighbours, persons with more rows than may count included: 864 pairs in all."""
     found = counted(case)
@@ -248,6 +248,19 @@ def test_other_noise_reaches_one_thread_and_carries_no_guarantee() -> None:
     assert seen[0] is not None
     assert after.guarantee is not None
     assert not vars(SYSTEM).keys() & {"session", "add"}
+
+
+def test_replaced_noise_may_be_replaced_again() -> None:
+    """The inner noise is used within, and the outer one again behind it."""
+    with system_noise(ZeroNoise()):
+        outer = SYSTEM.session()
+        with system_noise(ZeroNoise()):
+            inner = SYSTEM.session()
+        again = SYSTEM.session()
+
+    assert again is outer
+    assert inner is not outer
+    assert SYSTEM.session().secure
 
 
 @pytest.mark.parametrize("refused", [lambda: SYSTEM.bernoulli(Fraction(1, 2)), lambda: SYSTEM.geometric(1)])

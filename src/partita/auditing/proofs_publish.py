@@ -49,14 +49,14 @@ def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Every mechanism that `publish` knows, for each kind of neighbours; at the quick depth one pair each."""
     for asked in _all_asked():
         for protected in (MOVING,) if depth == "quick" else EVERYBODY:
-            pairs = _pairs(protected, asked.others)[: step(depth, 1, 3, 8)]
+            pairs = _pairs(protected, asked.others)[: step(depth, 1, 2, 8)]
             yield Case(
                 mechanism=asked.mechanism,
                 about=f"publish({asked.about}); {_said(protected)}",
                 way="replay",
                 epsilon=_EPSILON,
                 pairs=partial(iter, pairs),
-                loss=partial(_loss, asked, protected, step(depth, 3, 3, 5)),
+                loss=partial(_loss, asked, protected, step(depth, 2, 3, 3)),
             )
 
 

@@ -48,7 +48,7 @@ _NAMES: Final = (
     "session", "add", "draw", "first_success", "segments", "bernoulli", "categorical", "exponential",
     "discrete_laplace", "discrete_laplace_units", "geometric",
 )  # fmt: skip
-_REPLACING = threading.Lock()
+_REPLACING = threading.RLock()
 
 
 class ReplayBroken(AssertionError):
@@ -174,13 +174,14 @@ def system_noise(noise: Any) -> Iterator[None]:
         return call
 
     with _REPLACING:
+        before = dict(vars(SYSTEM))
         try:
-            for name in _NAMES:
-                setattr(SYSTEM, name, replaced(name))
+            vars(SYSTEM).update({name: replaced(name) for name in _NAMES})
             yield
         finally:
             for name in _NAMES:
                 vars(SYSTEM).pop(name, None)
+            vars(SYSTEM).update(before)
 
 
 @dataclass
