@@ -81,6 +81,38 @@ NOISE: Final = (
         'self._stream = getattr(self, "_stream", None) or Cipher(',
         "tests/noise/test_faults.py::test_a_child_has_words_of_its_own",
     ),
+    Bug(
+        "noise",
+        "compiled floats take no doubt from the absolute error of a target",
+        "noise/compiled.py",
+        "off_target = tight * (1.0 + target)",
+        "off_target = 0.0",
+        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+    ),
+    Bug(
+        "noise",
+        "compiled pairs of floats take no doubt from the absolute error of a target",
+        "noise/compiled.py",
+        "doubt = (tight * (1.0 + target_high + before_high) + off) / each_high + 2.0**-40",
+        "doubt = off / each_high + 2.0**-40",
+        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+    ),
+    Bug(
+        "noise",
+        "integers take no doubt from the absolute error of a target",
+        "noise/sweep.py",
+        "doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2",
+        "doubt = 2",
+        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+    ),
+    Bug(
+        "noise",
+        "kernels that do not load fail from some number of cells on",
+        "noise/fast.py",
+        "count >= (_SMALL if _MODULE in sys.modules else large) and _loads()",
+        "count >= (_SMALL if _MODULE in sys.modules else large)",
+        "tests/noise/test_small_words.py::test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only",
+    ),
 )
 
 GUARANTEES: Final = (
@@ -1115,6 +1147,65 @@ PUBLISHING: Final = (
         "about = {**vars(provenance), 'version': f'{counted[0].histogram.total} rows'}\n"
         "    return store.keep(draw(request, counted, Provenance(**about)))",
         "tests/publish/test_publish.py::test_provenance_holds_public_facts_only",
+    ),
+    Bug(
+        "publishing",
+        "special cells have half of their noise",
+        "mechanisms/with_specials.py",
+        "/ self.axis.epsilon",
+        "/ (2 * self.axis.epsilon)",
+        "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
+    ),
+    Bug(
+        "publishing",
+        "special cells forget how many rows a person has",
+        "mechanisms/with_specials.py",
+        "rows_changed(self.axis.neighbors, self.axis.contributions)",
+        "rows_changed(self.axis.neighbors, 1)",
+        "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
+    ),
+    Bug(
+        "publishing",
+        "views forget that rows may change",
+        "publishing/view_request.py",
+        '"neighbors": guarantee.neighbors',
+        '"neighbors": "add-remove"',
+        "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
+    ),
+    Bug(
+        "publishing",
+        "every view spends all of epsilon",
+        "publishing/view_request.py",
+        "share * guarantee.epsilon",
+        "guarantee.epsilon",
+        "tests/publish/test_replay.py::"
+        "test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier",
+    ),
+    Bug(
+        "publishing",
+        "the true number of rows is in the scale of a tree",
+        "mechanisms/tree.py",
+        "levels = [session.add(level, scale) for level",
+        "levels = [session.add(level, scale * (1 + Fraction(1, 2 + counts.total))) for level",
+        "tests/publish/test_replay.py::"
+        "test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier",
+    ),
+    Bug(
+        "publishing",
+        "sums by keys have half of their noise",
+        "mechanisms/level_trees.py",
+        "noisy=session.add(tree.sums(masses).ravel(), scale)",
+        "noisy=session.add(tree.sums(masses).ravel(), scale / 2)",
+        "tests/publish/test_replay.py::"
+        "test_a_row_makes_the_same_release_at_most_e_to_the_epsilon_times_likelier",
+    ),
+    Bug(
+        "publishing",
+        "twice as many rows of a person are kept as declared",
+        "sources/bounding.py",
+        "heapq.nsmallest(limit,",
+        "heapq.nsmallest(2 * limit,",
+        "tests/publish/test_replay.py::test_a_person_with_too_many_rows_costs_no_more",
     ),
 )
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 from partita.errors import InvalidParameter, PartitaError
-from partita.testing import Loss
+from partita.testing import Loss, ReplayedLoss
 
 __all__ = ["DEPTHS", "WAYS", "Case", "CaseCount", "Depth", "Pair", "Way", "checked_depth", "counted", "step"]
 
 Depth: TypeAlias = Literal["quick", "standard", "deep"]
-Way: TypeAlias = Literal["law", "coupling", "box", "coupling or law"]
+Way: TypeAlias = Literal["law", "coupling", "box", "replay", "coupling or law"]
 Pair: TypeAlias = tuple[Any, Any]
-LossOf: TypeAlias = Callable[[Any, Any], "Loss | Fraction | float"]
+LossOf: TypeAlias = Callable[[Any, Any], "Loss | ReplayedLoss | Fraction | float"]
 
 DEPTHS: Final = get_args(Depth)
 
@@ -26,6 +26,8 @@ WAYS: Final[dict[Way, str]] = {
     "noise costs bounds the loss on this outcome, and says nothing of other outcomes",
     "box": "all noise vectors of a small box were matched with those of a larger one; outcomes that "
     "need larger noise were not met",
+    "replay": "`publish` was run on both tables with noise that gives one and the same file; the exact "
+    "probabilities of that noise under both give the loss on this outcome, and say nothing of others",
     "coupling or law": "by coupling, which bounds the loss on the outcomes of three runs; where no "
     "coupling exists, by the output laws of both, values far from the true ones taken together",
 }
@@ -76,7 +78,7 @@ def counted(case: Case) -> CaseCount:
     )
 
 
-def _losses(case: Case) -> Iterator[Loss | Fraction | float]:
+def _losses(case: Case) -> Iterator[Loss | ReplayedLoss | Fraction | float]:
     """The loss of each pair: infinite where a coupling breaks, and where one of both is refused."""
     for one, other in case.pairs():
         try:
@@ -85,7 +87,7 @@ def _losses(case: Case) -> Iterator[Loss | Fraction | float]:
             yield float("inf")
 
 
-def _exceeds(loss: Loss | Fraction | float, epsilon: Fraction) -> bool:
+def _exceeds(loss: Loss | ReplayedLoss | Fraction | float, epsilon: Fraction) -> bool:
     if isinstance(loss, float):
         return loss > float(epsilon) + TOLERANCE
     return not loss <= epsilon

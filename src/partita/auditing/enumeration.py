@@ -10,6 +10,7 @@ from partita.auditing.proofs_axis import axis_cases
 from partita.auditing.proofs_boxes import box_cases, sum_cases
 from partita.auditing.proofs_local import randomizer_cases
 from partita.auditing.proofs_pan import sketch_cases
+from partita.auditing.proofs_publish import publish_cases
 from partita.auditing.proofs_queries import query_cases
 from partita.auditing.proofs_sparse import sparse_cases
 from partita.auditing.proofs_streams import counter_cases
@@ -25,6 +26,7 @@ _GROUPS: Final[tuple[Callable[[Depth, int], Iterator[Case]], ...]] = (
     sparse_cases,
     sketch_cases,
     randomizer_cases,
+    publish_cases,
 )
 
 

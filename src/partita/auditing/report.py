@@ -41,9 +41,9 @@ _SOUGHT: Final = (
 
 _NOT_SHOWN: Final = (
     "Nothing here proves a mechanism private for all data: pairs are those of tiny universes, and a coupling "
-    "bounds the loss on the outcomes that were met. The proofs are in docs/proofs.",
-    "What comes before a mechanism is not run: reading tables, and leaving out rows of persons who have too "
-    "many.",
+    "or a replay speaks of the outcomes that were met. The proofs are in docs/proofs.",
+    "What comes before a mechanism, reading tables and leaving out rows of persons who have too many, is run "
+    "by the replays alone, on small tables in memory.",
     "Time, memory and the machine are not looked at: see docs/limits.md.",
     "Not looked at either: whether parameters were chosen from the data, whether the ledger was used, and "
     "who could read the rows.",

@@ -181,7 +181,10 @@ def sweep(
         own = words[used + per_segment - 1]
         paired = level < pairs_high.size
         target, target_low = pair_target(own) if paired else (_float_target(own), 0.0)
-        aim = target * (1 - slack) / (1 + slack) - NEGLIGIBLE
+        # E lies within `off_target` of the target, which is more than any relative grant if E is tiny.
+        off_target = tight * (1.0 + target)
+        least, most = target - off_target, target + off_target
+        aim = least * (1 - slack) / (1 + slack) - NEGLIGIBLE
         item, at_level, here = first, level, start
         before = each = 0.0
         passed = False
@@ -207,7 +210,7 @@ def sweep(
             rest = float64(~own)
             width = 1.0 / rest if rest > 0.0 else math.inf
             grant = (fine if paired and at_level >= 0 else slack) + float64(item - first + 4) * ROUNDING
-            found = _float_offset(target * (1 - grant), (target + width) * (1 + grant), before, each, grant)
+            found = _float_offset(least * (1 - grant), (most + width) * (1 + grant), before, each, grant)
             offset = uint64(max(found, 0.0))
             if found < 0.0:
                 if at_level < 0 or not paired:

@@ -34,6 +34,24 @@ def kernels() -> Any:
     return import_module(_MODULE)
 
 
+@cache
+def _loads() -> bool:
+    """Whether the kernels can be loaded, for which they are loaded.
+
+    A count may be secret. If a broken installation failed only from some count on, the failure would tell
+    that; so it does not fail, and NumPy computes the same.
+    """
+    try:
+        kernels()
+    except Exception:
+        return False
+    return True
+
+
 def worthwhile(count: int, *, large: int) -> bool:
-    """Whether compiled code pays for so many; if it has to be loaded first, for at least `large`."""
-    return available() and count >= (_SMALL if _MODULE in sys.modules else large)
+    """Whether compiled code pays for so many; if it has to be loaded first, for at least `large`.
+
+    The count may be secret: it decides how long the work takes, and never what comes of it nor how many
+    words are used.
+    """
+    return available() and count >= (_SMALL if _MODULE in sys.modules else large) and _loads()

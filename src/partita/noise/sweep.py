@@ -77,7 +77,12 @@ class Sweep:
 
     @property
     def tight(self) -> float:
-        """The error granted to targets and to sums in pairs of floats, times 1 + E."""
+        """The error granted to targets and to sums in pairs of floats, times 1 + E.
+
+        A pair from `exponential_targets` is off by at most 2^-80 (1 + E). That is an absolute error: for a
+        word w, E is about w 2^-64, and the error may be a part 2^-16 / w of it. A relative grant does not
+        cover small words, so every comparison with a target takes off or adds this much as well.
+        """
         return self.margin * self.margin
 
     @cached_property
@@ -201,6 +206,14 @@ class _Target(NamedTuple):
     low: float
     width: float
 
+    def least(self, tight: float) -> float:
+        """No more than E, but for the rounding of floats."""
+        return self.high - tight * (1.0 + self.high)
+
+    def most(self, tight: float) -> float:
+        """No less than E with any further digits, but for the rounding of floats."""
+        return self.high + tight * (1.0 + self.high) + self.width
+
 
 class _Walk:
     """Segment after segment over the next stretch of the stream, in plain Python.
@@ -239,7 +252,7 @@ class _Walk:
 
     def _end(self, level: int, target: _Target) -> int | None:
         slack, hazards = self._sweep.slack, self._sweep.hazard.floats
-        aim = target.high * (1 - slack) / (1 + slack) - NEGLIGIBLE
+        aim = target.least(self._sweep.tight) * (1 - slack) / (1 + slack) - NEGLIGIBLE
         first_length = self._first_length()
         total = first_length * hazards[level] if first_length else 0.0
         if total >= aim:
@@ -266,8 +279,8 @@ class _Walk:
             here, room = self._positions[behind - 1], self._lengths[behind - 1]
         offset = -1
         if target.high * slack < each:
-            high = (target.high + target.width) * (1 + slack)
-            offset = int(float_offset(target.high * (1 - slack), high, before, each, slack))
+            low, high = target.least(self._sweep.tight), target.most(self._sweep.tight)
+            offset = int(float_offset(low * (1 - slack), high * (1 + slack), before, each, slack))
         if offset < 0:
             offset = self._fixed_offset(level, target, behind, now, here - self._start)
         if not 0 <= offset < room:

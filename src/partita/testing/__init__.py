@@ -2,7 +2,8 @@
 
 The shipped code is run with other noise in place of the system's: through every branch of an
 exact rational law (`law`), on every short tape of words (`tape_law`), on a neighbour with the
-noise that hides the difference (`coupled`), with no noise at all (`ZeroNoise`), on counts that are
+noise that hides the difference (`coupled`), with the noise that releases the same again (`replay`,
+`replay_publish`), with no noise at all (`ZeroNoise`), on counts that are
 kept in many places (`Scattered`).
 """
 
@@ -11,6 +12,7 @@ from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
 from partita.testing.loss import Loss, privacy_loss
 from partita.testing.neighbors import add_remove_pairs, change_one_pairs, data_sets
 from partita.testing.rational import OutputLaw, RationalNoise, law
+from partita.testing.replay import ReplayBroken, ReplayedLoss, replay, replay_publish, system_noise
 from partita.testing.scattered import Scattered, ScatteredPoints
 from partita.testing.suite import check_mechanism, mechanisms
 from partita.testing.tapes import EndlessTape, TapeLaw, tape_law, tape_noise
@@ -23,6 +25,8 @@ __all__ = [
     "OutputLaw",
     "RationalNoise",
     "RecordingNoise",
+    "ReplayBroken",
+    "ReplayedLoss",
     "Scattered",
     "ScatteredPoints",
     "TapeLaw",
@@ -35,6 +39,9 @@ __all__ = [
     "law",
     "mechanisms",
     "privacy_loss",
+    "replay",
+    "replay_publish",
+    "system_noise",
     "tape_law",
     "tape_noise",
 ]
