@@ -81,6 +81,22 @@ NOISE: Final = (
         'self._stream = getattr(self, "_stream", None) or Cipher(',
         "tests/noise/test_faults.py::test_a_child_has_words_of_its_own",
     ),
+    Bug(
+        "noise",
+        "words that were given back are handed out twice",
+        "noise/words.py",
+        "self._returned.append(words[count:])",
+        "self._returned.append(words)",
+        "tests/noise/test_words.py::test_every_word_is_used_once_and_in_order",
+    ),
+    Bug(
+        "noise",
+        "a cut and what is drawn after it share words",
+        "noise/words.py",
+        "self._returned.append(words[count:])",
+        "self._returned.append(words)",
+        "tests/noise/test_words.py::test_no_draw_uses_the_word_of_another",
+    ),
 )
 
 GUARANTEES: Final = (
@@ -125,6 +141,46 @@ GUARANTEES: Final = (
         "_converts(weight * rate**2 / 2, whole, log)",
         "_converts(weight * rate**2 / 4, whole, log)",
         "tests/core/test_accounting.py::test_rates_are_the_largest_that_the_theorem_allows",
+    ),
+    Bug(
+        "guarantees",
+        "advanced composition forgets selections",
+        "accounting.py",
+        "advanced_rate(epsilon, delta, count + selections)",
+        "advanced_rate(epsilon, delta, count)",
+        "tests/core/test_accounting.py::test_the_theorem_that_is_named_allows_mechanisms_and_selections",
+    ),
+    Bug(
+        "guarantees",
+        "ln(1/delta) is rounded down",
+        "accounting.py",
+        "return _log(1 / exact, ROUND_CEILING)",
+        "return _log(1 / exact, ROUND_FLOOR)",
+        "tests/core/test_accounting.py::test_a_cost_is_never_rounded_down",
+    ),
+    Bug(
+        "guarantees",
+        "the root of rho ln(1/delta) is rounded down",
+        "accounting.py",
+        "// x.denominator) + 1, 1 << _ROOT_BITS)",
+        "// x.denominator), 1 << _ROOT_BITS)",
+        "tests/core/test_accounting.py::test_a_cost_is_never_rounded_down",
+    ),
+    Bug(
+        "guarantees",
+        "logarithms have their slack on the wrong side",
+        "accounting.py",
+        "_LOG_SLACK if rounding == ROUND_CEILING else -_LOG_SLACK",
+        "_LOG_SLACK if rounding == ROUND_FLOOR else -_LOG_SLACK",
+        "tests/core/test_accounting.py::test_logarithms_are_rounded_to_the_side_that_is_named",
+    ),
+    Bug(
+        "guarantees",
+        "what advanced composition leaves to spare is rounded up",
+        "accounting.py",
+        "rate <= _log(1 + spare / (count * rate), ROUND_FLOOR)",
+        "rate <= _log(1 + spare / (count * rate), ROUND_CEILING)",
+        "tests/core/test_accounting.py::test_each_logarithm_is_rounded_to_the_side_of_privacy",
     ),
 )
 
@@ -260,6 +316,22 @@ BOXES: Final = (
         "return _Front(plan.root, evidence.left, looks._counts.astype(float))",
         "tests/boxes/test_spending_boxes_privacy.py::test_one_row_costs_at_most_epsilon",
     ),
+    Bug(
+        "boxes",
+        "where room runs out true counts decide which nodes stay",
+        "mechanisms/paper_rectangles.py",
+        "np.where(kept, -noisy, 0)",
+        "np.where(kept, -counts, 0)",
+        "tests/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
+    ),
+    Bug(
+        "boxes",
+        "where room runs out the floor rises to a true count",
+        "mechanisms/paper_rectangles.py",
+        "1 + int(noisy[order[room]])",
+        "1 + int(counts[order[room]])",
+        "tests/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
+    ),
 )
 
 SUMS: Final = (
@@ -334,6 +406,93 @@ SUMS: Final = (
         "return Change(contributions * row, 2 if neighbors == CHANGE_ONE else 1)",
         "return Change(row, 2 if neighbors == CHANGE_ONE else 1)",
         "tests/projection/test_projected_laplace.py::test_people_with_several_rows_are_paid_for",
+    ),
+    Bug(
+        "sums and queries",
+        "one threshold of all queries comes from true octaves",
+        "mechanisms/global_truncation.py",
+        "top = shared_top(octaves, self.octave_scale",
+        "top = shared_top(self._octaves(data), self.octave_scale",
+        "tests/numerical/test_ways_privacy.py::test_the_shared_threshold_follows_from_noisy_octaves",
+    ),
+    Bug(
+        "sums and queries",
+        "rounds, bins and scales of weights are planned for the true total",
+        "mechanisms/weights_rounds.py",
+        "plan = planned(max(1.0, total / unit), ",
+        "plan = planned(max(1.0, int(data.sum()) / unit), ",
+        "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "numerical queries are planned for the true total",
+        "mechanisms/weights_rounds.py",
+        "plan = planned(max(1.0, total / unit), ",
+        "plan = planned(max(1.0, int(data.sum()) / unit), ",
+        "tests/numerical/test_ways_privacy.py::test_rounds_and_bins_follow_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "the number of rounds of weights follows the true total",
+        "mechanisms/weights_rounds.py",
+        "return _rounds(truth, weighed, plan.rounds, session)",
+        "rounds = planned(max(1.0, int(data.sum()) / unit), operator, unit, change, budget).rounds\n"
+        "    return _rounds(truth, weighed, rounds, session)",
+        "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "bins of a session follow the true total",
+        "mechanisms/online_weights.py",
+        "loudness = max(1, total) / float(terms.scales.marginal)",
+        "loudness = max(1, points.total) / float(terms.scales.marginal)",
+        "tests/weights/test_online_weights.py::test_the_bins_of_a_first_guess_follow_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "the first guess of a session is charged after its total is drawn",
+        "mechanisms/online_weights.py",
+        "        self._account.act()\n        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n",
+        "        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n"
+        "        self._account.act()\n",
+        "tests/weights/test_online_weights.py::test_every_draw_comes_after_its_charge",
+    ),
+    Bug(
+        "sums and queries",
+        "a power cut gives the total of a session away for nothing",
+        "mechanisms/online_weights.py",
+        "        self._account.act()\n        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n",
+        "        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n"
+        "        self._account.act()\n",
+        "tests/weights/test_online_weights.py::test_no_draw_of_the_first_guess_is_lost_uncharged",
+    ),
+    Bug(
+        "sums and queries",
+        "a change is rounded down to grains",
+        "inference/weights/measured.py",
+        "return -(-change // grain)",
+        "return change // grain",
+        "tests/weights/test_weights_privacy.py::test_rounding_to_grains_is_paid_for",
+    ),
+    Bug(
+        "sums and queries",
+        "bins of weights forget that a changed row leaves one and enters another",
+        "mechanisms/weights_rounds.py",
+        "marginal=change.of_cells / rates.marginal",
+        "marginal=change.of_total / rates.marginal",
+        "tests/weights/test_weights_privacy.py::test_bins_of_neighbors_who_change_a_row_cost_their_share",
+    ),
+    Bug(
+        "sums and queries",
+        "bins of a session forget that a changed row leaves one and enters another",
+        "mechanisms/online_terms.py",
+        "marginal=self.change.of_cells / marginal",
+        "marginal=self.change.of_total / marginal",
+        "tests/weights/test_online_weights.py::test_a_row_that_moves_costs_both_of_its_bins",
     ),
 )
 

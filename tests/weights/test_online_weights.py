@@ -45,7 +45,7 @@ from partita.testing import (
     tape_noise,
 )
 
-from .weights_tools import Clamped, Counts, line, points_of
+from .weights_tools import Clamped, Counts, Recorder, Replayer, line, points_of
 
 pytestmark = pytest.mark.usefixtures("quick_settling")
 
@@ -185,6 +185,124 @@ def test_a_session_loses_at_most_epsilon(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert worst <= 1
     assert float(worst) > 0.5
+
+
+class _Ordered(_Memory):
+    """A store that writes down when it is told of something, in one list with the draws of its noise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+
+    def act(self) -> int:
+        self.order.append("act")
+        return super().act()
+
+    def begin(self, first: Begun) -> None:
+        self.order.append("begin")
+        super().begin(first)
+
+    def record(self, run: int, update: Update) -> None:
+        self.order.append("record")
+        super().record(run, update)
+
+
+class _OrderedNoise(Recorder):
+    """Noise that writes down every draw."""
+
+    def __init__(self, order: list[str], noise: Any) -> None:
+        super().__init__(noise)
+        self.order = order
+
+    def add(self, x: Any, scale: Fraction) -> Any:
+        self.order.append("add")
+        return super().add(x, scale)
+
+    def draw(self, law: Any, scale: Fraction) -> int:
+        self.order.append("draw")
+        return self.noise.draw(law, scale)
+
+    def first_success(self, law: Any, scale: Fraction) -> Any:
+        self.order.append("compare")
+        return self.noise.first_success(law, scale)
+
+
+def test_every_draw_comes_after_its_charge() -> None:
+    """The first guess, then runs with their measurements: charged, drawn, stored, in this order."""
+    store: Any = _Ordered()
+    noise: Any = _OrderedNoise(store.order, tape_noise(EndlessTape("order")).session())
+    session = WeightsSession(
+        OnlineTerms.of(universe=UNIVERSE, epsilon=4, updates=2, threshold=30), store, store, DATA, noise
+    )
+    for _ in range(2):
+        session.ask(_box(len(store.updates()), len(store.updates())))
+
+    run = ["act", "draw", "compare", "add", "record"]
+    assert store.order == ["act", "add", "add", "add", "begin", *run, *run]
+
+
+class _NoMore(Exception):
+    """The power is cut."""
+
+
+@pytest.mark.parametrize("drawn", range(3))
+def test_no_draw_of_the_first_guess_is_lost_uncharged(tmp_path: Path, drawn: int) -> None:
+    """If the power fails at any draw of the first guess, the file has counted it and draws it no more."""
+
+    class Failing(ZeroNoise):
+        left = drawn
+
+        def add(self, x: Any, scale: Fraction, *, parts: Any = None) -> Any:
+            if not self.left:
+                raise _NoMore
+            self.left -= 1
+            return super().add(x, scale, parts=parts)
+
+    with pytest.raises(_NoMore):
+        _open(tmp_path / "s", noise=Failing())
+    with pytest.raises(BudgetLost):
+        _open(tmp_path / "s")
+
+
+def _first_guess(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
+    store: Any = _Memory()
+    WeightsSession(terms, store, store, points, noise)
+    begun: Begun = store.begun
+    return begun
+
+
+def test_the_bins_of_a_first_guess_follow_from_the_noisy_total() -> None:
+    """Where one row would change the bins, neighbours with the same noisy total have the same first guess."""
+    terms = _terms(universe=line(40), epsilon=1)
+    scale = terms.scales.marginal
+    crowds = [rows for rows in range(1, 2_000) if int(rows / scale / 8) != int((rows + 1) / scale / 8)]
+    noise = [tape_noise(EndlessTape(("bins", rows))) for rows in crowds]
+
+    def run(rows: int, noise: Any) -> Begun:
+        counts = (0, rows, *[0] * 38)
+        return _first_guess(points_of(counts, line(40)), noise, terms)
+
+    assert len(crowds) >= 5
+    for rows, tape in zip(crowds, noise, strict=True):
+        first = Recorder(tape.session())
+        seen = run(rows, first)
+        second = Replayer(first.looks)
+
+        assert run(rows + 1, second) == seen
+        assert second.loss == 1 / terms.scales.total + 1 / scale
+
+
+def test_a_row_that_moves_costs_both_of_its_bins() -> None:
+    """Under change-one the first guess pays for a row that leaves one bin and enters another."""
+    terms = _terms(universe=line(6), epsilon=1, neighbors="change-one")
+    share = terms.guarantee.epsilon * Fraction(3, 10)
+    one, other = (points_of((0, *counts, 0), line(6)) for counts in ((91, 90, 90, 90), (90, 90, 90, 91)))
+    first = Recorder(tape_noise(EndlessTape("moved")).session())
+    seen = _first_guess(one, first, terms)
+    second = Replayer(first.looks)
+
+    assert _first_guess(other, second, terms) == seen
+    assert second.loss == share
 
 
 def _open(path: Path, points: Points = DATA, **given: Any) -> WeightsSession:
