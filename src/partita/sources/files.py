@@ -10,11 +10,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO, Final, TypeAlias, cast
 
 from partita.errors import InvalidParameter, SourceError
 
-__all__ = ["File", "find"]
+__all__ = ["File", "find", "names_csv"]
 
 Identity: TypeAlias = tuple[int, int, int, int]
 
@@ -37,7 +38,7 @@ class File:
     @property
     def extension(self) -> str:
         """The ending of the name, in lower case, without .gz."""
-        return os.path.splitext(self.path.lower().removesuffix(".gz"))[1]
+        return _extension(self.path)
 
     @property
     def compressed(self) -> bool:
@@ -73,6 +74,17 @@ def find(data: object) -> list[File]:
         for file in _matches(_path(item)):
             files.setdefault(file.identity[:2], file)
     return sorted(files.values(), key=lambda file: file.path)
+
+
+def names_csv(data: Sequence[str]) -> bool:
+    """Whether one of these paths or patterns names CSV files, by the endings of names alone."""
+    matches = (glob.glob(path, recursive=True) if glob.has_magic(path) else [] for path in data)
+    names = [*data, *chain.from_iterable(matches)]
+    return any(_extension(name) == ".csv" for name in names)
+
+
+def _extension(path: str) -> str:
+    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
 def _path(item: object) -> str:

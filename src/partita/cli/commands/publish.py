@@ -23,6 +23,9 @@ __all__ = ["declare", "run"]
 _PATIENCE: Final = 2.0
 """Seconds that a receipt may take in silence."""
 
+_ONE_LINE: Final = "no field of the CSV files holds a line feed: every line is counted as one row"
+"""What a steward states who publishes CSV files. It is not checked: an error would tell about rows."""
+
 
 def declare(commands: Commands) -> None:
     """The data, what to publish, who pays, and where the release goes."""
@@ -35,7 +38,11 @@ def declare(commands: Commands) -> None:
         "      --epsilon 1 --ledger budget.db --dataset people",
     )
     declared.add_argument(
-        "data", nargs="+", metavar="DATA", help="Parquet, CSV or JSON lines files, or a pattern"
+        "data",
+        nargs="+",
+        metavar="DATA",
+        help="Parquet, CSV or JSON lines files, or a pattern; whoever publishes CSV states that no field "
+        "holds a line feed, since every line is one row: convert other files to Parquet first",
     )
     add_request(declared)
     declared.add_argument(
@@ -88,13 +95,16 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
     from partita.ledger.address import shown
     from partita.releases.figures import table
     from partita.releases.file_entries import guarantee_entries
+    from partita.sources.files import names_csv
 
     ledger = None if options.ledger is None else shown(options.ledger)
+    conditions = [_ONE_LINE] if names_csv(options.data) else []
     debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
         ("guarantee", _promise(release)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
+        *(("stated", condition) for condition in conditions),
         *(("view", f"{named(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
         *(line for view in release.sums for line in _sum_lines(view)),
@@ -105,6 +115,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         path=options.output,
         guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_parts(release)), None),
+        stated=conditions,
         views=view_records(release),
         columns=column_records(release),
         sums=sum_records(release),
