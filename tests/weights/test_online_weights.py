@@ -30,6 +30,7 @@ from partita.mechanisms import online_weights
 from partita.mechanisms.online_store import Begun, Update
 from partita.mechanisms.online_terms import OnlineTerms
 from partita.mechanisms.online_weights import AboveThreshold, WeightsSession, open_session
+from partita.mechanisms.weights_rounds import margins_for
 from partita.points import Points
 from partita.queries.language import between, ranges, total, value
 from partita.queries.queries import Queries
@@ -131,6 +132,16 @@ class _Quiet(AboveThreshold):  # type: ignore[misc]
 def test_wrong_runs_are_caught(bug: Any, streams: Any) -> None:
     """A threshold that is reused or not hidden, and comparisons with too little noise, cost more."""
     assert _worst_run([streams], bug) > _terms().run_rate
+
+
+def test_a_reused_threshold_loses_more_with_every_comparison_that_is_above() -> None:
+    """The loss of the shipped run stays within its rate, and that of one that goes on grows."""
+    streams = [((0, 0, *[1] * above), (1, 1, *[0] * above)) for above in (1, 2, 3)]
+    shipped, reused = ([_worst_run([pair], run) for pair in streams] for run in (AboveThreshold, _Reused))
+
+    assert max(shipped) <= _terms().run_rate
+    assert reused[0] < reused[1] < reused[2]
+    assert reused[2] > _terms().run_rate
 
 
 class _Memory:
@@ -271,25 +282,48 @@ def _first_guess(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
     return begun
 
 
-def test_the_bins_of_a_first_guess_follow_from_the_noisy_total() -> None:
-    """Where one row would change the bins, neighbours with the same noisy total have the same first guess."""
+def _crowd_border() -> tuple[OnlineTerms, list[int]]:
+    """Terms, and the numbers of rows at which one more row changes the bins of a first guess."""
     terms = _terms(universe=line(40), epsilon=1)
     scale = terms.scales.marginal
-    crowds = [rows for rows in range(1, 2_000) if int(rows / scale / 8) != int((rows + 1) / scale / 8)]
-    noise = [tape_noise(EndlessTape(("bins", rows))) for rows in crowds]
+    rows = range(1, 2_000)
+    return terms, [n for n in rows if int(n / scale / 8) != int((n + 1) / scale / 8)]
 
-    def run(rows: int, noise: Any) -> Begun:
-        counts = (0, rows, *[0] * 38)
-        return _first_guess(points_of(counts, line(40)), noise, terms)
 
-    assert len(crowds) >= 5
-    for rows, tape in zip(crowds, noise, strict=True):
-        first = Recorder(tape.session())
-        seen = run(rows, first)
-        second = Replayer(first.looks)
+def _replayed(terms: OnlineTerms, rows: int, begin: Any) -> Fraction:
+    """What one more row costs in a first guess; it must not show in what is stored."""
+    first = Recorder(tape_noise(EndlessTape(("bins", rows))).session())
+    seen = begin(points_of((0, rows, *[0] * 38), line(40)), first, terms)
+    second = Replayer(first.looks)
+    assert begin(points_of((0, rows + 1, *[0] * 38), line(40)), second, terms) == seen, "unpaid"
+    return second.loss
 
-        assert run(rows + 1, second) == seen
-        assert second.loss == 1 / terms.scales.total + 1 / scale
+
+def test_the_bins_of_a_first_guess_follow_from_the_noisy_total() -> None:
+    """Where one row would change the bins, neighbours with the same noisy total have the same first guess."""
+    terms, borders = _crowd_border()
+    cost = 1 / terms.scales.total + 1 / terms.scales.marginal
+
+    assert len(borders) >= 5
+    assert {_replayed(terms, rows, _first_guess) for rows in borders} == {cost}
+
+
+def test_bins_by_the_true_total_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the bins of a first guess follow the true number of rows, neighbours show it."""
+    terms, borders = _crowd_border()
+    secret = [0]
+
+    def leaking(shape: Any, axes: Any, loudness: float) -> Any:
+        return margins_for(shape, axes, secret[0] / float(terms.scales.marginal))
+
+    def begin(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
+        secret[0] = points.total
+        return _first_guess(points, noise, terms)
+
+    monkeypatch.setattr(online_weights, "margins_for", leaking)
+
+    with pytest.raises(AssertionError, match=r"depends on the data|unpaid"):
+        assert {_replayed(terms, rows, begin) for rows in borders}
 
 
 def test_a_row_that_moves_costs_both_of_its_bins() -> None:

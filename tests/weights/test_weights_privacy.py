@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -228,6 +228,33 @@ def test_what_is_measured_follows_from_the_noisy_total(changed: Any) -> None:
 
     assert len(borders) >= 3
     assert max(losses(run, iter(pairs), seeds=1)) <= 1
+
+
+PLANTED: dict[str, tuple[Any, Any]] = {
+    "rounds": (lambda plan: plan.rounds, lambda right, true: right._replace(rounds=true.rounds)),
+    "bins": (_bins, lambda right, true: right._replace(margins=true.margins)),
+    "all of the plan": (_bins, lambda right, true: true),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_plan_for_the_true_total_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If rounds, bins or all of it are planned for the true number of rows, neighbours show it."""
+    changed, wrong = PLANTED[bug]
+    run, secret = _run("add-remove", BANDS, rounds=None), [0]
+
+    def leaking(rows: float, *rest: Any) -> Plan:
+        return cast(Plan, wrong(planned(rows, *rest), planned(float(secret[0]), *rest)))
+
+    def watched(counts: Counts, noise: Any) -> Any:
+        secret[0] = sum(counts)
+        return run(counts, noise)
+
+    monkeypatch.setattr(weights_rounds, "planned", leaking)
+    rows = _borders(changed, WeightsBudget(epsilon=1))[0]
+
+    with pytest.raises(AssertionError, match=r"depends on the data|unpaid"):
+        list(losses(watched, iter([((rows, *[0] * 63), (rows + 1, *[0] * 63))]), seeds=1))
 
 
 @pytest.mark.parametrize("seed", range(3))
