@@ -281,6 +281,15 @@ AXES: Final = (
         "specials",
         "tests/publish/test_with_specials.py::test_a_row_costs_epsilon_wherever_it_is",
     ),
+    Bug(
+        "axes",
+        "whether cells are full is decided by true counts",
+        "mechanisms/partition_tents.py",
+        "if filled is not None and self._is_full(filled):",
+        "exact = int(counts.folded(partial(_limited, self._full_cell))[0])\n"
+        "        if filled is not None and self._is_full(exact):",
+        "tests/tents/test_partition_tents.py::test_whether_cells_are_full_is_decided_by_a_noisy_number",
+    ),
 )
 
 BOXES: Final = (
@@ -493,6 +502,16 @@ SUMS: Final = (
         "marginal=self.change.of_cells / marginal",
         "marginal=self.change.of_total / marginal",
         "tests/weights/test_online_weights.py::test_a_row_that_moves_costs_both_of_its_bins",
+    ),
+    Bug(
+        "sums and queries",
+        "noisy buckets are released and true ones set the cap",
+        "mechanisms/level_trees.py",
+        "controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))",
+        "from partita.mechanisms.value_cap import _bucketed\n\n"
+        "        exact = rows.folded(partial(_bucketed, self.cap.buckets))\n"
+        "        controls = self._controls(self.cap.buckets.tops(exact, self.cap.scale))",
+        "tests/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
     ),
 )
 
