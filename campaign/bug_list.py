@@ -827,6 +827,14 @@ SHOWN: Final = (
         "contributions={self.contributions}, rows={self.total})",
         "tests/core/test_histogram.py::test_printing_shows_public_facts_only",
     ),
+    Bug(
+        "what is shown",
+        "a receipt of CSV files keeps their condition to itself",
+        "cli/commands/publish.py",
+        "conditions = [_ONE_LINE] if _names_csv(options.data) else []",
+        "conditions: list[str] = []",
+        "tests/cli/test_publish.py::test_a_receipt_of_csv_says_what_the_steward_states",
+    ),
 )
 
 SOURCES: Final = (
@@ -904,6 +912,22 @@ FILES: Final = (
         'return _CONTEXT + bytes.fromhex(text(stored.spec["checksum"])) + to_canonical(stored.spec)',
         "return _CONTEXT",
         "tests/release_file/test_signing.py::test_a_signature_belongs_to_one_release",
+    ),
+    Bug(
+        "files",
+        "the file of a process that is still writing is taken for abandoned",
+        "releases/file_disk.py",
+        "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        if os.path.samestat(",
+        "        if os.path.samestat(",
+        "tests/release_file/test_disk.py::test_files_of_living_processes_are_kept",
+    ),
+    Bug(
+        "files",
+        "files of other machines are taken for abandoned",
+        "releases/file_disk.py",
+        'rf"\\.partita-{_boot()}-[0-9]+-[0-9]+\\.part"',
+        'r"\\.partita-[0-9a-f]+-[0-9]+-[0-9]+\\.part"',
+        "tests/release_file/test_disk.py::test_files_that_may_belong_to_others_are_kept",
     ),
 )
 

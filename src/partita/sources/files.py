@@ -10,12 +10,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from typing import BinaryIO, Final, TypeAlias, cast
 
 from partita.errors import InvalidParameter, SourceError
 
-__all__ = ["File", "find", "names_csv"]
+__all__ = ["File", "find"]
 
 Identity: TypeAlias = tuple[int, int, int, int]
 
@@ -38,7 +37,7 @@ class File:
     @property
     def extension(self) -> str:
         """The ending of the name, in lower case, without .gz."""
-        return _extension(self.path)
+        return os.path.splitext(self.path.lower().removesuffix(".gz"))[1]
 
     @property
     def compressed(self) -> bool:
@@ -74,17 +73,6 @@ def find(data: object) -> list[File]:
         for file in _matches(_path(item)):
             files.setdefault(file.identity[:2], file)
     return sorted(files.values(), key=lambda file: file.path)
-
-
-def names_csv(data: Sequence[str]) -> bool:
-    """Whether one of these paths or patterns names CSV files, by the endings of names alone."""
-    matches = (glob.glob(path, recursive=True) if glob.has_magic(path) else [] for path in data)
-    names = [*data, *chain.from_iterable(matches)]
-    return any(_extension(name) == ".csv" for name in names)
-
-
-def _extension(path: str) -> str:
-    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
 def _path(item: object) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from partita.asking.records import column_records, named, specials, sum_records, view_records
@@ -95,10 +97,9 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
     from partita.ledger.address import shown
     from partita.releases.figures import table
     from partita.releases.file_entries import guarantee_entries
-    from partita.sources.files import names_csv
 
     ledger = None if options.ledger is None else shown(options.ledger)
-    conditions = [_ONE_LINE] if names_csv(options.data) else []
+    conditions = [_ONE_LINE] if _names_csv(options.data) else []
     debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
@@ -123,6 +124,13 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         dataset=dataset,
         left=left,
     )
+
+
+def _names_csv(data: Sequence[str]) -> bool:
+    """Whether one of these paths or patterns names CSV files, by the endings of names alone."""
+    matches = (glob.glob(path, recursive=True) if glob.has_magic(path) else [] for path in data)
+    names = [*data, *chain.from_iterable(matches)]
+    return any(name.lower().removesuffix(".gz").endswith(".csv") for name in names)
 
 
 def _parts(release: Release) -> list[Record]:
