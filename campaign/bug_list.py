@@ -113,6 +113,22 @@ NOISE: Final = (
         "count >= (_SMALL if _MODULE in sys.modules else large)",
         "tests/noise/test_small_words.py::test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only",
     ),
+    Bug(
+        "noise",
+        "words that were given back are handed out twice",
+        "noise/words.py",
+        "self._returned.append(words[count:])",
+        "self._returned.append(words)",
+        "tests/noise/test_words.py::test_every_word_is_used_once_and_in_order",
+    ),
+    Bug(
+        "noise",
+        "a cut and what is drawn after it share words",
+        "noise/words.py",
+        "self._returned.append(words[count:])",
+        "self._returned.append(words)",
+        "tests/noise/test_words.py::test_no_draw_uses_the_word_of_another",
+    ),
 )
 
 GUARANTEES: Final = (
@@ -157,6 +173,46 @@ GUARANTEES: Final = (
         "_converts(weight * rate**2 / 2, whole, log)",
         "_converts(weight * rate**2 / 4, whole, log)",
         "tests/core/test_accounting.py::test_rates_are_the_largest_that_the_theorem_allows",
+    ),
+    Bug(
+        "guarantees",
+        "advanced composition forgets selections",
+        "accounting.py",
+        "advanced_rate(epsilon, delta, count + selections)",
+        "advanced_rate(epsilon, delta, count)",
+        "tests/core/test_accounting.py::test_the_theorem_that_is_named_allows_mechanisms_and_selections",
+    ),
+    Bug(
+        "guarantees",
+        "ln(1/delta) is rounded down",
+        "accounting.py",
+        "return _log(1 / exact, ROUND_CEILING)",
+        "return _log(1 / exact, ROUND_FLOOR)",
+        "tests/core/test_accounting.py::test_a_cost_is_never_rounded_down",
+    ),
+    Bug(
+        "guarantees",
+        "the root of rho ln(1/delta) is rounded down",
+        "accounting.py",
+        "// x.denominator) + 1, 1 << _ROOT_BITS)",
+        "// x.denominator), 1 << _ROOT_BITS)",
+        "tests/core/test_accounting.py::test_a_cost_is_never_rounded_down",
+    ),
+    Bug(
+        "guarantees",
+        "logarithms have their slack on the wrong side",
+        "accounting.py",
+        "_LOG_SLACK if rounding == ROUND_CEILING else -_LOG_SLACK",
+        "_LOG_SLACK if rounding == ROUND_FLOOR else -_LOG_SLACK",
+        "tests/core/test_accounting.py::test_logarithms_are_rounded_to_the_side_that_is_named",
+    ),
+    Bug(
+        "guarantees",
+        "what advanced composition leaves to spare is rounded up",
+        "accounting.py",
+        "rate <= _log(1 + spare / (count * rate), ROUND_FLOOR)",
+        "rate <= _log(1 + spare / (count * rate), ROUND_CEILING)",
+        "tests/core/test_accounting.py::test_each_logarithm_is_rounded_to_the_side_of_privacy",
     ),
 )
 
@@ -257,6 +313,15 @@ AXES: Final = (
         "specials",
         "tests/publish/test_with_specials.py::test_a_row_costs_epsilon_wherever_it_is",
     ),
+    Bug(
+        "axes",
+        "whether cells are full is decided by true counts",
+        "mechanisms/partition_tents.py",
+        "if filled is not None and self._is_full(filled):",
+        "exact = int(counts.folded(partial(_limited, self._full_cell))[0])\n"
+        "        if filled is not None and self._is_full(exact):",
+        "tests/tents/test_partition_tents.py::test_whether_cells_are_full_is_decided_by_a_noisy_number",
+    ),
 )
 
 BOXES: Final = (
@@ -291,6 +356,22 @@ BOXES: Final = (
         "return _Front(plan.root, evidence.left, evidence.counts)",
         "return _Front(plan.root, evidence.left, looks._counts.astype(float))",
         "tests/boxes/test_spending_boxes_privacy.py::test_one_row_costs_at_most_epsilon",
+    ),
+    Bug(
+        "boxes",
+        "where room runs out true counts decide which nodes stay",
+        "mechanisms/paper_rectangles.py",
+        "np.where(kept, -noisy, 0)",
+        "np.where(kept, -counts, 0)",
+        "tests/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
+    ),
+    Bug(
+        "boxes",
+        "where room runs out the floor rises to a true count",
+        "mechanisms/paper_rectangles.py",
+        "1 + int(noisy[order[room]])",
+        "1 + int(counts[order[room]])",
+        "tests/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
     ),
 )
 
@@ -366,6 +447,103 @@ SUMS: Final = (
         "return Change(contributions * row, 2 if neighbors == CHANGE_ONE else 1)",
         "return Change(row, 2 if neighbors == CHANGE_ONE else 1)",
         "tests/projection/test_projected_laplace.py::test_people_with_several_rows_are_paid_for",
+    ),
+    Bug(
+        "sums and queries",
+        "one threshold of all queries comes from true octaves",
+        "mechanisms/global_truncation.py",
+        "top = shared_top(octaves, self.octave_scale",
+        "top = shared_top(self._octaves(data), self.octave_scale",
+        "tests/numerical/test_ways_privacy.py::test_the_shared_threshold_follows_from_noisy_octaves",
+    ),
+    Bug(
+        "sums and queries",
+        "rounds, bins and scales of weights are planned for the true total",
+        "mechanisms/weights_rounds.py",
+        "plan = planned(max(1.0, total / unit), ",
+        "plan = planned(max(1.0, int(data.sum()) / unit), ",
+        "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "numerical queries are planned for the true total",
+        "mechanisms/weights_rounds.py",
+        "plan = planned(max(1.0, total / unit), ",
+        "plan = planned(max(1.0, int(data.sum()) / unit), ",
+        "tests/numerical/test_ways_privacy.py::test_rounds_and_bins_follow_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "the number of rounds of weights follows the true total",
+        "mechanisms/weights_rounds.py",
+        "return _rounds(truth, weighed, plan.rounds, session)",
+        "rounds = planned(max(1.0, int(data.sum()) / unit), operator, unit, change, budget).rounds\n"
+        "    return _rounds(truth, weighed, rounds, session)",
+        "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "bins of a session follow the true total",
+        "mechanisms/online_weights.py",
+        "loudness = max(1, total) / float(terms.scales.marginal)",
+        "loudness = max(1, points.total) / float(terms.scales.marginal)",
+        "tests/weights/test_online_weights.py::test_the_bins_of_a_first_guess_follow_from_the_noisy_total",
+    ),
+    Bug(
+        "sums and queries",
+        "the first guess of a session is charged after its total is drawn",
+        "mechanisms/online_weights.py",
+        "        self._account.act()\n        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n",
+        "        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n"
+        "        self._account.act()\n",
+        "tests/weights/test_online_weights.py::test_every_draw_comes_after_its_charge",
+    ),
+    Bug(
+        "sums and queries",
+        "a power cut gives the total of a session away for nothing",
+        "mechanisms/online_weights.py",
+        "        self._account.act()\n        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n",
+        "        terms, points = self.terms, self._points\n"
+        "        total = int(self._noise.add(points.total, terms.scales.total))\n"
+        "        self._account.act()\n",
+        "tests/weights/test_online_weights.py::test_no_draw_of_the_first_guess_is_lost_uncharged",
+    ),
+    Bug(
+        "sums and queries",
+        "a change is rounded down to grains",
+        "inference/weights/measured.py",
+        "return -(-change // grain)",
+        "return change // grain",
+        "tests/weights/test_weights_privacy.py::test_rounding_to_grains_is_paid_for",
+    ),
+    Bug(
+        "sums and queries",
+        "bins of weights forget that a changed row leaves one and enters another",
+        "mechanisms/weights_rounds.py",
+        "marginal=change.of_cells / rates.marginal",
+        "marginal=change.of_total / rates.marginal",
+        "tests/weights/test_weights_privacy.py::test_bins_of_neighbors_who_change_a_row_cost_their_share",
+    ),
+    Bug(
+        "sums and queries",
+        "bins of a session forget that a changed row leaves one and enters another",
+        "mechanisms/online_terms.py",
+        "marginal=self.change.of_cells / marginal",
+        "marginal=self.change.of_total / marginal",
+        "tests/weights/test_online_weights.py::test_a_row_that_moves_costs_both_of_its_bins",
+    ),
+    Bug(
+        "sums and queries",
+        "noisy buckets are released and true ones set the cap",
+        "mechanisms/level_trees.py",
+        "controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))",
+        "from partita.mechanisms.value_cap import _bucketed\n\n"
+        "        exact = rows.folded(partial(_bucketed, self.cap.buckets))\n"
+        "        controls = self._controls(self.cap.buckets.tops(exact, self.cap.scale))",
+        "tests/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
     ),
 )
 
@@ -944,6 +1122,9 @@ LOCAL: Final = (
         "warn_of_forgery(total or bool(found.implausible.size))",
         "warn_of_forgery(bool(found.implausible.size))",
         "tests/local/test_forgery.py::test_reports_that_support_everything_are_seen",
+    ),
+    Bug(
+        "local model",
         "a report id says which device it is from",
         "local/device.py",
         "asked.randomize(value), token(_ID_BYTES))",
@@ -1243,6 +1424,14 @@ SHOWN: Final = (
         "contributions={self.contributions}, rows={self.total})",
         "tests/core/test_histogram.py::test_printing_shows_public_facts_only",
     ),
+    Bug(
+        "what is shown",
+        "a receipt of CSV files keeps their condition to itself",
+        "cli/commands/publish.py",
+        "conditions = [_ONE_LINE] if _names_csv(options.data) else []",
+        "conditions: list[str] = []",
+        "tests/cli/test_publish.py::test_a_receipt_of_csv_says_what_the_steward_states",
+    ),
 )
 
 SOURCES: Final = (
@@ -1320,6 +1509,22 @@ FILES: Final = (
         'return _CONTEXT + bytes.fromhex(text(stored.spec["checksum"])) + to_canonical(stored.spec)',
         "return _CONTEXT",
         "tests/release_file/test_signing.py::test_a_signature_belongs_to_one_release",
+    ),
+    Bug(
+        "files",
+        "the file of a process that is still writing is taken for abandoned",
+        "releases/file_disk.py",
+        "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        if os.path.samestat(",
+        "        if os.path.samestat(",
+        "tests/release_file/test_disk.py::test_files_of_living_processes_are_kept",
+    ),
+    Bug(
+        "files",
+        "files of other machines are taken for abandoned",
+        "releases/file_disk.py",
+        'rf"\\.partita-{_boot()}-[0-9]+-[0-9]+\\.part"',
+        'r"\\.partita-[0-9a-f]+-[0-9]+-[0-9]+\\.part"',
+        "tests/release_file/test_disk.py::test_files_that_may_belong_to_others_are_kept",
     ),
 )
 

@@ -293,6 +293,48 @@ def test_where_many_rows_lie_neighbours_cost_exactly_half(axes: tuple[Axis, ...]
     assert costs == {Fraction(1, 4)}
 
 
+ROW = (Axis(size=8),)
+CELL_BY_CELL = (tuple(range(8)),)
+
+
+def _crowded(counts: Counts, noise: Noise) -> Hashable:
+    """All that is published where there is room for few nodes: the raised floor too."""
+    release = _mechanism(ROW, epsilon=1, threshold=1).release(_points(counts, ROW), noise=noise)
+    return _outcome(release), release.trees.floor
+
+
+@pytest.mark.parametrize("room", [2, 4, 9, 12])
+def test_where_room_runs_out_noisy_counts_decide(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more row in any of eight equal cells costs half of epsilon at most, and moves no node or floor."""
+    monkeypatch.setattr(module, "MOST_NODES", room)
+    many = (300,) * 8
+    pairs = [(many, (*many[:at], 301, *many[at + 1 :])) for at in range(8)]
+
+    with _given(CELL_BY_CELL):
+        costs = [
+            coupled(_crowded, one, other, tape_noise(EndlessTape((room, seed))))
+            for seed, (one, other) in enumerate(pairs)
+        ]
+
+    assert max(costs) <= Fraction(1, 2)
+    assert max(costs) > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nodes_that_are_kept_have_the_largest_noisy_counts(seed: int) -> None:
+    """With noise as large as the counts, all that is dropped lies below the floor, and what is kept above."""
+    counts, scale = np.arange(40, 80), Fraction(40)
+    looks = module._Looks(tape_noise(EndlessTape(("room", seed))).session(), scale, 1)
+    noisy = tape_noise(EndlessTape(("room", seed))).session().add(counts, scale)
+
+    kept, told = looks.take(counts, 10)
+
+    assert sorted(told.tolist()) == sorted(noisy.tolist())[-10:]
+    assert noisy[kept].tolist() == told.tolist()
+    assert looks.floor == 1 + sorted(noisy.tolist())[-11]
+    assert set(np.flatnonzero(kept).tolist()) != set(range(30, 40))
+
+
 def test_the_cuts_of_2_by_3_cells_lose_at_most_half() -> None:
     """With the counts, which cost half given any cuts, that is epsilon for neighbours of up to two rows."""
     cuts = cache(Laws(_mechanism(OBLONG)).cuts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 from pathlib import Path
 
@@ -330,3 +331,49 @@ def test_a_part_is_counted_paid_and_named(run: Run, people: Path, spec: Path) ->
     assert "Only rows where region is 'north' are counted." in " ".join(
         run("info", "north.parquet").out.split()
     )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("given", ["people.csv", "people.CSV", "*.csv", "peopl*", "people.csv.gz"])
+def test_a_receipt_of_csv_says_what_the_steward_states(run: Run, given: str) -> None:
+    """That no field holds a line feed is not checked, and so the receipt says that it was stated."""
+    text, name = b"age\n30\n", given if "*" not in given else "people.csv"
+    Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    asked = ("--column", "age:integer(0,120)", "--epsilon", 1, "--mechanism", "tree")
+
+    shown = run("publish", given, *asked, "-o", "shown.parquet").out
+    [record] = run("publish", given, *asked, "-o", "json.parquet", "--json").records
+
+    condition = "no field of the CSV files holds a line feed: every line is counted as one row"
+    assert "stated" in shown
+    assert condition in " ".join(shown.split())
+    assert record["stated"] == [condition]
+
+
+def test_a_receipt_of_other_formats_states_nothing(run: Run, people: Path, spec: Path) -> None:
+    """Records of Parquet files may hold line feeds."""
+    [record] = run("publish", people, "--spec", spec, "-o", "out.parquet", "--json").records
+
+    assert record["stated"] == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_statement_does_not_depend_on_rows(run: Run) -> None:
+    """A file whose fields hold line feeds is published with the same words and the same exit status."""
+    asked = ("--column", "age:integer(0,120)", "--epsilon", 1, "--mechanism", "tree")
+    said = []
+    for number, text in enumerate(('age,note\n30,"a"\n', 'age,note\n30,"a\n40,b"\n')):
+        Path("people.csv").write_text(text)
+        done = run("publish", "people.csv", *asked, "-o", f"{number}.parquet", "--json")
+        [record] = done.records
+        said.append((done.code, done.err, record["stated"]))
+
+    assert said[0] == said[1]
+
+
+def test_help_says_what_the_steward_states(run: Run) -> None:
+    """Who asks for help is told that a line of a CSV file is a row, and what to do about line feeds."""
+    said = " ".join(run("publish", "--help").out.split())
+
+    assert "states that no field holds a line feed, since every line is one row" in said
+    assert "convert other files to Parquet first" in said

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partita import accounting
 from partita.accounting import (
     advanced_rate,
     best_composition,
@@ -185,6 +188,88 @@ def test_what_rates_cost_is_what_they_were_made_from(epsilon: Fraction, delta: F
     cost = composed_epsilon(best_rate(epsilon, delta, k), delta, k)
 
     assert epsilon * (1 - 2 * STEP) <= cost <= epsilon
+
+
+@settings(max_examples=40)
+@given(epsilon=EPSILONS, delta=DELTAS, k=st.integers(1, 50), selections=st.integers(0, 10**6))
+def test_the_theorem_that_is_named_allows_mechanisms_and_selections(
+    epsilon: Fraction, delta: Fraction, k: int, selections: int
+) -> None:
+    """At 400 bits, all mechanisms and all selections at the best rate are within epsilon by that theorem."""
+    rule, rate = astuple(best_composition(epsilon, delta, k, selections=selections))
+    with _precise():
+        if rule == "pure":
+            assert (k + selections) * rate <= epsilon
+        elif rule == "zCDP":
+            assert _zcdp(rate, delta, k + Fraction(selections, 4)) <= _real(epsilon)
+        else:
+            assert _advanced(rate, delta, k + selections) <= _real(epsilon)
+
+
+@pytest.mark.parametrize("selections", [10, 1000, 10**6])
+def test_many_selections_lower_the_best_rate(selections: int) -> None:
+    """One mechanism with many selections has no more than as many selections alone."""
+    rate = best_rate(1, "1e-6", 1, selections=selections)
+
+    assert rate <= selection_rate(zcdp_budget(1, "1e-6"), selections)
+    assert rate < best_rate(1, "1e-6", 1, selections=selections // 5)
+
+
+@settings(max_examples=50)
+@given(rate=st.fractions(Fraction(1, 10**6), Fraction(1, 4)), delta=DELTAS, exponent=st.integers(0, 60))
+def test_a_cost_is_never_rounded_down(rate: Fraction, delta: Fraction, exponent: int) -> None:
+    """At 400 bits, what mechanisms cost is at most what is charged, and nearly all of it."""
+    k = 10**exponent
+    cost = composed_epsilon(rate, delta, k)
+    with _precise():
+        exact = _zcdp(rate, delta, k)
+
+        assert cost == k * rate or exact <= _real(cost)
+        assert cost <= k * rate
+        assert _real(cost) <= exact * (1 + _real(Fraction(1, 10**45))) + _real(Fraction(1, 2**120))
+
+
+@given(delta=DELTAS)
+def test_the_logarithm_of_delta_is_rounded_up(delta: Fraction) -> None:
+    """At 400 bits, ln(1/delta) is below the number that rates are computed with, by less than 1e-45 of it."""
+    with _precise():
+        exact = -_real(delta).log()
+
+        assert exact < _real(accounting._log_of_inverse(delta)) < exact * (1 + _real(Fraction(1, 10**45)))
+
+
+@given(x=st.fractions(1, 10**30), side=st.sampled_from([ROUND_FLOOR, ROUND_CEILING]))
+def test_logarithms_are_rounded_to_the_side_that_is_named(x: Fraction, side: str) -> None:
+    """At 400 bits, a logarithm that is rounded down is not above the exact one, one rounded up not below."""
+    with _precise():
+        exact, rounded = _real(x).log(), _real(accounting._log(x, side))
+
+        assert x == 1 or (rounded < exact if side == ROUND_FLOOR else rounded > exact)
+
+
+def test_each_logarithm_is_rounded_to_the_side_of_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only ln(1/delta), which costs, is rounded up; what a rate is compared with is rounded down."""
+    asked: list[tuple[Fraction, str]] = []
+    right = accounting._log
+
+    def watched(x: Fraction, side: str) -> Fraction:
+        asked.append((x, side))
+        return right(x, side)
+
+    monkeypatch.setattr(accounting, "_log", watched)
+
+    advanced_rate(1, "1e-6", 30)
+
+    assert {side for x, side in asked if x == 10**6} == {ROUND_CEILING}
+    assert {side for x, side in asked if x != 10**6} == {ROUND_FLOOR}
+
+
+@given(x=st.fractions(0, 10**30) | st.integers(0, 10**9).map(lambda root: Fraction(root**2)))
+def test_roots_are_rounded_up(x: Fraction) -> None:
+    """The square of a root is above the number, and that of the next smaller one of 128 bits is not."""
+    root = accounting._root_above(x)
+
+    assert root**2 > x >= (root - Fraction(1, 2**128)) ** 2
 
 
 def test_few_losses_count_as_few_mechanisms() -> None:

@@ -8,12 +8,18 @@ import os
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partita.errors import EntropyError, InvalidParameter, TapeExhausted
+from partita.histogram import Histogram
+from partita.mechanisms.part_noise import PartNoise
+from partita.mechanisms.partition import Partition
 from partita.noise.system import KERNEL, SYSTEM, SystemNoise
 from partita.noise.words import KernelWords, Tape, Words
 from partita.testing import EndlessTape, tape_noise
@@ -72,6 +78,79 @@ def test_words_given_back_come_next_and_once(kind: Callable[[], Words]) -> None:
     assert again[0] == taken[4:7].tolist()
     assert again[1][:3] == taken[7:].tolist()
     assert not set(again[1][3:]) & set(taken.tolist())
+
+
+class _Numbers:
+    """In place of the kernel's bytes: the words 0, 1, 2 and so on."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def entropy(self, size: int) -> bytes:
+        words = np.arange(self.next, self.next + size // 8, dtype=np.uint64)
+        self.next += words.size
+        return words.tobytes()
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 3)), max_size=30)
+"""So many words are taken, so many of them given back at the end, in so many pieces."""
+
+
+@given(STEPS)
+def test_every_word_is_used_once_and_in_order(steps: list[tuple[int, int, int]]) -> None:
+    """However words are taken and given back, those that are kept are 0, 1, 2, ..., each of them once."""
+    kept: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("partita.noise.words.entropy", _Numbers().entropy)
+        source = KernelWords()
+        for count, back, pieces in steps:
+            words = source.take(count)
+            used = count - min(count, back)
+            kept += words[:used].tolist()
+            for piece in reversed(np.array_split(words[used:], pieces)):
+                source.give_back(piece)
+
+    assert kept == list(range(len(kept)))
+
+
+@pytest.mark.parametrize("kind", FRESH)
+def test_no_draw_uses_the_word_of_another(
+    kind: type[Words] | type[KernelWords], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cuts look ahead and give back; what all draws of a session keep is one stretch of words in order."""
+    monkeypatch.setattr("partita.noise.words.entropy", _Numbers().entropy)
+    source = _Watched(kind())
+    noise, counts = SystemNoise(lambda: source).session(), Histogram.dense([40] * 200)
+    for epsilon in ("1/2", 1, 2):
+        Partition(size=200, epsilon=epsilon).cut(counts, noise=PartNoise(noise))
+        noise.add(np.zeros(40, np.int64), Fraction(20))
+    monkeypatch.setattr("partita.noise.words.entropy", _Numbers().entropy)
+
+    assert source.gave_back
+    assert source.kept == kind().take(len(source.kept)).tolist()
+
+
+class _Watched:
+    """Passes words on and writes down those that were kept."""
+
+    bits = 64
+
+    def __init__(self, words: Words | KernelWords) -> None:
+        self.words, self.kept, self.gave_back = words, list[int](), False
+
+    def take(self, count: int) -> Any:
+        words = self.words.take(count)
+        self.kept += words.tolist()
+        return words
+
+    def take_up_to(self, count: int) -> Any:
+        return self.take(count)
+
+    def give_back(self, words: Any) -> None:
+        self.gave_back |= words.size > 0
+        assert self.kept[len(self.kept) - words.size :] == words.tolist()
+        del self.kept[len(self.kept) - words.size :]
+        self.words.give_back(words)
 
 
 @pytest.mark.statistics(fresh=True)

@@ -18,15 +18,16 @@ from partita.inference.numerical import hat
 from partita.inference.numerical.binary import Binary
 from partita.inference.numerical.decomposition import Piece
 from partita.inference.numerical.graded import Graded
-from partita.inference.numerical.octaves import octave_of
+from partita.inference.numerical.octaves import octave_of, shared_top
 from partita.inference.numerical.space import PlainSpace
+from partita.inference.sums.buckets import clear_level, near_level
 from partita.inference.weights.change import Change
 from partita.mechanisms import numerical_mechanism
 from partita.mechanisms.global_truncation import GlobalTruncation, _Peaks
 from partita.mechanisms.instance_truncation import InstanceTruncation
 from partita.mechanisms.normalization import Normalization
 from partita.mechanisms.numerical_mechanism import WeighingMechanism
-from partita.mechanisms.weights_rounds import weigh
+from partita.mechanisms.weights_rounds import planned, weigh
 from partita.noise import Noise
 from partita.points import Points
 from partita.queries.language import ranges, value
@@ -179,6 +180,61 @@ def test_a_row_of_many_digits_costs_all_of_the_total(decomposition: Any) -> None
     _release(mechanism, ((0, 7),), more)
 
     assert int(more.looks[0][0][0] - total[0]) / scale == mechanism.budget.total
+
+
+def _crowd_loss(mechanism: WeighingMechanism, one: Any, other: Any, seed: object) -> Fraction | float:
+    """What neighbours cost that have so many rows in each cell of the universe."""
+
+    def run(counts: Any, noise: Any) -> Any:
+        return mechanism.release(_cells(counts), noise=noise).parts().digest
+
+    first = _First(tape_noise(EndlessTape(seed), path="numpy").session())
+    output = run(one, first)
+    second = _Second(first.looks)
+    try:
+        same = run(other, second) == output and not second.looks
+    except Unpaid:
+        return float("inf")
+    return second.loss if same else float("inf")
+
+
+@pytest.mark.parametrize("decomposition", ["none", "hat", "binary"])
+@pytest.mark.parametrize("octave", ["clear", "near"])
+def test_the_shared_threshold_follows_from_noisy_octaves(decomposition: Any, octave: str) -> None:
+    """Where one row would move the threshold, neighbours with the same noisy octaves have the same one."""
+    mechanism = _mechanism(GlobalTruncation, decomposition=decomposition, epsilon=4)
+    scale, tops = mechanism.octave_scale, mechanism.space.tops  # type: ignore[attr-defined]
+    below = next(v for v in range(8) if octave_of(np.array([v]), tops)[0] == len(tops) - 2)
+    crowd, border = {(0, 0): 400}, clear_level(scale, len(tops) - 1)
+    if octave == "near":
+        crowd, border = {**crowd, (0, below): 300}, near_level(scale)
+    one, other = ({**crowd, (1, 7): rows} for rows in (border, border + 1))
+    exact = [mechanism._octaves(_cells(counts)) for counts in (one, other)]  # type: ignore[attr-defined]
+
+    assert shared_top(exact[0], scale, tops) != shared_top(exact[1], scale, tops)
+    assert max(_crowd_loss(mechanism, one, other, seed) for seed in range(3)) <= 4
+
+
+def _cells(counts: Any) -> Points:
+    before = np.array([axis.before for axis in UNIVERSE.axes])
+    return Points.from_rows(
+        np.array([*counts]) + before, axes=UNIVERSE.axes, counts=np.array([*counts.values()])
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rounds_and_bins_follow_from_the_noisy_total(way: Any) -> None:
+    """Where one row would change the plan, neighbours with the same noisy total have the same one."""
+    mechanism = _mechanism(way, decomposition="none", rounds=None, epsilon=4)
+
+    def plan(rows: int) -> Any:
+        return planned(rows, mechanism.widest, mechanism.space.unit, mechanism.change, mechanism.budget)
+
+    borders = [rows for rows in range(50, 400) if plan(rows) != plan(rows + 1)]
+    assert borders
+    for rows in (borders[0], borders[-1]):
+        one, other = {(0, 2): 40, (1, 3): rows - 40}, {(0, 2): 40, (1, 3): rows - 39}
+        assert _crowd_loss(mechanism, one, other, rows) <= 4
 
 
 def _true_threshold(self: GlobalTruncation, points: Points) -> Any:

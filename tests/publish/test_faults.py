@@ -97,6 +97,18 @@ def test_killed_after_the_rename_the_release_is_kept(tmp_path: Path, death: tupl
     assert [(entry.key, entry.state) for entry in ledger.entries("people")] == [("k1", "done")]
 
 
+@pytest.mark.parametrize("death", [("write", "before"), ("commit", "before")], ids="-".join)
+def test_the_next_publish_removes_what_a_killed_one_left(tmp_path: Path, death: tuple[str, str]) -> None:
+    """The half-written file of a killed process is gone once another one publishes into the folder."""
+    budget(tmp_path)
+    run(tmp_path, "k1", PLACE, *death)
+    left = list(tmp_path.glob(".partita-*.part"))
+    run(tmp_path, "k2", "other.parquet")
+
+    assert len(left) == 1
+    assert list(tmp_path.glob(".partita-*")) == []
+
+
 def test_processes_that_race_for_the_last_budget_get_what_fits(tmp_path: Path) -> None:
     """Of sixteen, five are published, with a debit and a file each; eleven are refused and drew nothing."""
     ledger = budget(tmp_path, epsilon=5)

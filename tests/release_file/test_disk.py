@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +184,127 @@ def test_a_folder_that_cannot_be_synced_is_said(tmp_path: Path, monkeypatch: pyt
         save(release("tree"), path)
 
     assert load(path).columns == ("tree",)
+
+
+def _leftover(folder: Path, name: str | None = None) -> Path:
+    """What a killed process leaves: a file with the name that it had, which nobody has locked."""
+    with reserve(folder / "a.parquet") as place:
+        beside = place._beside
+    left = folder / (name or beside.name)
+    left.write_bytes(b"half of a release")
+    return left
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    """The next process that writes to the folder removes it, whatever process has its number now."""
+    mine = _leftover(tmp_path)
+    others = [
+        _leftover(tmp_path, mine.name.replace(f"-{os.getpid()}-", f"-{pid}-")) for pid in (1, 4_000_000)
+    ]
+    save(release("tree"), tmp_path / "a.parquet")
+
+    assert not any(path.exists() for path in (mine, *others))
+    assert os.listdir(tmp_path) == ["a.parquet"]
+
+
+def test_files_of_living_processes_are_kept(tmp_path: Path) -> None:
+    """Two that write to one folder at the same time leave each other alone, in one process and in two."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDS, str(tmp_path / "b.parquet")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        held = Path(child.stdout.readline().strip()) if child.stdout is not None else tmp_path
+        with reserve(tmp_path / "a.parquet") as one:
+            save(release("tree"), tmp_path / "c.parquet")
+            assert one._beside.exists()
+            assert held.exists()
+        child.communicate("end")
+    assert held.exists()
+    save(release("tree"), tmp_path / "d.parquet")
+
+    assert held.name.endswith(".part")
+    assert not held.exists()
+
+
+_HOLDS = """
+import os, sys
+from partita.releases.file_disk import Temporary
+from pathlib import Path
+held = Temporary(Path(sys.argv[1]))
+print(held._beside, flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+def test_files_that_may_belong_to_others_are_kept(tmp_path: Path) -> None:
+    """Other machines, files that are not locked, other names, links and folders are left alone."""
+    name = _leftover(tmp_path).name
+    boot = name.split("-")[1]
+    (tmp_path / name).unlink()
+    (tmp_path / "precious").write_text("precious")
+    kept = [
+        f".partita-{os.getpid()}-0.part",
+        name.replace(boot, "0" * len(boot)),
+        name + ".bak",
+        "x" + name,
+        name.replace("-0.part", "-one.part"),
+    ]
+    for other in kept:
+        (tmp_path / other).write_text("not ours")
+    (tmp_path / name.replace("-0.part", "-7.part")).symlink_to(tmp_path / "precious")
+    (tmp_path / name.replace("-0.part", "-8.part")).mkdir()
+    before = sorted(os.listdir(tmp_path))
+    save(release("tree"), tmp_path / "a.parquet")
+
+    assert sorted(os.listdir(tmp_path)) == sorted([*before, "a.parquet"])
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_files_of_other_users_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of several users each removes files of their own only."""
+    left = _leftover(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    save(release("tree"), tmp_path / "a.parquet")
+
+    assert left.exists()
+
+
+def test_a_new_file_that_is_taken_for_abandoned_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who looks between making and locking may remove the file; the next name is used then."""
+    real, times = fcntl.flock, iter(range(9))
+
+    def flock(handle: int, operation: int) -> None:
+        if next(times) == 0:
+            [made] = tmp_path.glob(".partita-*.part")
+            made.unlink()
+        real(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with reserve(tmp_path / "a.parquet") as place:
+        assert place._beside.name.endswith("-1.part")
+        place.write(encode(release("tree")))
+        place.commit()
+
+    assert load(tmp_path / "a.parquet").columns == ("tree",)
+
+
+def test_where_files_cannot_be_locked_they_have_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may take them for abandoned, so nobody removes them; saving works as before."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with reserve(tmp_path / "a.parquet") as place:
+        assert place._beside.name == f".partita-{os.getpid()}-0.part"
+        assert os.listdir(tmp_path) == [place._beside.name]
+        place.write(encode(release("tree")))
+        place.commit()
+    assert os.listdir(tmp_path) == ["a.parquet"]

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -241,3 +243,52 @@ def test_a_packed_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SourceError, match="whole file"):
         counted(path)
+
+
+NOTE = "\n".join(["see below", *(f"{1000 + line},30,x" for line in range(50))])
+"""A field of fifty more lines, each of which reads like the record of somebody else."""
+
+
+def _thirty(path: Path) -> int:
+    """How many rows of age 30 are counted if one row of each person is."""
+    ages = tally(open_source(path), {"age": Integer(30, 30)}, person="id", contributions=1).column("age")
+    return ages.histogram.total
+
+
+def test_a_field_with_line_feeds_counts_as_many_people(tmp_path: Path) -> None:
+    """A record with fifty line feeds in quotes moves a count by fifty: the steward states there is none."""
+    people = "id,age,note\n1,30,\n2,31,\n"
+    without, with_note = tmp_path / "without.csv", tmp_path / "with.csv"
+    without.write_text(people)
+    with_note.write_text(f'{people}777,30,"{NOTE}"\n')
+
+    assert _thirty(with_note) - _thirty(without) == 50
+
+
+def test_as_parquet_such_a_record_is_one_row(tmp_path: Path) -> None:
+    """Converted by a reader that follows quotes across lines, the same record moves the count by one."""
+    (tmp_path / "with.csv").write_text(f'id,age,note\n1,30,\n2,31,\n777,30,"{NOTE}"\n')
+    across = pa_csv.ParseOptions(newlines_in_values=True)
+    pq.write_table(pa_csv.read_csv(tmp_path / "with.csv", parse_options=across), tmp_path / "with.parquet")
+
+    assert _thirty(tmp_path / "with.parquet") == 2
+
+
+@pytest.mark.parametrize("bound", [1, 3])
+def test_somebody_with_a_row_without_an_id_moves_two_rows_more(tmp_path: Path, bound: int) -> None:
+    """Rows without an id are one person: one more of them may enter and drive out another."""
+    others = [f",{99 - age}" for age in range(bound)]
+    readable = [f"7,{50 + age}" for age in range(bound)]
+    moved = []
+    for age in range(10, 40):
+        before = _ages(tmp_path, ["id,age", *others], bound)
+        after = _ages(tmp_path, ["id,age", *others, f",{age}", *readable], bound)
+        moved.append(int(abs(after - before).sum()))
+
+    assert max(moved) == bound + 2
+
+
+def _ages(folder: Path, lines: list[str], bound: int) -> Any:
+    (folder / "people.csv").write_text("\n".join(lines))
+    source, schema = open_source(folder / "people.csv"), {"age": Integer(0, 99)}
+    return tally(source, schema, person="id", contributions=bound).column("age").histogram.spread()

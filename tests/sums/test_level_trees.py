@@ -116,6 +116,35 @@ def test_one_row_costs_exactly_epsilon(moments: bool) -> None:
     assert losses == {Fraction(1)}
 
 
+def _caps(mechanism: LevelTrees, rows: Any) -> Tops:
+    """The caps that the exact counts of buckets would speak for."""
+    cap = mechanism.cap
+    exact = cap.measure(_points(rows, (KEY,), VALUE), session=ZeroNoise())
+    return cap.buckets.tops(exact, cap.scale)
+
+
+@pytest.mark.parametrize("place", [5, 6])
+def test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon(place: int) -> None:
+    """Caps follow from noisy buckets: neighbours whose exact counts speak for other caps have the same."""
+    mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon=1)
+
+    def crowd(rows: int) -> list[tuple[int, int]]:
+        return [(0, 3)] * 300 + [(1, place)] * rows
+
+    low, high = 0, 1_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        moved = _caps(mechanism, crowd(middle)) != _caps(mechanism, crowd(0))
+        low, high = (low, middle) if moved else (middle, high)
+    losses = {
+        coupled(_run(mechanism), crowd(low), crowd(high), tape_noise(EndlessTape((place, seed))))
+        for seed in range(3)
+    }
+
+    assert _caps(mechanism, crowd(low)) != _caps(mechanism, crowd(high))
+    assert losses == {Fraction(1)}
+
+
 def test_a_changed_row_costs_at_most_epsilon() -> None:
     """Under change-one neighbours a row that moves anywhere loses at most epsilon, and epsilon at worst."""
     mechanism = LevelTrees(keys=[KEY], value=VALUE, epsilon=1, neighbors="change-one")

@@ -112,6 +112,27 @@ def test_well_filled_cells_are_counted_one_by_one() -> None:
     )
 
 
+def test_whether_cells_are_full_is_decided_by_a_noisy_number() -> None:
+    """Where one row would decide it, neighbours with the same noisy number are counted in the same way."""
+    mechanism = PartitionTents(size=64, epsilon=1, total=3_400)
+    border = next(rows for rows in range(641) if mechanism._is_full(rows))
+    one = [10] * (border // 10) + [border % 10] + [0] * (63 - border // 10)
+    fewer = [one[0] - 1, *one[1:]]
+
+    def run(counts: list[int], noise: Noise) -> object:
+        release = mechanism.release(Histogram.dense(counts), noise=noise)
+        return release.filled, release.parts().digest
+
+    seeds = [
+        seed
+        for seed in range(20)
+        if mechanism._is_full(mechanism._filled(Histogram.dense(one), tape_noise(EndlessTape(seed))) or 0)
+    ]
+    losses = [coupled(run, one, fewer, tape_noise(EndlessTape(seed)).session()) for seed in seeds[:3]]
+
+    assert losses == [1] * 3
+
+
 def test_a_few_heavy_cells_do_not_make_a_universe_full() -> None:
     """Each cell counts up to a public limit, so one cell cannot fill many."""
     release = PartitionTents(size=64, epsilon=1, total=3_400).release(

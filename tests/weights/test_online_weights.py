@@ -30,6 +30,7 @@ from partita.mechanisms import online_weights
 from partita.mechanisms.online_store import Begun, Update
 from partita.mechanisms.online_terms import OnlineTerms
 from partita.mechanisms.online_weights import AboveThreshold, WeightsSession, open_session
+from partita.mechanisms.weights_rounds import margins_for
 from partita.points import Points
 from partita.queries.language import between, ranges, total, value
 from partita.queries.queries import Queries
@@ -46,7 +47,7 @@ from partita.testing import (
 )
 from tests.seams import SETTLING
 
-from .weights_tools import Clamped, Counts, line, points_of
+from .weights_tools import Clamped, Counts, Recorder, Replayer, line, points_of
 
 pytestmark = pytest.mark.usefixtures("quick_settling")
 
@@ -134,6 +135,16 @@ def test_wrong_runs_are_caught(bug: Any, streams: Any) -> None:
     assert _worst_run([streams], bug) > _terms().run_rate
 
 
+def test_a_reused_threshold_loses_more_with_every_comparison_that_is_above() -> None:
+    """The loss of the shipped run stays within its rate, and that of one that goes on grows."""
+    streams = [((0, 0, *[1] * above), (1, 1, *[0] * above)) for above in (1, 2, 3)]
+    shipped, reused = ([_worst_run([pair], run) for pair in streams] for run in (AboveThreshold, _Reused))
+
+    assert max(shipped) <= _terms().run_rate
+    assert reused[0] < reused[1] < reused[2]
+    assert reused[2] > _terms().run_rate
+
+
 class _Memory:
     """A session's store without a file."""
 
@@ -186,6 +197,147 @@ def test_a_session_loses_at_most_epsilon(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert worst <= 1
     assert float(worst) > 0.5
+
+
+class _Ordered(_Memory):
+    """A store that writes down when it is told of something, in one list with the draws of its noise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+
+    def act(self) -> int:
+        self.order.append("act")
+        return super().act()
+
+    def begin(self, first: Begun) -> None:
+        self.order.append("begin")
+        super().begin(first)
+
+    def record(self, run: int, update: Update) -> None:
+        self.order.append("record")
+        super().record(run, update)
+
+
+class _OrderedNoise(Recorder):
+    """Noise that writes down every draw."""
+
+    def __init__(self, order: list[str], noise: Any) -> None:
+        super().__init__(noise)
+        self.order = order
+
+    def add(self, x: Any, scale: Fraction) -> Any:
+        self.order.append("add")
+        return super().add(x, scale)
+
+    def draw(self, law: Any, scale: Fraction) -> int:
+        self.order.append("draw")
+        return self.noise.draw(law, scale)
+
+    def first_success(self, law: Any, scale: Fraction) -> Any:
+        self.order.append("compare")
+        return self.noise.first_success(law, scale)
+
+
+def test_every_draw_comes_after_its_charge() -> None:
+    """The first guess, then runs with their measurements: charged, drawn, stored, in this order."""
+    store: Any = _Ordered()
+    noise: Any = _OrderedNoise(store.order, tape_noise(EndlessTape("order")).session())
+    session = WeightsSession(
+        OnlineTerms.of(universe=UNIVERSE, epsilon=4, updates=2, threshold=30), store, store, DATA, noise
+    )
+    for _ in range(2):
+        session.ask(_box(len(store.updates()), len(store.updates())))
+
+    run = ["act", "draw", "compare", "add", "record"]
+    assert store.order == ["act", "add", "add", "add", "begin", *run, *run]
+
+
+class _NoMore(Exception):
+    """The power is cut."""
+
+
+@pytest.mark.parametrize("drawn", range(3))
+def test_no_draw_of_the_first_guess_is_lost_uncharged(tmp_path: Path, drawn: int) -> None:
+    """If the power fails at any draw of the first guess, the file has counted it and draws it no more."""
+
+    class Failing(ZeroNoise):
+        left = drawn
+
+        def add(self, x: Any, scale: Fraction, *, parts: Any = None) -> Any:
+            if not self.left:
+                raise _NoMore
+            self.left -= 1
+            return super().add(x, scale, parts=parts)
+
+    with pytest.raises(_NoMore):
+        _open(tmp_path / "s", noise=Failing())
+    with pytest.raises(BudgetLost):
+        _open(tmp_path / "s")
+
+
+def _first_guess(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
+    store: Any = _Memory()
+    WeightsSession(terms, store, store, points, noise)
+    begun: Begun = store.begun
+    return begun
+
+
+def _crowd_border() -> tuple[OnlineTerms, list[int]]:
+    """Terms, and the numbers of rows at which one more row changes the bins of a first guess."""
+    terms = _terms(universe=line(40), epsilon=1)
+    scale = terms.scales.marginal
+    rows = range(1, 2_000)
+    return terms, [n for n in rows if int(n / scale / 8) != int((n + 1) / scale / 8)]
+
+
+def _replayed(terms: OnlineTerms, rows: int, begin: Any) -> Fraction:
+    """What one more row costs in a first guess; it must not show in what is stored."""
+    first = Recorder(tape_noise(EndlessTape(("bins", rows))).session())
+    seen = begin(points_of((0, rows, *[0] * 38), line(40)), first, terms)
+    second = Replayer(first.looks)
+    assert begin(points_of((0, rows + 1, *[0] * 38), line(40)), second, terms) == seen, "unpaid"
+    return second.loss
+
+
+def test_the_bins_of_a_first_guess_follow_from_the_noisy_total() -> None:
+    """Where one row would change the bins, neighbours with the same noisy total have the same first guess."""
+    terms, borders = _crowd_border()
+    cost = 1 / terms.scales.total + 1 / terms.scales.marginal
+
+    assert len(borders) >= 5
+    assert {_replayed(terms, rows, _first_guess) for rows in borders} == {cost}
+
+
+def test_bins_by_the_true_total_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the bins of a first guess follow the true number of rows, neighbours show it."""
+    terms, borders = _crowd_border()
+    secret = [0]
+
+    def leaking(shape: Any, axes: Any, loudness: float) -> Any:
+        return margins_for(shape, axes, secret[0] / float(terms.scales.marginal))
+
+    def begin(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
+        secret[0] = points.total
+        return _first_guess(points, noise, terms)
+
+    monkeypatch.setattr(online_weights, "margins_for", leaking)
+
+    with pytest.raises(AssertionError, match=r"depends on the data|unpaid"):
+        assert {_replayed(terms, rows, begin) for rows in borders}
+
+
+def test_a_row_that_moves_costs_both_of_its_bins() -> None:
+    """Under change-one the first guess pays for a row that leaves one bin and enters another."""
+    terms = _terms(universe=line(6), epsilon=1, neighbors="change-one")
+    share = terms.guarantee.epsilon * Fraction(3, 10)
+    one, other = (points_of((0, *counts, 0), line(6)) for counts in ((91, 90, 90, 90), (90, 90, 90, 91)))
+    first = Recorder(tape_noise(EndlessTape("moved")).session())
+    seen = _first_guess(one, first, terms)
+    second = Replayer(first.looks)
+
+    assert _first_guess(other, second, terms) == seen
+    assert second.loss == share
 
 
 def _open(path: Path, points: Points = DATA, **given: Any) -> WeightsSession:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Neighbors
 from partita.inference.weights import measured
 from partita.inference.weights.budget import Rates, WeightsBudget
 from partita.inference.weights.change import Change
-from partita.inference.weights.measured import Scales
+from partita.inference.weights.measured import Scales, grain_of, steps_of
 from partita.mechanisms import weights_rounds
-from partita.mechanisms.weights_rounds import scales_of, weigh
+from partita.mechanisms.weights_rounds import Plan, planned, scales_of, weigh
 from partita.queries.operator import Operator
 from partita.queries.product import Product
 from partita.queries.spans import Spans
@@ -33,7 +35,7 @@ from partita.testing import (
 )
 from tests.seams import SETTLING
 
-from .weights_tools import Clamped, Counts, explicit, losses, output, released
+from .weights_tools import Clamped, Counts, Recorder, Replayer, explicit, losses, output, released
 
 BASE = Fraction(9, 10)
 QUERIES = [[1, 0], [1, 1]]
@@ -202,6 +204,132 @@ def test_the_true_total_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(AssertionError, match="unpaid"):
         list(losses(watched, _pairs("add-remove"), seeds=1))
+
+
+BANDS = Product((8, 8), [((0,), Spans(8, [0, 0, 2], [1, 4, 8])), ((1,), Spans(8, [0, 3, 5], [3, 8, 8]))])
+"""Nine queries over two axes: up to nine rounds, and up to eight bins along each axis."""
+
+
+def _borders(changed: Any, budget: WeightsBudget) -> list[int]:
+    """The numbers of rows at which one more row changes something of the plan."""
+    plans = [planned(float(rows), BANDS, 1, Change(1), budget) for rows in range(1, 2_000)]
+    return [rows for rows in range(1, 1_999) if changed(plans[rows - 1]) != changed(plans[rows])]
+
+
+def _bins(plan: Plan) -> list[int]:
+    return [margin.bins for margin in plan.margins]
+
+
+@pytest.mark.parametrize("changed", [lambda plan: plan.rounds, _bins], ids=["rounds", "bins"])
+def test_what_is_measured_follows_from_the_noisy_total(changed: Any) -> None:
+    """Where one row would change rounds or bins, neighbours with the same noisy total have the same."""
+    run = _run("add-remove", BANDS, rounds=None)
+    borders = _borders(changed, WeightsBudget(epsilon=1))
+    pairs = [((rows, *[0] * 63), (rows + 1, *[0] * 63)) for rows in borders]
+
+    assert len(borders) >= 3
+    assert max(losses(run, iter(pairs), seeds=1)) <= 1
+
+
+PLANTED: dict[str, tuple[Any, Any]] = {
+    "rounds": (lambda plan: plan.rounds, lambda right, true: right._replace(rounds=true.rounds)),
+    "bins": (_bins, lambda right, true: right._replace(margins=true.margins)),
+    "all of the plan": (_bins, lambda right, true: true),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_plan_for_the_true_total_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If rounds, bins or all of it are planned for the true number of rows, neighbours show it."""
+    changed, wrong = PLANTED[bug]
+    run, secret = _run("add-remove", BANDS, rounds=None), [0]
+
+    def leaking(rows: float, *rest: Any) -> Plan:
+        return cast(Plan, wrong(planned(rows, *rest), planned(float(secret[0]), *rest)))
+
+    def watched(counts: Counts, noise: Any) -> Any:
+        secret[0] = sum(counts)
+        return run(counts, noise)
+
+    monkeypatch.setattr(weights_rounds, "planned", leaking)
+    rows = _borders(changed, WeightsBudget(epsilon=1))[0]
+
+    with pytest.raises(AssertionError, match=r"depends on the data|unpaid"):
+        list(losses(watched, iter([((rows, *[0] * 63), (rows + 1, *[0] * 63))]), seeds=1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_plan_is_that_of_the_noisy_total(seed: int) -> None:
+    """Rounds, bins and scales of a release are those planned for its total, which is not the true one."""
+    budget, data = WeightsBudget(epsilon=1), np.zeros(BANDS.shape, np.int64)
+    data[1, 1] = 900
+
+    weighed = weigh(
+        data,
+        operator=BANDS,
+        unit=1,
+        change=Change(1),
+        budget=budget,
+        session=tape_noise(EndlessTape(("plan", seed))).session(),
+    )
+    plan = planned(max(1.0, float(weighed.total)), BANDS, 1, Change(1), budget)
+
+    assert weighed.total != 900
+    assert (weighed.indices.size, weighed.margins, weighed.scales) == plan
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_every_scale_is_by_how_much_neighbors_differ(neighbors: Neighbors, delta: object) -> None:
+    """A row that moves changes two bins of an axis and the total not at all; scales are these over rates."""
+    rates = WeightsBudget(epsilon=1, delta=delta, rounds=9).rates(9, 2)
+    signed = explicit([[3, -2, 0], [1, 0, 0]])
+    both = neighbors == "change-one"
+
+    scales = scales_of(rates, Change.of(neighbors, contributions=5), signed)
+
+    assert scales.total * rates.total == 5
+    assert scales.marginal * rates.marginal == (10 if both else 5)
+    assert scales.selection * rates.selection == 2 * (25 if both else 15)
+    assert scales.answer * rates.answer == (25 if both else 15)
+
+
+def test_bins_of_neighbors_who_change_a_row_cost_their_share() -> None:
+    """At the sampler, a row that moves along both axes costs all that the axes have, and no more."""
+    run, paid = _run("change-one", BANDS, rounds=1), list[Fraction]()
+    one, other = (np.eye(64, dtype=np.int64)[at] + 100 for at in (0, 63))
+    first = Recorder(tape_noise(EndlessTape("moved")).session())
+    run(tuple(one.tolist()), first)
+    looks = list(first.looks)
+    run(tuple(other.tolist()), Replayer(first.looks, seen=paid))
+
+    bins = [loss for look, loss in zip(looks, paid, strict=True) if np.size(look.secret) == 8]
+    assert bins == [Fraction(3, 20)] * 2
+
+
+@given(st.integers(1, 2**70), st.integers(0, 2**80), st.data())
+def test_steps_hold_every_change_of_what_is_rounded(change: int, answer: int, data: Any) -> None:
+    """Rounded down to grains, answers that differ by at most a change differ by at most its steps."""
+    grain = grain_of(change)
+    moved = data.draw(st.integers(0, change))
+    steps = steps_of(change, grain)
+
+    assert (answer + moved) // grain - answer // grain <= steps
+    assert steps == max(
+        (rest + change) // grain for rest in {0, 1, grain - 1, -change % grain} if rest < grain
+    )
+
+
+def test_rounding_to_grains_is_paid_for() -> None:
+    """A change that is no whole number of grains may cross one grain more, and noise is scaled for it."""
+    heavy, budget = explicit([[2**31 + 1, 1]]), WeightsBudget(epsilon=1, rounds=1, warm=0)
+    run, paid = _run("add-remove", heavy, warm=0, rounds=1), list[Fraction]()
+    first = Recorder(tape_noise(EndlessTape("grains")).session())
+    run((0, 1), first)
+    run((1, 1), Replayer(first.looks, seen=paid))
+
+    assert grain_of(2**31 + 1) == 2
+    assert paid[-1] == budget.rates(1, 0).answer
 
 
 def test_scores_in_other_units_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,28 +95,38 @@ class Recorder:
 
 @dataclass
 class Replayer:
-    """Gives a neighbour the same outcomes, and adds up the largest loss that each of them may have."""
+    """Gives a neighbour the same outcomes, and adds up the largest loss that each of them may have.
+
+    `seen` lists these losses, look by look.
+    """
 
     looks: list[Look]
     loss: Fraction = Fraction(0)
     secure: bool = False
+    seen: list[Fraction] = field(default_factory=list)
 
     def session(self) -> Replayer:
         return self
 
     def add(self, x: Any, scale: Fraction) -> Any:
         look, apart = self._apart(x, scale)
-        self.loss += Fraction(int(abs(apart).sum())) / scale
+        self._pay(Fraction(int(abs(apart).sum())) / scale)
         return look.seen
 
     def exponential(self, scores: Any, scale: Fraction) -> int:
         look, apart = self._apart(scores, scale)
-        self.loss += Fraction(int(apart.max() - apart.min())) / scale
+        self._pay(Fraction(int(apart.max() - apart.min())) / scale)
         return int(look.seen)
 
+    def _pay(self, loss: Fraction) -> None:
+        self.seen.append(loss)
+        self.loss += loss
+
     def _apart(self, secret: Any, scale: Fraction) -> tuple[Look, Any]:
+        assert self.looks, "the number of looks depends on the data"
         look = self.looks.pop(0)
         assert look.scale == scale, "a noise scale depends on the data"
+        assert np.shape(look.secret) == np.shape(secret), "the number of bins depends on the data"
         return look, np.atleast_1d(np.array(secret, object) - look.secret)
 
 

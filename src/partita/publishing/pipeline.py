@@ -57,7 +57,8 @@ def publish(
     """Publish columns of a table once; the release answers questions forever.
 
     `source` is anything that `partita.sources.open_source` takes: a path or glob of Parquet, CSV or
-    JSON lines files, a mapping of arrays, a data frame. `schema` declares the domain of each column.
+    JSON lines files, a mapping of arrays, a data frame. Every line of a CSV file is one row: whoever
+    publishes one states that no field of it holds a line feed. `schema` declares the domain of each column.
     Columns are published together, as axes of the boxes that can be asked for: all of the schema, or
     those in `by`, up to six. `views` publishes several such sets of columns under one debit:
     `views=[("age",), ("age", "salary"), ("region",)]`. They share epsilon equally, or in proportion to

@@ -1,12 +1,22 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all.
+
+A file is written beside its path first, under a name of its own, and its process keeps it locked. The kernel
+drops the lock when the process dies, however it dies, and the next process that writes to the folder removes
+the files of dead processes. A process id would not do: ids are used again, and mean nothing in another
+container. Locks are believed on one kernel only, so the name has the id of the boot, and files from other
+machines that share the folder are left alone.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -23,6 +33,8 @@ _READABLE: Final = 0o644
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _LOOK: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_TRY: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @final
@@ -136,15 +148,79 @@ def checked_path(path: object) -> Path:
 
 def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
     """An empty file in the folder of `path`, under a name that nobody else uses, and open."""
+    _remove_abandoned(path.parent)
     for attempt in count():
         try:
-            beside = path.with_name(f".partita-{os.getpid()}-{attempt}.part")
-            return beside, open(os.open(beside, _NEW, _READABLE), "wb")
-        except FileExistsError:
+            return _created(path, f"{os.getpid()}-{attempt}.part")
+        except (FileExistsError, BlockingIOError):
             continue
         except (OSError, ValueError) as error:
             raise _unwritable(path, error) from None
     raise AssertionError("unreachable")
+
+
+def _created(path: Path, ending: str) -> tuple[Path, BinaryIO]:
+    """A new file beside the path: locked, and with the boot in its name, where that can be done."""
+    if _boot() is not None:
+        locked = path.with_name(f".partita-{_boot()}-{ending}")
+        handle = _created_locked(locked)
+        if handle is not None:
+            return locked, open(handle, "wb")
+    beside = path.with_name(f".partita-{ending}")
+    return beside, open(os.open(beside, _NEW, _READABLE), "wb")
+
+
+def _created_locked(name: Path) -> int | None:
+    """A new file that this process has locked, or None where files cannot be locked.
+
+    Raises BlockingIOError if somebody took it for abandoned before it was locked: choose another name.
+    """
+    handle = os.open(name, _NEW, _READABLE)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_nlink:
+            return handle
+        raise BlockingIOError
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:
+        os.close(handle)
+        os.unlink(name)
+        return None
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the files beside that killed processes of this user on this machine have left."""
+    name = re.compile(rf"\.partita-{_boot()}-[0-9]+-[0-9]+\.part")
+    with suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            if name.fullmatch(entry.name):
+                with suppress(OSError):
+                    _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    """Remove a file of ours that no living process has locked; only that one, if its name is used anew."""
+    about = os.lstat(path)
+    if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+        return
+    handle = os.open(path, _TRY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(handle), os.lstat(path)):
+            os.unlink(path)
+    finally:
+        os.close(handle)
+
+
+@cache
+def _boot() -> str | None:
+    """What names this run of this machine's kernel, short; None where that is not known."""
+    try:
+        return _BOOT_ID.read_text().strip().replace("-", "")[:12] or None
+    except OSError:
+        return None
 
 
 def _linked(name: Path, second: Path) -> bool:

@@ -40,7 +40,8 @@ def open_source(
     or lists; or any object with `__arrow_c_stream__`, such as a pandas, Polars or PyArrow table
     or a DuckDB relation. A Spark DataFrame is counted on its cluster. A `Postgres` or `SparkSource` is a
     source already. A CSV file starts with a line of column
-    names, unless `header` gives them. `threads` and `memory` (in bytes) bound what grouping may use;
+    names, unless `header` gives them; every line is one row, and no field may hold a line feed, which is not
+    checked. `threads` and `memory` (in bytes) bound what grouping may use;
     beyond that it goes to a private temporary directory.
 
     >>> open_source({"age": [30, 31, 30]}).counts(["age"]).to_pydict()

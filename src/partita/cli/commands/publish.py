@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from partita.asking.records import column_records, named, specials, sum_records, view_records
@@ -23,6 +25,9 @@ __all__ = ["declare", "run"]
 _PATIENCE: Final = 2.0
 """Seconds that a receipt may take in silence."""
 
+_ONE_LINE: Final = "no field of the CSV files holds a line feed: every line is counted as one row"
+"""What a steward states who publishes CSV files. It is not checked: an error would tell about rows."""
+
 
 def declare(commands: Commands) -> None:
     """The data, what to publish, who pays, and where the release goes."""
@@ -35,7 +40,11 @@ def declare(commands: Commands) -> None:
         "      --epsilon 1 --ledger budget.db --dataset people",
     )
     declared.add_argument(
-        "data", nargs="+", metavar="DATA", help="Parquet, CSV or JSON lines files, or a pattern"
+        "data",
+        nargs="+",
+        metavar="DATA",
+        help="Parquet, CSV or JSON lines files, or a pattern; whoever publishes CSV states that no field "
+        "holds a line feed, since every line is one row: convert other files to Parquet first",
     )
     add_request(declared)
     declared.add_argument(
@@ -90,11 +99,13 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
     from partita.releases.file_entries import guarantee_entries
 
     ledger = None if options.ledger is None else shown(options.ledger)
+    conditions = [_ONE_LINE] if _names_csv(options.data) else []
     debit, left = _paid(options.ledger, dataset)
     lines = [
         ("release", options.output),
         ("guarantee", _promise(release)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _parts(release)),
+        *(("stated", condition) for condition in conditions),
         *(("view", f"{named(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
         *(line for view in release.sums for line in _sum_lines(view)),
@@ -105,6 +116,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         path=options.output,
         guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_parts(release)), None),
+        stated=conditions,
         views=view_records(release),
         columns=column_records(release),
         sums=sum_records(release),
@@ -112,6 +124,13 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         dataset=dataset,
         left=left,
     )
+
+
+def _names_csv(data: Sequence[str]) -> bool:
+    """Whether one of these paths or patterns names CSV files, by the endings of names alone."""
+    matches = (glob.glob(path, recursive=True) if glob.has_magic(path) else [] for path in data)
+    names = [*data, *chain.from_iterable(matches)]
+    return any(name.lower().removesuffix(".gz").endswith(".csv") for name in names)
 
 
 def _parts(release: Release) -> list[Record]:
