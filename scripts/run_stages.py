@@ -296,7 +296,7 @@ def read_report(path: Path) -> tuple[int, int, tuple[str, ...]]:
 
 def table(results: Sequence[Result]) -> str:
     """A row per stage and their sum, in columns."""
-    rows = [("stage", "passed", "failed", "skipped", "seconds", "CPU seconds")]
+    rows: list[tuple[str, ...]] = [("stage", "passed", "failed", "skipped", "seconds", "CPU seconds")]
     for each in results:
         counts = (each.passed, each.failed, len(each.skipped), round(each.seconds), round(each.cpu))
         rows.append((each.stage, *map(str, counts)))

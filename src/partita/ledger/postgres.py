@@ -202,7 +202,7 @@ class PostgresStore:
             failure = self.error(*_UNREACHABLE)
         raise failure
 
-    def _library(self) -> ModuleType:
+    def _library(self) -> Any:
         try:
             import psycopg
         except ImportError:

@@ -181,7 +181,7 @@ def _check_rows(table: object, query: object) -> None:
         )
 
 
-def _library() -> ModuleType:
+def _library() -> Any:
     try:
         import psycopg
         import psycopg.sql
