@@ -406,8 +406,9 @@ STREAMS: Final = (
         "streams",
         "an event closes a period",
         "streams/durable/durable_stream.py",
-        "                    self._keeper.add(some)\n",
-        "                    self._keeper.add(some)\n                    self._keeper.close_period()\n",
+        "                    self._keeper.add(some, complete=place == len(portions))\n",
+        "                    self._keeper.add(some, complete=place == len(portions))\n"
+        "                    self._keeper.close_period()\n",
         "tests/streams/durable/test_time.py::test_adding_returns_nothing_and_closes_nothing",
     ),
     Bug(

@@ -10,7 +10,8 @@ from typing import Final, final
 
 from partita.errors import InvalidState, StreamError
 from partita.noise.protocol import Noise
-from partita.streams.durable.events import Fed
+from partita.streams.base import LARGEST
+from partita.streams.durable.events import Fed, summed
 from partita.streams.durable.files import failed
 from partita.streams.durable.keeper import record_after
 from partita.streams.durable.mechanisms import AnyCounter, restored
@@ -93,11 +94,20 @@ class Slots:
             self._load()
             raise
 
-    def add(self, events: Iterable[Fed]) -> None:
+    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+        """The totals of a call, which are counted in one step; nothing of it is stored."""
+        return [summed(call)] if call else []
+
+    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
         """Count events in the open period; all of them, since nothing is known of earlier ones."""
         for event in events:
             for _, count in event.counts:
-                self._present.add(count)
+                for piece in _pieces(count):
+                    self._present.add(piece)
+
+    def settle_calls(self) -> bool:
+        """Nothing of a call is stored."""
+        return False
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether any of these periods is closed; nothing is kept about feeders."""
@@ -169,6 +179,15 @@ def _pan_private(counter: AnyCounter) -> PanPrivateCounter:
     if not isinstance(counter, PanPrivateCounter):
         raise InvalidState("counter", "must be pan-private", fix="check the path")
     return counter
+
+
+def _pieces(count: int) -> Iterator[int]:
+    """A total modulo 2^64, as the cells hold it, in at most three numbers that a counter takes."""
+    left = (count + 2**63) % 2**64 - 2**63
+    for _ in range(3):
+        piece = max(1 - LARGEST, min(left, LARGEST - 1))
+        yield piece
+        left -= piece
 
 
 def _open(counter: PanPrivateCounter) -> None:
