@@ -413,6 +413,39 @@ STREAMS: Final = (
     ),
     Bug(
         "streams",
+        "each portion of a call counts in the period in which it is stored",
+        "streams/durable/durable_stream.py",
+        "complete=place == len(portions)",
+        "complete=True",
+        "tests/streams/durable/test_calls.py::test_one_event_more_changes_one_cell",
+    ),
+    Bug(
+        "streams",
+        "requests share a transaction according to what they hold",
+        "streams/durable/events.py",
+        "        if not isinstance(call, Fed):\n            yield call\n",
+        "        if not isinstance(call, Fed) and len(call) == 1:\n            singles += call\n"
+        "        elif not isinstance(call, Fed):\n            yield call\n",
+        "tests/streams/durable/test_calls.py::test_one_event_more_in_a_request_moves_no_other_request",
+    ),
+    Bug(
+        "streams",
+        "a call that was cut off is known after a restart, and never counts",
+        "streams/durable/journal.py",
+        "            while drop_portion(connection, settings):\n                pass\n",
+        "",
+        "tests/streams/durable/test_calls.py::test_a_call_that_is_killed_counts_nothing_and_is_forgotten",
+    ),
+    Bug(
+        "streams",
+        "a call that was cut off counts with the next one",
+        "streams/durable/journal.py",
+        "        self._partial = False\n        self._call.clear()\n",
+        "",
+        "tests/streams/durable/test_calls.py::test_a_call_that_the_disk_refuses_counts_nothing",
+    ),
+    Bug(
+        "streams",
         "the public sees a period before the ledger hears of it",
         "streams/durable/durable_stream.py",
         "            if self._writer is not None:\n"
