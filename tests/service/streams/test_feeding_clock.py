@@ -206,3 +206,11 @@ def test_a_start_that_is_too_long_ago_is_refused(service: Service, due: int, sta
     assert answer.status_code == status
     assert status == 201 or answer.json()["error"]["parameter"] == "start"
     assert service.create("short", period=1, horizon=5).status_code == 201
+
+
+def test_a_stream_that_is_there_may_be_asked_for_again_at_any_time(service: Service) -> None:
+    """Its start was not too long ago when it was made."""
+    service.create(period=1)
+    service.at(MOST_DUE + 1, tick=False)
+
+    assert service.create(period=1).status_code == 200

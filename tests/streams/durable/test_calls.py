@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from partita.errors import HorizonReached, StreamError
 from partita.sources.spark import sink
+from partita.sources.spark.session import Cluster
 from partita.streams.durable import DurableStream, Event, database, journal, open_counter, open_family
 from partita.streams.durable.events import Fed, checked_events, grouped
 from partita.streams.durable.journal import Journal
@@ -380,7 +381,7 @@ def test_a_micro_batch_of_spark_is_one_call(monkeypatch: pytest.MonkeyPatch) -> 
     counter: Any = SimpleNamespace(add_many=lambda some: calls.append(list(some)))
     context = SimpleNamespace(getLocalProperty=lambda name: "query")
     batch: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
-    monkeypatch.setattr(sink.Cluster, "of", lambda frame: None)
+    monkeypatch.setattr(Cluster, "of", lambda frame: None)
     monkeypatch.setattr(sink, "numbered", lambda frame, columns: frame)
     columns: Sequence[str] = ("person", "id")
     sink._Sink(counter, "visits", tuple(columns), found)(batch, 1)
