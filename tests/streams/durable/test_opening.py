@@ -551,7 +551,7 @@ def test_a_public_file_of_another_counter_is_not_overwritten(opened: Opener, tmp
 def test_a_start_that_nobody_would_wait_for_is_refused(
     tmp_path: Path, seconds: int, horizon: int | None, fits: bool
 ) -> None:
-    """Of a new counter at most 10^8 periods have ended; else the error names the start, and no file is made."""
+    """At most 10^8 periods of a new counter have ended; else an error names it, and no file is made."""
     usual: dict[str, Any] = {"epsilon": 1, "period": 1, "start": 0, "noise": ZeroNoise()}
     if fits:
         open_counter(tmp_path / "visits", now=seconds, horizon=horizon, **usual).close()
