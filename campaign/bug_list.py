@@ -616,8 +616,9 @@ STREAMS: Final = (
         "streams",
         "an event closes a period",
         "streams/durable/durable_stream.py",
-        "                    self._keeper.add(some)\n",
-        "                    self._keeper.add(some)\n                    self._keeper.close_period()\n",
+        "                    self._keeper.add(some, complete=place == len(portions))\n",
+        "                    self._keeper.add(some, complete=place == len(portions))\n"
+        "                    self._keeper.close_period()\n",
         "tests/streams/durable/test_time.py::test_adding_returns_nothing_and_closes_nothing",
     ),
     Bug(
@@ -803,6 +804,39 @@ STREAMS: Final = (
         "(self._periods > 64)))",
         "tests/streams/test_later_noise.py::test_every_bit_is_flipped_with_the_same_chance",
     ),
+    Bug(
+        "streams",
+        "each portion of a call counts in the period in which it is stored",
+        "streams/durable/durable_stream.py",
+        "complete=place == len(portions)",
+        "complete=True",
+        "tests/streams/durable/test_calls.py::test_one_event_more_changes_one_cell",
+    ),
+    Bug(
+        "streams",
+        "requests share a transaction according to what they hold",
+        "streams/durable/events.py",
+        "        if not isinstance(call, Fed):\n            yield call\n",
+        "        if not isinstance(call, Fed) and len(call) == 1:\n            singles += call\n"
+        "        elif not isinstance(call, Fed):\n            yield call\n",
+        "tests/streams/durable/test_calls.py::test_one_event_more_in_a_request_moves_no_other_request",
+    ),
+    Bug(
+        "streams",
+        "a call that was cut off is known after a restart, and never counts",
+        "streams/durable/journal.py",
+        "            while drop_portion(connection, settings):\n                pass\n",
+        "",
+        "tests/streams/durable/test_calls.py::test_a_call_that_is_killed_counts_nothing_and_is_forgotten",
+    ),
+    Bug(
+        "streams",
+        "a call that was cut off counts with the next one",
+        "streams/durable/journal.py",
+        "        self._partial = False\n        self._call.clear()\n",
+        "",
+        "tests/streams/durable/test_calls.py::test_a_call_that_the_disk_refuses_counts_nothing",
+    ),
 )
 
 PAN: Final = (
@@ -981,6 +1015,46 @@ PAN: Final = (
         "        self._left = left\n",
         "",
         "tests/pan/test_later_epochs.py::test_a_restored_sketch_has_no_output_too_many",
+    ),
+    Bug(
+        "pan-privacy",
+        "the cells of a durable counter are on disk beside those in memory",
+        "streams/durable/slots.py",
+        "_joined(self._settings, counter.restart_state()), sequence",
+        "_joined(self._settings, counter.state()), sequence",
+        "tests/streams/durable/test_pan_file.py",
+    ),
+    Bug(
+        "pan-privacy",
+        "what a restart needs has the cells of the block",
+        "streams/pan_private.py",
+        "carried=self._noises(), cells=_zeros()",
+        "carried=self._noises(), cells=self._cells",
+        "tests/streams/durable/test_pan_file.py",
+    ),
+    Bug(
+        "pan-privacy",
+        "a file of an earlier version keeps its cells",
+        "streams/durable/slots.py",
+        "        if counter.state() != state:\n            self._save(counter)\n",
+        "",
+        "tests/streams/durable/test_pan_file.py::test_old_files_are_read_and_lose_their_cells_at_once",
+    ),
+    Bug(
+        "pan-privacy",
+        "the cells of a counter that was dropped stay in memory",
+        "streams/durable/slots.py",
+        "        if self._counter is not None:\n            self._counter.abandon()\n",
+        "        return\n",
+        "tests/streams/durable/test_pan_file.py::test_a_counter_that_is_closed_or_dropped_leaves_no_cells_in_memory",
+    ),
+    Bug(
+        "pan-privacy",
+        "ids lie in the clear beside a pan-private counter",
+        "streams/capping.py",
+        "if isinstance(counter, PanPrivateCounter):",
+        "if isinstance(counter, PanPrivateCounter) and counter.guarantee is None:",
+        "tests/streams/test_capping.py::test_a_pan_private_counter_is_refused",
     ),
 )
 

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter
+from partita.noise.protocol import Noise
+from partita.noise.system import KERNEL
 from partita.streams.capping import Cap, Capped
 from partita.streams.counter import Counter
 from partita.streams.naive import PerStepCounter
+from partita.streams.pan_private import PanPrivateCounter
 from partita.testing import ZeroNoise
 
 Stream = tuple[tuple[str, ...], ...]
@@ -95,6 +98,16 @@ def test_the_guarantee_is_for_users() -> None:
     assert capped.guarantee is not None
     assert (capped.guarantee.unit, capped.guarantee.contributions) == ("user", 4)
     assert capped.counter.terms.rate == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("noise", [KERNEL, ZeroNoise()])
+def test_a_pan_private_counter_is_refused(noise: Noise) -> None:
+    """Its promise covers a look at the memory, where the cap has the ids of people in the clear."""
+    counter = PanPrivateCounter(epsilon=1, horizon=50, contributions=2, noise=noise)
+    with pytest.raises(InvalidParameter) as refused:
+        Capped(counter, contributions=2)
+
+    assert refused.value.parameter == "counter"
 
 
 @pytest.mark.parametrize("made_for", [1, 3])

@@ -9,6 +9,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee
 from partita.streams.base import LARGEST, ContinualCounter, horizon_reached
+from partita.streams.pan_private import PanPrivateCounter
 from partita.unchained import unchained
 
 __all__ = ["Cap", "Capped"]
@@ -44,11 +45,12 @@ class Capped:
     """A counter of events that have a person each: no more than `contributions` of anybody's count.
 
     Guarantee: that of the counter, for one user, if it was made for as many contributions: epsilon in
-               all, and epsilon / contributions for each event.
+               all, and epsilon / contributions for each event. No look at the memory is covered.
     Error:     that of the counter, and what the cap keeps out.
     Proof:     A user adds at most so many events to what the counter sees, and moves no other user's.
 
-    Who was seen, and how often, is in memory and is secret; it is no part of the counter's state.
+    Who was seen, and how often, is in memory in the clear; it is no part of the counter's state. So a
+    pan-private counter is refused: whoever looks at its memory would find the list of people beside it.
 
     >>> from partita.streams.counter import Counter
     >>> visits = Capped(Counter(epsilon=1, horizon=365, contributions=3), contributions=3)
@@ -58,6 +60,13 @@ class Capped:
     """
 
     def __init__(self, counter: ContinualCounter, *, contributions: int) -> None:
+        if isinstance(counter, PanPrivateCounter):
+            raise InvalidParameter(
+                "counter",
+                "must not be pan-private, since the ids of people lie in memory beside it",
+                given=counter.name,
+                fix="use Counter, or cap events before they reach this machine",
+            )
         self.counter = counter
         self._cap = Cap(contributions=contributions)
         made_for = counter.terms.contributions

@@ -75,7 +75,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
     ) -> None:
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         known = None if horizon is None else horizon_of(horizon)
-        self._cells = np.zeros(CELLS, dtype=np.int64)
+        self._cells = _zeros()
         super().__init__(terms=terms, horizon=known, secure=noise is KERNEL)
         if self.guarantee is not None:
             self.guarantee = replace(self.guarantee, intrusions=1)
@@ -84,7 +84,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         self._noise = noise
         self._start = self._value = 0
         self._opened = False
-        self._carried = np.zeros(CELLS, dtype=np.int64)
+        self._carried = _zeros()
         self._block = self._block_here()
         _check_scale(self._block.scale, self.terms)
 
@@ -168,8 +168,24 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         return self._law().variance
 
     def state(self) -> bytes:
-        """All that the counter remembers: one look at it is covered by the guarantee, two are not."""
+        """All that the counter remembers: one look at it is covered by the guarantee, two are not.
+
+        To store it and go on with this counter is to have two states: store `restart_state()` instead.
+        """
         return super().state()
+
+    def restart_state(self) -> bytes:
+        """What a restart needs, and nothing else: published numbers, the clock, and cells of zero.
+
+        It is the state that `announce_intrusion` leaves, and is a function of public facts at any time, also
+        within an open period. So it may be stored beside a counter that goes on. A counter that is made from
+        it begins a new block with fresh noise; events of a period that was not closed are lost.
+        """
+        return self._packed(self._rows(self._periods, opened=False, carried=self._noises(), cells=_zeros()))
+
+    def abandon(self) -> None:
+        """Erase the cells, and never go on: for a counter whose place another one takes."""
+        self._abandon()
 
     @classmethod
     def from_state(cls, state: bytes, *, noise: Noise = KERNEL) -> Self:
@@ -187,12 +203,16 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         )
 
     def _fields(self) -> Fields:
+        return self._rows(self._start, opened=self._opened, carried=self._carried, cells=self._cells)
+
+    def _rows(self, start: int, *, opened: bool, carried: Cells, cells: Cells) -> Fields:
+        """The rows of a state in which the block began after `start` periods."""
         known = -1 if self.horizon is None else self.horizon
         return {
             "shape": [known, get_args(Variant).index(self.variant), int(self.live)],
-            "now": [self._start, int(self._opened), self._value],
-            "carried": self._carried,
-            "cells": self._cells,
+            "now": [start, int(opened), self._value],
+            "carried": carried,
+            "cells": cells,
         }
 
     @classmethod
@@ -271,6 +291,10 @@ class PanPrivateCounter(Stepping, ContinualCounter):
     def _require_live(self) -> None:
         if not self.live:
             raise InvalidParameter("live", "must be True to count within a period", given=False, fix="set it")
+
+
+def _zeros() -> Cells:
+    return np.zeros(CELLS, dtype=np.int64)
 
 
 def _truth(live: object) -> bool:

@@ -82,6 +82,9 @@ class PanStore:
     public: it numbers periods, or the batch of each period, never events. For the same reason save by
     the clock, never on arrival. What was counted after the last save is lost in a crash, and is not replayed.
 
+    A counter that goes on after a save has a state in memory and another one in the file, and these are two
+    looks. So save its `restart_state()`, which has no cells, and never its `state()`.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, PanStore(f"{folder}/visits.pan") as store:
     ...     store.save(b"state", sequence=1)

@@ -55,13 +55,7 @@ class Stepping(ABC, Uncopyable):
 
     def state(self) -> bytes:
         """Everything that is needed to go on later: secret. Two counters must not go on from one state."""
-        self._make_room(0)
-        fields: Fields = {
-            "terms": self.terms.packed(),
-            "clock": [self._periods, int(self.guarantee is not None)],
-            **self._fields(),
-        }
-        return pack(self.name, _VERSION, fields)
+        return self._packed(self._fields())
 
     @classmethod
     def from_state(cls, state: bytes, *, noise: Noise = SYSTEM) -> Self:
@@ -89,6 +83,15 @@ class Stepping(ABC, Uncopyable):
     @abstractmethod
     def _restore(self, fields: dict[str, list[int]]) -> None:
         """Go on with what was held."""
+
+    def _packed(self, fields: Fields) -> bytes:
+        """A state with these rows after the terms and the clock."""
+        self._make_room(0)
+        common: Fields = {
+            "terms": self.terms.packed(),
+            "clock": [self._periods, int(self.guarantee is not None)],
+        }
+        return pack(self.name, _VERSION, {**common, **fields})
 
     def _make_room(self, periods: int) -> None:
         """Refuse what goes past the end, before anything is counted."""

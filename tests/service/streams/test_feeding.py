@@ -12,8 +12,10 @@ import pytest
 from partita.errors import StreamError, StreamForked
 from partita.service.access.guard import Guard
 from partita.service.steward.commits import Commits
+from partita.service.steward.feeding import FeedRequest
 from partita.service.steward.intake import Intake
 from partita.streams.durable import Event
+from partita.streams.durable.journal import Journal
 from tests.service.streams.conftest import Service
 
 CANARY = "Rumpelstiltskin"
@@ -234,14 +236,14 @@ def test_requests_that_arrive_together_are_stored_together(
 ) -> None:
     """In one transaction, and each counts."""
     service.create()
-    stream, sizes = service.steward.state.streams["visits"], []
-    store = type(stream).add_many
+    sizes: list[int] = []
+    store = Journal.add
 
-    def counted(self: Any, events: Any) -> None:
+    def counted(self: Any, events: Any, **named: Any) -> None:
         sizes.append(len(events))
-        store(self, events)
+        store(self, events, **named)
 
-    monkeypatch.setattr(type(stream), "add_many", counted)
+    monkeypatch.setattr(Journal, "add", counted)
     intake = Intake(service.steward.state.streams)
 
     async def all_at_once() -> None:
@@ -295,9 +297,9 @@ def test_whoever_waits_is_told_when_storing_is_cut_off(
 
     async def cut_off() -> tuple[Any, Any]:
         monkeypatch.setattr(asyncio, "to_thread", stuck)
-        first = asyncio.create_task(commits.add([Event("gate", 1)]))
+        first = asyncio.create_task(commits.add(FeedRequest([Event("gate", 1)], listed=True)))
         await begun.wait()
-        second = asyncio.create_task(commits.add([Event("gate", 2)]))
+        second = asyncio.create_task(commits.add(FeedRequest([Event("gate", 2)], listed=True)))
         await asyncio.sleep(0)
         assert commits._storing is not None
         commits._storing.cancel()

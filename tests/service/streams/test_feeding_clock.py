@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from partita.errors import LedgerError, StreamError, StreamForked
+from partita.service.steward import keeping
+from partita.service.steward.clock import Clock
 from partita.service.steward.closing import AnyStream
+from partita.service.steward.requests import MOST_DUE
 from partita.streams.durable import DurableCounter
+from partita.streams.durable.clock import SECOND
 from tests.service.streams.conftest import Service
 from tests.service.web.client import logged
 
@@ -89,3 +93,124 @@ def test_streams_that_are_on_time_come_first(service: Service, monkeypatch: pyte
     service.at(60)
 
     assert closed == [1, 60]
+
+
+def test_a_stream_that_is_far_behind_holds_up_nobody(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tick closes what is on time and one slice of those that are not, in turn, and tells it once."""
+    monkeypatch.setattr(keeping, "_SLICE", 20)
+    for name in ("a-seconds", "b-seconds"):
+        service.create(name, period=1)
+    service.create("c-minutes", period="1m")
+    log, streams = logged(monkeypatch), service.steward.state.streams
+    closed: list[tuple[int, ...]] = []
+    for _ in range(4):
+        service.at(60)
+        closed.append(tuple(streams[name].periods for name in streams.names()))
+        assert streams.behind == (len(closed) < 3)
+    lines = [{"event": "behind", "stream": name, "periods": 60} for name in ("a-seconds", "b-seconds")]
+
+    assert closed == [(20, 20, 1), (40, 40, 1), (60, 60, 1), (60, 60, 1)]
+    assert [line for line in told(log) if line["event"] == "behind"] == lines
+    assert [line for line in told(log) if line["event"] == "late"] == []
+    service.at(61)
+    assert [output.period for output in streams["a-seconds"].outputs()] == list(range(1, 62))
+    assert [line["stream"] for line in told(log) if line["event"] == "caught up"] == [
+        "a-seconds",
+        "b-seconds",
+    ]
+
+
+def test_a_period_that_ends_goes_before_the_next_slice(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several streams that are far behind, each tick closes as many slices as there is time, in turn."""
+    monkeypatch.setattr(keeping, "_SLICE", 20)
+    for name in ("a", "b", "c"):
+        service.create(name, period=1)
+    streams, close = service.steward.state.streams, DurableCounter.close_until
+    order: list[str] = []
+
+    def slow(stream: DurableCounter, period: int) -> None:
+        close(stream, period)
+        order.append(next(name for name in streams.names() if streams[name] is stream))
+        service.nanoseconds += SECOND
+
+    monkeypatch.setattr(DurableCounter, "close_until", slow)
+    service.nanoseconds = 100 * SECOND
+    for _ in range(6):
+        streams.tick()
+
+    assert order == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_restart_closes_a_slice_and_leaves_the_rest_to_the_clock(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service starts whatever is due, and the clock comes again soon while there is more."""
+    monkeypatch.setattr(keeping, "_SLICE", 20)
+    service.create(period=1)
+    service.stop()
+    service.nanoseconds = 50 * SECOND
+    service.start()
+    streams = service.steward.state.streams
+    assert streams["visits"].periods == 20
+    service.at(50)
+    assert Clock(streams, now=service.now)._until_next() < SECOND // 10
+    service.at(50)
+    service.at(50)
+
+    assert streams["visits"].periods == 50
+    assert Clock(streams, now=service.now)._until_next() == SECOND
+
+
+def test_a_stream_behind_that_the_disk_refuses_is_not_tried_without_end(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock waits as long as for any other stream."""
+    monkeypatch.setattr(keeping, "_SLICE", 20)
+    service.create(period=1)
+    failing(monkeypatch, StreamError("full"))
+    service.at(50)
+
+    assert not service.steward.state.streams.behind
+
+
+def test_a_stream_whose_horizon_is_reached_is_not_behind(service: Service) -> None:
+    """However long ago that was."""
+    service.create(period=1, horizon=5)
+    service.at(10**6)
+    service.at(10**6)
+
+    assert service.steward.state.streams["visits"].periods == 5
+    assert not service.steward.state.streams.behind
+
+
+def test_slices_are_smaller_for_families_and_pan_private_streams(service: Service) -> None:
+    """By public facts: the number of keys, and how periods are stored."""
+    service.create("plain")
+    service.create("family", keys=[f"k{i}" for i in range(64)], horizon=9)
+    service.create("pan", mechanism="pan-private", horizon=9)
+    streams = service.steward.state.streams
+
+    assert [keeping.slice_of(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 64]
+
+
+@pytest.mark.parametrize(("due", "status"), [(MOST_DUE, 201), (MOST_DUE + 1, 400)])
+def test_a_start_that_is_too_long_ago_is_refused(service: Service, due: int, status: int) -> None:
+    """With an error that names the parameter; with a horizon only its periods count."""
+    service.at(due)
+    answer = service.create(period=1)
+
+    assert answer.status_code == status
+    assert status == 201 or answer.json()["error"]["parameter"] == "start"
+    assert service.create("short", period=1, horizon=5).status_code == 201
+
+
+def test_a_stream_that_is_there_may_be_asked_for_again_at_any_time(service: Service) -> None:
+    """Its start was not too long ago when it was made."""
+    service.create(period=1)
+    service.at(MOST_DUE + 1, tick=False)
+
+    assert service.create(period=1).status_code == 200

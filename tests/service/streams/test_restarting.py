@@ -11,6 +11,7 @@ from partita.service.steward.app import steward_app
 from partita.service.steward.clock import Clock
 from partita.streams.durable.clock import SECOND
 from tests.service.streams.conftest import Service
+from tests.streams.durable.test_pan_file import stored
 
 
 def test_a_restart_loses_nothing_and_changes_nothing(service: Service) -> None:
@@ -70,6 +71,23 @@ def test_files_that_are_no_streams_are_left_alone(service: Service) -> None:
     service.start()
 
     assert service.steward.state.streams.names() == ["visits"]
+
+
+def test_a_pan_private_stream_has_no_cells_on_disk(service: Service) -> None:
+    """Neither within a period nor after it, nor after a restart: the file has what was published."""
+    service.create(mechanism="pan-private", horizon=64)
+    path = service.secret / "visits.pan"
+    for seconds in (10, 20, 30):
+        service.feed({"count": 3}, key=None)
+        assert not any(stored(path)["cells"])
+        service.at(seconds)
+        assert not any(stored(path)["cells"])
+    service.stop()
+    service.nanoseconds = 31 * SECOND
+    service.start()
+
+    assert not any(stored(path)["cells"])
+    assert service.values() == [3, 6, 9]
 
 
 def test_the_clock_ticks_when_any_period_ends_and_stops_when_told(service: Service) -> None:

@@ -543,3 +543,22 @@ def test_a_public_file_of_another_counter_is_not_overwritten(opened: Opener, tmp
         opened()
 
     assert (tmp_path / "kept").read_bytes() == (tmp_path / "visits.outputs").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "horizon", "fits"), [(10**8, None, True), (10**8 + 1, None, False), (10**9, 9, True)]
+)
+def test_a_start_that_nobody_would_wait_for_is_refused(
+    tmp_path: Path, seconds: int, horizon: int | None, fits: bool
+) -> None:
+    """At most 10^8 periods of a new counter have ended; else an error names it, and no file is made."""
+    usual: dict[str, Any] = {"epsilon": 1, "period": 1, "start": 0, "noise": ZeroNoise()}
+    if fits:
+        open_counter(tmp_path / "visits", now=seconds, horizon=horizon, **usual).close()
+    else:
+        with pytest.raises(
+            InvalidParameter, match=r"^start must be at most 100000000 periods ago"
+        ) as refused:
+            open_counter(tmp_path / "visits", now=seconds, horizon=horizon, **usual)
+        assert refused.value.parameter == "start"
+        assert list(tmp_path.iterdir()) == []

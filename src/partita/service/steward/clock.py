@@ -15,6 +15,9 @@ __all__ = ["Clock"]
 
 _LONGEST_SLEEP: Final = SECOND
 
+_PAUSE: Final = SECOND // 100
+"""Between two slices of a stream that is catching up: feeders have their turn."""
+
 
 @final
 class Clock:
@@ -44,6 +47,8 @@ class Clock:
             self._streams.tick()
 
     def _until_next(self) -> int:
-        """Nanoseconds until a period ends, as the clock says now."""
+        """Nanoseconds until a period ends, as the clock says now; a moment, if some have ended long ago."""
+        if self._streams.behind:
+            return _PAUSE
         end = self._streams.next_end()
         return _LONGEST_SLEEP if end is None else max(0, min(end - self._now(), _LONGEST_SLEEP))

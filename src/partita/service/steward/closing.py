@@ -28,13 +28,18 @@ class Closing:
         self._log, self._delay, self._now = log, delay, now
         self._stopped: set[str] = set()
         self._told: dict[str, int] = {}
+        self._behind: set[str] = set()
 
     def runs(self, name: str) -> bool:
         """Whether a stream goes on; if not, something has stopped it for good."""
         return name not in self._stopped
 
-    def close(self, name: str, stream: AnyStream, period: int) -> None:
-        """Close all periods up to one. What the disk or the ledger refuses is for the next try."""
+    def close(self, name: str, stream: AnyStream, period: int, *, due: int = 0) -> None:
+        """Close all periods up to one. What the disk or the ledger refuses is for the next try.
+
+        `due` is said for a stream that is far behind: how many periods have ended. That is told once, and
+        once more when it has caught up; which of its outputs are late is not.
+        """
         try:
             stream.close_until(period)
         except StreamForked as error:
@@ -44,7 +49,13 @@ class Closing:
         except Exception as error:
             self._stop(name, period, error)
         else:
-            if self._is_late(stream, period):
+            if due and name not in self._behind:
+                self._behind.add(name)
+                self._log.error("behind", stream=name, periods=due)
+            elif not due and name in self._behind:
+                self._behind.remove(name)
+                self._log.info("caught up", stream=name)
+            elif not due and self._is_late(stream, period):
                 self._tell(name, period, "late")
 
     def _is_late(self, stream: AnyStream, period: int) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 from partita.errors import StreamError
+from partita.service.steward.feeding import FeedRequest
 from partita.service.steward.keeping import AnyStream
-from partita.streams.durable import Event
 
 __all__ = ["Commits"]
 
-Waiting: TypeAlias = tuple[Sequence[Event], asyncio.Future[None]]
+Waiting: TypeAlias = tuple[FeedRequest, asyncio.Future[None]]
 
 _CUT_OFF: Final = "storing was cut off; send the same request again"
 
@@ -30,10 +30,10 @@ class Commits:
         self._gathered: list[Waiting] = []
         self._storing: asyncio.Task[None] | None = None
 
-    async def add(self, events: Sequence[Event]) -> None:
-        """Count events that were checked; whoever stops waiting does not stop the others."""
+    async def add(self, request: FeedRequest) -> None:
+        """Count a request that was checked; whoever stops waiting does not stop the others."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._gathered.append((events, stored))
+        self._gathered.append((request, stored))
         if self._storing is None:
             self._storing = asyncio.create_task(self._store())
         await asyncio.shield(stored)
@@ -44,15 +44,17 @@ class Commits:
         try:
             while self._gathered:
                 some, self._gathered = self._gathered, []
-                _settle(some, await self._attempt([event for events, _ in some for event in events]))
+                _settle(some, await self._attempt([request for request, _ in some]))
         finally:
             self._storing = None
             left, self._gathered = [*some, *self._gathered], []
             _settle(left, StreamError(_CUT_OFF))
 
-    async def _attempt(self, events: list[Event]) -> Exception | None:
+    async def _attempt(self, requests: list[FeedRequest]) -> Exception | None:
+        """Store requests, each of which counts as a whole, whatever the others have."""
+        calls = [request.events if request.listed else request.events[0] for request in requests]
         try:
-            await asyncio.to_thread(self._stream.add_many, events)
+            await asyncio.to_thread(self._stream.add_calls, calls)
         except Exception as error:
             return error
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,7 +10,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.streams.durable import Event
 from partita.streams.durable.settings import Settings
 
-__all__ = ["HEADER", "events_of", "feed_schema"]
+__all__ = ["HEADER", "FeedRequest", "feed_request", "feed_schema"]
 
 HEADER: Final = "Idempotency-Key"
 
@@ -40,13 +40,24 @@ class Feed(BaseModel):
     events: list[FedEvent] | None = Field(default=None, max_length=_MOST, description="each counts once")
 
 
-def events_of(body: bytes, settings: Settings, *, feeder: str, key: str | None) -> list[Event]:
-    """The events of a request. A count is one event of the feeder, known by the key of the request.
+class FeedRequest(NamedTuple):
+    """The events of a request, and whether it lists them; if not, there is one, which has a total."""
+
+    events: list[Event]
+    listed: bool
+
+
+def feed_request(body: bytes, settings: Settings, *, feeder: str, key: str | None) -> FeedRequest:
+    """What a request asks to count. A count is one event of the feeder, known by the key of the request.
 
     What is malformed is refused as a whole, and nothing of it is repeated.
     """
     _check_key(key, settings)
     feed = _read(body)
+    return FeedRequest(_events(feed, settings, feeder, key), feed.events is not None)
+
+
+def _events(feed: Feed, settings: Settings, feeder: str, key: str | None) -> list[Event]:
     if settings.unit == "user":
         return [_of_person(event, settings) for event in _listed(feed)]
     if feed.events is not None and not settings.pan_private:

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Final, final
 
 from partita.service.steward.commits import Commits
-from partita.service.steward.feeding import events_of
+from partita.service.steward.feeding import FeedRequest, feed_request
 from partita.service.steward.keeping import AnyStream, Streams
-from partita.streams.durable import Event
 from partita.streams.durable.events import checked_events
 
 __all__ = ["Intake"]
@@ -23,7 +22,8 @@ _SMALL: Final = 4096
 class Intake:
     """All ways into the streams.
 
-    Small requests that arrive together share a transaction. Large ones are let in a few at a time, before
+    A request counts as a whole, at one moment. Small ones that arrive together are stored together, and those
+    that are one count each share a transaction. Large ones are let in a few at a time, before
     anything of them is read, and are stored by threads, so that they hold up nobody else. What is for a
     pan-private stream is counted on the spot: once read it waits in no queue, and is in no thread but the one
     that received it.
@@ -47,22 +47,22 @@ class Intake:
         """Count what a request has; on disk when this returns, but for a pan-private stream."""
         stream = self._streams.running(name)
         if stream.settings.pan_private:
-            stream.add_many(events_of(body, stream.settings, feeder=feeder, key=key))
+            stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
         elif len(body) <= _SMALL:
-            events = _checked(body, stream, feeder, key)
+            request = _checked(body, stream, feeder, key)
             if name not in self._commits:
                 self._commits[name] = Commits(stream)
-            await self._commits[name].add(events)
+            await self._commits[name].add(request)
         else:
             await asyncio.to_thread(_store, body, stream, feeder, key)
 
 
-def _checked(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> list[Event]:
-    """The events of a request, none of which can spoil the transaction of others."""
-    events = events_of(body, stream.settings, feeder=feeder, key=key)
-    checked_events(events, stream.settings)
-    return events
+def _checked(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> FeedRequest:
+    """A request, none of whose events can spoil the transaction of others."""
+    request = feed_request(body, stream.settings, feeder=feeder, key=key)
+    checked_events(request.events, stream.settings)
+    return request
 
 
 def _store(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> None:
-    stream.add_many(events_of(body, stream.settings, feeder=feeder, key=key))
+    stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)

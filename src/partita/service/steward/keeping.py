@@ -22,11 +22,18 @@ from partita.streams.durable import open_counter, open_family, resume_stream
 from partita.streams.durable.clock import SECOND
 from partita.streams.durable.journal import SECRET
 from partita.streams.durable.outputs import OUTPUTS
+from partita.streams.durable.settings import Settings as StreamSettings
 from partita.streams.durable.slots import SLOTS, Slots
 
-__all__ = ["AnyStream", "Streams"]
+__all__ = ["AnyStream", "Streams", "slice_of"]
 
 _OURS_ONLY: Final = 0o700
+
+_SLICE: Final = 4096
+"""Outputs that are closed at once: a transaction, a few tenths of a second."""
+
+_PAN_SLICE: Final = 64
+"""The same for a pan-private stream, whose periods are stored one by one."""
 
 
 @final
@@ -43,6 +50,8 @@ class Streams:
         self._open: dict[str, AnyStream] = {}
         self._closing = Closing(Log("steward", now), delay=settings.delay, now=now)
         self._making = threading.Lock()
+        self._served: dict[str, int] = {}
+        self._turn, self._behind = 0, False
 
     def __getitem__(self, name: str) -> AnyStream:
         """An open stream, or a 404."""
@@ -69,14 +78,17 @@ class Streams:
         return self[name]
 
     def resume(self) -> None:
-        """Go on with all streams that are there; periods that were missed are closed now.
+        """Go on with all streams that are there; periods that were missed are closed now, a slice of each.
 
-        A stream that cannot go on, such as an old copy, keeps the service from starting: it must be seen.
+        What a slice does not hold is left to the clock, so that no stream holds up the others. A stream that
+        cannot go on, such as an old copy, keeps the service from starting: it must be seen.
         """
         self._folder.mkdir(mode=_OURS_ONLY, parents=True, exist_ok=True)
         os.chmod(self._folder, _OURS_ONLY)
         for name in _stored(self._folder):
-            self._open[name] = self._resumed(name)
+            stream = self._open[name] = self._resumed(name)
+            due = min(_due(stream, self._now()), slice_of(stream.settings))
+            stream.close_until(stream.periods + due)
 
     def create(self, asked: NewStream) -> tuple[AnyStream, bool]:
         """The stream that is asked for, and whether it is new; refused if another one has its name."""
@@ -92,16 +104,27 @@ class Streams:
     def tick(self) -> None:
         """Close all periods that have ended, of each stream. Called by the clock, never because of a request.
 
-        Streams that are on time come before those that have more than one period to catch up with. Files that
-        cannot be written are tried again at the next tick; all else stops the stream.
+        Streams that are on time come before those that have more than one period to catch up with. One that
+        has very many closes a slice of them in each tick, and those who wait longest go first; as soon as a
+        period of any stream ends, the rest is left to the next tick. Files that cannot be written are tried
+        again at the next tick; all else stops the stream.
         """
-        now, behind = self._now(), []
-        for name, stream in list(self._open.items()):
-            ended = stream.settings.schedule.ended(now)
-            if ended > stream.periods and self.runs(name):
-                behind.append((ended - stream.periods, name, ended))
-        for _, name, ended in sorted(behind):
-            self._closing.close(name, self._open[name], ended)
+        now, end, self._behind = self._now(), self.next_end(), False
+        due = {name: _due(stream, now) for name, stream in list(self._open.items()) if self.runs(name)}
+        far = {name for name, left in due.items() if left > slice_of(self._open[name].settings)}
+        for name in sorted(due.keys() - far, key=lambda name: (due[name], name)):
+            if due[name]:
+                self._closing.close(name, self._open[name], self._open[name].periods + due[name])
+        for place, name in enumerate(sorted(far, key=lambda name: (self._served.get(name, 0), name))):
+            if place and end is not None and self._now() >= end:
+                self._behind = True
+                break
+            self._catch_up(name, due[name])
+
+    @property
+    def behind(self) -> bool:
+        """Whether the last tick has left periods that have ended to the next one."""
+        return self._behind
 
     def next_end(self) -> int | None:
         """When the next period of any stream ends; None if there is no stream."""
@@ -112,6 +135,15 @@ class Streams:
         """Let others open the streams."""
         while self._open:
             self._open.popitem()[1].close()
+
+    def _catch_up(self, name: str, due: int) -> None:
+        """Close one slice of a stream that is far behind."""
+        stream = self._open[name]
+        before = stream.periods
+        self._closing.close(name, stream, before + slice_of(stream.settings), due=due)
+        self._turn += 1
+        self._served[name] = self._turn
+        self._behind |= stream.periods > before
 
     @property
     def _folder(self) -> Path:
@@ -124,7 +156,8 @@ class Streams:
 
     def _wishes(self, name: str) -> dict[str, Any]:
         outputs = self._settings.folder / f"{name}{OUTPUTS}"
-        return {"outputs": outputs, "now": Fraction(self._now(), SECOND), "noise": self._noise}
+        now = Fraction(self._now(), SECOND)
+        return {"outputs": outputs, "now": now, "noise": self._noise, "catch_up": False}
 
     def _resumed(self, name: str) -> AnyStream:
         """A stream as it was left; one that a ledger has paid for goes on with that ledger only."""
@@ -135,12 +168,23 @@ class Streams:
             return resume_stream(path, ledger=self._ledger(), **wishes)
 
     def _made(self, asked: NewStream) -> AnyStream:
+        asked.check_start(self._now())
         ledger = None if asked.dataset is None else self._ledger()
         wishes = self._wishes(asked.name) | asked.common | {"ledger": ledger}
         path = self._folder / asked.name
         if asked.keys is not None:
             return open_family(path, keys=asked.keys, **wishes)
         return open_counter(path, mechanism=asked.mechanism, **(wishes | asked.options))
+
+
+def slice_of(settings: StreamSettings) -> int:
+    """How many periods of a stream are closed before others have their turn: a public number."""
+    return max(1, (_PAN_SLICE if settings.pan_private else _SLICE) // settings.columns)
+
+
+def _due(stream: AnyStream, now: int) -> int:
+    """How many periods have ended and are not closed."""
+    return stream.settings.due(now) - stream.periods
 
 
 def _stored(folder: Path) -> list[str]:

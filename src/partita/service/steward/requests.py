@@ -13,7 +13,10 @@ from partita.service.settings import NAME
 from partita.streams.durable.clock import SECOND, moment_of, nanoseconds, period_of
 from partita.streams.durable.settings import FAMILY, Settings
 
-__all__ = ["NewStream", "StewardStream"]
+__all__ = ["MOST_DUE", "NewStream", "StewardStream"]
+
+MOST_DUE: Final = 100_000
+"""How many periods of a new stream may have ended: a day of seconds, or ten weeks of minutes."""
 
 _ENDINGS: Final = (".db", ".pan", ".outputs", ".json", ".csv")
 _OPTIONS: Final = ("expected", "window")
@@ -55,6 +58,17 @@ class NewStream(BaseModel):
         if self.keys is not None and self.mechanism not in (_COUNTER, FAMILY):
             raise InvalidParameter(
                 "mechanism", "must be left out with keys", given=self.mechanism, fix="drop it"
+            )
+
+    def check_start(self, now: int) -> None:
+        """Refuse a start so long ago that most of the time would go into closing empty periods."""
+        due = self.settings(start=now).due(now)
+        if due > MOST_DUE:
+            raise InvalidParameter(
+                "start",
+                f"must be at most {MOST_DUE} periods ago",
+                given=due,
+                fix="start later, or choose a longer period",
             )
 
     @property

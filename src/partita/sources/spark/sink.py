@@ -2,7 +2,8 @@
 
 A micro-batch is fed in one piece, under the number that Spark gives it and the name of the query. If it comes
 again, because somebody died between the feeding and Spark's own note of it, it is known and counts
-nothing. It is not a step: its events count in the period that is open, and only the clock closes that one.
+nothing. It is not a step: its events count in one period, the one that is open when all of them are stored,
+and only the clock closes that one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, final
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
@@ -20,7 +20,6 @@ from partita.streams.durable import DurableCounter, DurableFamily, Event
 __all__ = ["feed"]
 
 _QUERY: Final = "sql.streaming.queryId"
-_AT_ONCE: Final = 10_000
 _LONGEST: Final = 100
 
 
@@ -76,14 +75,13 @@ class _Sink:
     events: Callable[[Cluster, Frame, str, int], Iterator[Event]]
 
     def __call__(self, batch: Frame, number: int) -> None:
-        """Feed one micro-batch; at once, but for events that persons are known by."""
+        """Feed one micro-batch in one call, so that all of it counts in one period."""
         cluster = Cluster.of(batch)
         query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
         if not query:
             raise SourceError("query", "must be known by an id", fix="use feed, not foreachBatch")
         events = self.events(cluster, numbered(batch, self.columns), f"{self.feeder} {query}", number)
-        while some := list(islice(events, _AT_ONCE)):
-            self.counter.add_many(some)
+        self.counter.add_many(events)
 
 
 def _sink(

@@ -7,6 +7,7 @@
     outputs          the public file, a record for each period
     files, lock      paths, what is said if the disk refuses, and the one writer
     schema, database, journal    the secret file in SQLite
+    calls            calls of many events: stored in portions, counted in one step
     slots            the secret file of a pan-private counter
     keeper           what both have in common
     account          what the ledger knows: one debit, and how far it got

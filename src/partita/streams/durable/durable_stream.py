@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from partita.noise.words import Uncopyable
 from partita.streams.base import LARGEST
 from partita.streams.durable.account import Account
 from partita.streams.durable.clock import present
-from partita.streams.durable.events import Event, Name, checked_events, portions, require_period
+from partita.streams.durable.events import AT_ONCE, Event, Fed, Name, checked_events, grouped, require_period
 from partita.streams.durable.feeding import FILE, fed_before
 from partita.streams.durable.keeper import Keeper
 from partita.streams.durable.mechanisms import AnyCounter
@@ -31,8 +32,6 @@ from partita.streams.durable.settings import Settings
 from partita.streams.durable.turns import Turns
 
 __all__ = ["DurableStream"]
-
-_AT_ONCE: Final = 1000
 
 T = TypeVar("T", bound=AnyOutput)
 
@@ -49,7 +48,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
     def __init__(self, keeper: Keeper, outputs: OutputsFile, account: Account | None) -> None:
         self._keeper, self._file = keeper, outputs
-        self._turns = Turns()
+        self._turns, self._calls = Turns(), threading.Lock()
         self._owner, self._open = os.getpid(), True
         self._ticker: Ticker | None = None
         keeper.follow(outputs)
@@ -80,19 +79,30 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         return cast("Iterator[T]", self._file.outputs(since=after))
 
     def add_many(self, events: Iterable[Event]) -> None:
-        """Count events in the open period: a thousand in one transaction, with one sync; fewer if long.
+        """Count events, all of them in one period and at one moment, or none of them.
 
-        If one is malformed, none is counted. A period that ends in the meantime waits for one transaction at
-        most, and the rest counts in the next one. If there is no next one, or the disk refuses, an error says
-        so. What was stored until then stays: sent again under the same numbers, it counts no second time.
+        They are stored first, a thousand in one transaction, with one sync; fewer if long. With the last
+        transaction all of them count, in the period that is open then: the one in which the call began,
+        unless that one ended while they were being stored. A period that ends in the meantime waits for one
+        transaction at most, however long the call is, and has nothing of the call. If an event is malformed,
+        if no period is left, or if the disk refuses, nothing counts and an error says so. What is sent again
+        under the same numbers counts no second time. Calls are stored one after the other.
         """
-        for some in portions(checked_events(events, self.settings), most=_AT_ONCE):
-            with self._feeding():
-                period = self._counter.periods + 1
-                self._require_more(period)
-                require_period(some, period, self.settings)
-                with self._keeper.batch():
-                    self._keeper.add(some)
+        self._add_calls([checked_events(events, self.settings)])
+
+    def add_calls(self, calls: Iterable[Event | Iterable[Event]]) -> None:
+        """Count several calls one after the other, each at a moment of its own, as `add_many` does.
+
+        Single events that follow each other share a transaction, so many as a public number says; a list of
+        events never does, whatever its length.
+        """
+        checked: list[Fed | list[Fed]] = []
+        for call in calls:
+            if isinstance(call, Event):
+                checked += checked_events([call], self.settings)
+            else:
+                checked.append(checked_events(call, self.settings))
+        self._add_calls(checked)
 
     def tick(self, now: object = None) -> list[T]:
         """Close every period that has ended, in order, and publish an output for each: these outputs.
@@ -240,6 +250,36 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             )
         self.add_many([Event(person, id, count) if user else Event(feeder, sequence, count)])
 
+    def _add_calls(self, calls: list[Fed | list[Fed]]) -> None:
+        """Count calls that were checked. Only feeders wait for each other here, the clock for nobody."""
+        self._require_owner()
+        with self._calls:
+            self._settle_calls()
+            for call in grouped(calls, most=max(1, AT_ONCE // self.settings.columns)):
+                try:
+                    self._add_call(self._keeper.portions(call))
+                finally:
+                    # The call is counted or failed by now; what cannot be tidied up is left to the next one.
+                    with suppress(StreamError):
+                        self._settle_calls()
+
+    def _add_call(self, portions: list[list[Fed]]) -> None:
+        """Store a call in transactions between which the clock may go first; with the last one it counts."""
+        for place, some in enumerate(portions, 1):
+            with self._feeding():
+                period = self._counter.periods + 1
+                self._require_more(period)
+                require_period(some, period, self.settings)
+                with self._keeper.batch():
+                    self._keeper.add(some, complete=place == len(portions))
+
+    def _settle_calls(self) -> None:
+        """Undo what a call has left that was not completed, and remove what is left of others."""
+        more = True
+        while more:
+            with self._feeding():
+                more = self._keeper.settle_calls()
+
     def _tick(self, moment: int) -> list[T]:
         with self._ticking():
             before, ended = self._published, self.settings.schedule.ended(moment)
@@ -275,13 +315,21 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         """Count a row of numbers in each period from the first on, and close all of them."""
         last, source = first + len(counts) - 1, self._source(feeder)
         checked_events([Event(source, first, self._counted(counts[0]))], self.settings)
-        with self._ticking():
-            self._require_more(last)
-            if feeder is None and self._keeper.has_counted(FILE, first, last):
-                raise fed_before(self.settings)
-            self.close_until(first - 1)
-            for begin in range(0, len(counts), self._keeper.at_once):
-                self._feed(source, first + begin, counts[begin : begin + self._keeper.at_once])
+        self._require_owner()
+        with self._calls:
+            self._settle_calls()
+            with self._ticking():
+                self._feed_all(source, first, last, counts, named=feeder is not None)
+
+    def _feed_all(
+        self, source: str | None, first: int, last: int, counts: NDArray[np.int64], *, named: bool
+    ) -> None:
+        self._require_more(last)
+        if not named and self._keeper.has_counted(FILE, first, last):
+            raise fed_before(self.settings)
+        self.close_until(first - 1)
+        for begin in range(0, len(counts), self._keeper.at_once):
+            self._feed(source, first + begin, counts[begin : begin + self._keeper.at_once])
 
     def _feed(self, feeder: str | None, first: int, counts: NDArray[np.int64]) -> None:
         """The counts of some periods, closed one after another in one transaction."""

@@ -17,12 +17,26 @@ from partita.streams.base import LARGEST, counted
 from partita.streams.durable.settings import Settings
 from partita.unchained import unchained
 
-__all__ = ["Counts", "Event", "Fed", "Name", "checked_events", "portions", "require_period"]
+__all__ = [
+    "AT_ONCE",
+    "Counts",
+    "Event",
+    "Fed",
+    "Name",
+    "checked_events",
+    "grouped",
+    "portions",
+    "require_period",
+    "summed",
+]
 
 Name: TypeAlias = str | int | bytes | None
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]
 """How much is counted at which places: those of keys, or 0 for a counter that has none."""
+
+AT_ONCE: Final = 1000
+"""How many counts one transaction of events has at most, unless one event has more: a tick waits for it."""
 
 _LONGEST: Final = 1000
 _LONGEST_TEXT: Final = 200
@@ -58,6 +72,25 @@ def checked_events(events: Iterable[Event], settings: Settings) -> list[Fed]:
     return [_checked(event, settings) for event in events]
 
 
+def grouped(calls: Iterable[Fed | list[Fed]], *, most: int) -> Iterator[list[Fed]]:
+    """Each list as it is; single events that follow each other are put together, so many at most.
+
+    By what kind of call they are and by their number, never by what they hold: so one event more in a list
+    moves nothing else into another transaction.
+    """
+    singles: list[Fed] = []
+    for call in calls:
+        if isinstance(call, Fed):
+            singles.append(call)
+        if singles and (not isinstance(call, Fed) or len(singles) == most):
+            yield singles
+            singles = []
+        if not isinstance(call, Fed):
+            yield call
+    if singles:
+        yield singles
+
+
 def portions(events: Iterable[Fed], *, most: int) -> Iterator[list[Fed]]:
     """Some events at a time, of so many counts at most; one that has more is alone."""
     some: list[Fed] = []
@@ -71,6 +104,14 @@ def portions(events: Iterable[Fed], *, most: int) -> Iterator[list[Fed]]:
         size += length
     if some:
         yield some
+
+
+def summed(events: Iterable[Fed]) -> list[Fed]:
+    """The same for a pan-private counter, which knows an event by its period only: a total for each."""
+    totals: dict[Any, int] = {}
+    for event in events:
+        totals[event.number] = totals.get(event.number, 0) + sum(count for _, count in event.counts)
+    return [Fed(None, number, ((0, total),)) for number, total in totals.items()]
 
 
 def require_period(events: Iterable[Fed], period: int, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from partita.streams.durable.clock import Schedule, nanoseconds
 from partita.streams.durable.files import disk
 from partita.streams.durable.settings import Settings
 
-__all__ = ["FILE", "Times", "by_period", "fed_before"]
+__all__ = ["FILE", "MOST_PERIODS", "Times", "by_period", "fed_before"]
 
 FILE: Final = "timestamps"
 """The feeder of those who name none."""
@@ -23,7 +23,8 @@ FILE: Final = "timestamps"
 Times: TypeAlias = str | os.PathLike[str] | Iterable[object]
 """A file with one time in each line, or times: datetimes, ISO 8601 text, or seconds since 1970."""
 
-_MOST: Final = 10**8
+MOST_PERIODS: Final = 10**8
+"""How many periods may be fed at once, and how many of a new counter may have ended."""
 
 
 def by_period(times: Any, schedule: Schedule, *, start: object, end: object) -> tuple[int, NDArray[np.int64]]:
@@ -33,9 +34,12 @@ def by_period(times: Any, schedule: Schedule, *, start: object, end: object) -> 
     """
     first = _boundary(schedule, start, "start") + 1
     last = _boundary(schedule, end, "end")
-    if not first <= last < first + _MOST:
+    if not first <= last < first + MOST_PERIODS:
         raise InvalidParameter(
-            "end", f"must be 1 to {_MOST} periods after start", given=last - first + 1, fix="feed in parts"
+            "end",
+            f"must be 1 to {MOST_PERIODS} periods after start",
+            given=last - first + 1,
+            fix="feed in parts",
         )
     counts = np.zeros(last - first + 1, dtype=np.int64)
     for time in _each(times):

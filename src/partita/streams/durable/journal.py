@@ -11,13 +11,14 @@ from typing import Any, Final, final
 
 from partita.errors import InvalidState, StreamBusy
 from partita.noise.protocol import Noise
+from partita.streams.durable.calls import count_call, drop_portion, note, sweep
 from partita.streams.durable.database import Database
-from partita.streams.durable.events import Fed
+from partita.streams.durable.events import AT_ONCE, Fed, portions
 from partita.streams.durable.keeper import record_after
 from partita.streams.durable.mechanisms import AnyCounter, restored, step
-from partita.streams.durable.memory import is_known, log
+from partita.streams.durable.memory import added, is_known, remember
 from partita.streams.durable.outputs import OutputsFile, at_once
-from partita.streams.durable.schema import DELIVERIES, version_of
+from partita.streams.durable.schema import ADDITIONS, version_of
 from partita.streams.durable.settings import Settings
 from partita.streams.durable.totals import Totals
 
@@ -32,7 +33,8 @@ class Journal:
 
     A transaction holds the events, the noise that was drawn and is not used up (in the state), and the
     records of the periods that it closes. If it fails, the counter in memory is dropped, and the one on disk
-    goes on.
+    goes on. A call of more events than one transaction takes is stored in several, in any of which the clock
+    may come first, and counts with the last of them; its total is in memory until then.
     """
 
     def __init__(self, path: Path, *, noise: Noise | None) -> None:
@@ -42,8 +44,10 @@ class Journal:
         self._counter: AnyCounter | None = None
         self._header = b""
         self._new: list[bytes] = []
+        self._partial = self._unsettled = False
         try:
             self._settings, self._epoch = self._taken_over()
+            self._call = Totals(self._settings)
             self._load()
         except BaseException:
             self.close()
@@ -101,10 +105,32 @@ class Journal:
                 self._database.take_time()
             self._new = []
 
-    def add(self, events: Iterable[Fed]) -> None:
-        """Count events that were checked, each once, in the open period."""
-        for event in events:
-            self._totals.add(log(self._connection, event, self._settings))
+    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+        """The events of one call as the transactions that store them: of a thousand counts each."""
+        return list(portions(call, most=AT_ONCE))
+
+    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
+        """Store events that were checked, each once; if the call is complete, all of it counts now."""
+        settings = self._settings
+        new = [event for event in events if remember(self._connection, event, settings)]
+        totals = self._totals if complete else self._call
+        for event in new:
+            totals.add(added(event, settings))
+        if not complete:
+            self._unsettled = self._partial = True
+            note(self._connection, new)
+        elif self._partial:
+            self._totals.add(tuple(enumerate(self._call.numbers)))
+            count_call(self._connection)
+
+    def settle_calls(self) -> bool:
+        """Undo a portion of a call that was not completed, or sweep up after others; False if all is done."""
+        self._partial = False
+        self._call.clear()
+        if self._unsettled:
+            with self._transaction() as connection:
+                self._unsettled = drop_portion(connection, self._settings) or sweep(connection)
+        return self._unsettled
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether a feeder has counted under any number from the first to the last."""
@@ -154,11 +180,16 @@ class Journal:
             yield connection
 
     def _taken_over(self) -> tuple[Settings, int]:
-        """The settings, and the epoch that begins now."""
+        """The settings, and the epoch that begins now; a call that was not completed is dropped."""
         with self._database.transaction() as connection:
-            connection.execute(DELIVERIES)
+            for addition in ADDITIONS:
+                connection.execute(addition)
             connection.execute("UPDATE counter SET epoch = epoch + 1")
-            return Settings.from_text(_row(connection, "settings")), _row(connection, "epoch")
+            settings = Settings.from_text(_row(connection, "settings"))
+            while drop_portion(connection, settings):
+                pass
+            connection.execute("DELETE FROM staged")
+            return settings, _row(connection, "epoch")
 
     def _save(self) -> None:
         self._connection.execute("UPDATE counter SET pending = ?", (self._totals.stored,))

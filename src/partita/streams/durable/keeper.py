@@ -38,8 +38,14 @@ class Keeper(Protocol):
     def batch(self) -> AbstractContextManager[None]:
         """The events and periods of one transaction."""
 
-    def add(self, events: Iterable[Fed]) -> None:
-        """Count events that were checked, each once, in the open period."""
+    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+        """The events of one call as the transactions that store them."""
+
+    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
+        """Store events that were checked, each once; if the call is complete, all of it counts now."""
+
+    def settle_calls(self) -> bool:
+        """Undo a portion of a call that was not completed, or sweep up after others; False if all is done."""
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether a feeder has counted under any number from the first to the last."""

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack, final
 
-from partita.errors import BudgetExceeded
+from partita.errors import BudgetExceeded, InvalidParameter
 from partita.ledger import Ledger, LedgerPlace, ledger_at
 from partita.noise.protocol import Noise
 from partita.streams.durable.account import Account, account_of
 from partita.streams.durable.clock import present
 from partita.streams.durable.durable_counter import DurableCounter
 from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.feeding import MOST_PERIODS
 from partita.streams.durable.files import base_path, failed, with_suffix
 from partita.streams.durable.journal import SECRET, Journal
 from partita.streams.durable.keeper import Keeper
@@ -137,10 +138,22 @@ class Opening:
             if place is None:
                 raise
             return place
+        self._check_start(settings)
         suffix = SLOTS if settings.pan_private else SECRET
         place = with_suffix(self.base, suffix)
         _KEEPERS[suffix].create(place, settings)
         return place
+
+    def _check_start(self, settings: Settings) -> None:
+        """Refuse a new counter that has more periods to close than anybody would wait for."""
+        due = settings.due(self.moment)
+        if due > MOST_PERIODS:
+            raise InvalidParameter(
+                "start",
+                f"must be at most {MOST_PERIODS} periods ago",
+                given=due,
+                fix="start later, choose a longer period, or give a horizon",
+            )
 
     def _keeper(self, place: Path) -> Keeper:
         keeper: Keeper = _KEEPERS[place.suffix](place, noise=self.noise)

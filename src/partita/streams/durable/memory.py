@@ -8,7 +8,7 @@ from typing import Any, Final
 from partita.streams.durable.events import Counts, Fed
 from partita.streams.durable.settings import Settings
 
-__all__ = ["is_known", "log"]
+__all__ = ["added", "forget", "is_known", "log", "remember"]
 
 _ADMIT: Final = """
 INSERT OR IGNORE INTO people
@@ -25,10 +25,30 @@ def log(connection: sqlite3.Connection, event: Fed, settings: Settings) -> Count
 
     It is known by its source and number, whatever its count says.
     """
+    return added(event, settings) if remember(connection, event, settings) else _NOTHING
+
+
+def remember(connection: sqlite3.Connection, event: Fed, settings: Settings) -> bool:
+    """Remember an event, and say whether it counts: not if it is known, or one too many."""
     if settings.unit == "user":
-        return _cut(event.counts, settings.change) if _is_admitted(connection, event, settings) else _NOTHING
+        return _is_admitted(connection, event, settings)
     is_new = _is_new_text if isinstance(event.number, bytes) else _is_new
-    return event.counts if is_new(connection, event.source, event.number) else _NOTHING
+    return is_new(connection, event.source, event.number)
+
+
+def added(event: Fed, settings: Settings) -> Counts:
+    """What an event adds to the open period if it counts."""
+    return _cut(event.counts, settings.change) if settings.unit == "user" else event.counts
+
+
+def forget(connection: sqlite3.Connection, event: Fed, settings: Settings) -> None:
+    """Undo `remember` for an event that counted, and is not to count after all."""
+    if settings.unit == "user":
+        connection.execute("DELETE FROM people WHERE person = ? AND event = ?", (event.source, event.number))
+    elif isinstance(event.number, bytes):
+        connection.execute("DELETE FROM deliveries WHERE digest = ?", (event.number,))
+    else:
+        _forget_number(connection, event.source, event.number)
 
 
 def is_known(connection: sqlite3.Connection, feeder: str, first: int, last: int) -> bool:
@@ -49,6 +69,15 @@ def _is_new(connection: sqlite3.Connection, feeder: Any, sequence: Any) -> bool:
         "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", (feeder, first, after[0] if after else sequence)
     )
     return True
+
+
+def _forget_number(connection: sqlite3.Connection, feeder: Any, sequence: Any) -> None:
+    """Take a sequence number out of its run; what is left of the run is none, one or two."""
+    first, last = connection.execute(_FIND_RUN, (feeder, sequence)).fetchone()
+    connection.execute("DELETE FROM runs WHERE feeder = ? AND first = ?", (feeder, first))
+    left = [(first, sequence - 1), (sequence + 1, last)]
+    rows = [(feeder, *run) for run in left if run[0] <= run[1]]
+    connection.executemany("INSERT INTO runs VALUES (?, ?, ?)", rows)
 
 
 def _is_new_text(connection: sqlite3.Connection, feeder: Any, digest: Any) -> bool:

@@ -5,6 +5,9 @@ outputs     the record of every closed period, as it stands in the public file
 runs        which sequence numbers of a feeder were counted, as runs without gaps
 deliveries  which texts of a feeder were counted, by digest; made where an older file has it not
 people      which events of a person were counted, by digest
+calls       one row: how many calls of several portions were counted
+staged      what portions of a call have added to the three above, until it is counted
+            both are made where an older file has them not
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Final
 
 from partita.streams.durable.settings import Settings
 
-__all__ = ["DELIVERIES", "MARK", "SCHEMA", "VERSIONS", "version_of"]
+__all__ = ["ADDITIONS", "DELIVERIES", "MARK", "SCHEMA", "VERSIONS", "version_of"]
 
 MARK: Final = int.from_bytes(b"PCnt")
 VERSIONS: Final = (1, 2)
@@ -21,10 +24,18 @@ VERSIONS: Final = (1, 2)
 
 DELIVERIES: Final = "CREATE TABLE IF NOT EXISTS deliveries (digest BLOB NOT NULL PRIMARY KEY) WITHOUT ROWID"
 
+ADDITIONS: Final = (
+    DELIVERIES,
+    "CREATE TABLE IF NOT EXISTS calls (counted INTEGER NOT NULL)",
+    "INSERT INTO calls SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM calls)",
+    "CREATE TABLE IF NOT EXISTS staged (call INTEGER NOT NULL, feeder TEXT, known BLOB NOT NULL)",
+)
+"""What files of earlier versions have not."""
+
 SCHEMA: Final = f"""
 BEGIN;
 PRAGMA application_id = {MARK};
-{DELIVERIES};
+{";".join(ADDITIONS)};
 
 CREATE TABLE counter (
     settings TEXT NOT NULL,

@@ -93,6 +93,11 @@ class Settings:
         """When periods end."""
         return Schedule(self.start, self.period)
 
+    def due(self, now: int) -> int:
+        """How many periods have ended, of those that there are."""
+        ended = self.schedule.ended(now)
+        return ended if self.horizon is None else min(ended, self.horizon)
+
     @property
     def pan_private(self) -> bool:
         """Whether the state may be looked at once."""

@@ -10,7 +10,8 @@ from typing import Final, final
 
 from partita.errors import InvalidState, StreamError
 from partita.noise.protocol import Noise
-from partita.streams.durable.events import Fed
+from partita.streams.base import LARGEST
+from partita.streams.durable.events import Fed, summed
 from partita.streams.durable.files import failed
 from partita.streams.durable.keeper import record_after
 from partita.streams.durable.mechanisms import AnyCounter, restored
@@ -30,10 +31,11 @@ _LENGTH: Final = 4
 class Slots:
     """The secret file of a pan-private counter, written by the clock only.
 
-    Events go straight into noisy cells in memory. What is on disk is the state between two periods: if the
-    process ends within a period, its events are lost, in whatever way it ends. Whoever looked at the memory
-    may have seen them, with noise that must not be used again: so a counter that is opened again begins a
-    new block, with fresh noise on its last output.
+    Events go straight into noisy cells in memory, and no cell is ever on disk: cells in the file would be a
+    second state beside the one in memory, and their difference is what came in the open period. The file has
+    settings, the clock and the last output. If the process ends within a period, its events are lost, in
+    whatever way it ends. Whoever looked at the memory may have seen them, with noise that must not be used
+    again: so a counter that is opened again begins a new block, with fresh noise on its last output.
     """
 
     at_once = 1
@@ -79,7 +81,7 @@ class Slots:
 
     def begin(self, counter: AnyCounter) -> AnyCounter:
         """Store a new counter; the one to go on with."""
-        self._save(counter)
+        self._save(_pan_private(counter))
         self._load()
         return self._present
 
@@ -92,11 +94,20 @@ class Slots:
             self._load()
             raise
 
-    def add(self, events: Iterable[Fed]) -> None:
+    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+        """The totals of a call, which are counted in one step; nothing of it is stored."""
+        return [summed(call)] if call else []
+
+    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
         """Count events in the open period; all of them, since nothing is known of earlier ones."""
         for event in events:
             for _, count in event.counts:
-                self._present.add(count)
+                for piece in _pieces(count):
+                    self._present.add(piece)
+
+    def settle_calls(self) -> bool:
+        """Nothing of a call is stored."""
+        return False
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether any of these periods is closed; nothing is kept about feeders."""
@@ -127,7 +138,8 @@ class Slots:
         """There is nothing that could wait."""
 
     def close(self) -> None:
-        """Let others open it; the events of the open period are lost."""
+        """Let others open it; the events of the open period are lost, and erased from memory."""
+        self._drop()
         self._store.close()
 
     @property
@@ -141,20 +153,41 @@ class Slots:
         if saved is None:
             raise InvalidState("counter", "must have been opened", fix="check the path")
         self._settings, state = _parted(saved.state)
+        self._drop()
         self._counter = self._restored(state) if state else None
 
-    def _save(self, counter: AnyCounter) -> None:
-        """The state, with the only number that is public: that of the periods."""
-        self._store.save(_joined(self._settings, counter.state()), sequence=counter.periods)
+    def _drop(self) -> None:
+        """Erase the counter in memory: its block is over, and a later look must not find it."""
+        if self._counter is not None:
+            self._counter.abandon()
+
+    def _save(self, counter: PanPrivateCounter) -> None:
+        """Published numbers only, under the number of the periods, which is public too."""
+        self._store.save(_joined(self._settings, counter.restart_state()), sequence=counter.periods)
 
     def _restored(self, state: bytes) -> PanPrivateCounter:
-        counter = restored(self._settings, state, self._noise)
-        if not isinstance(counter, PanPrivateCounter):
-            raise InvalidState("counter", "must be pan-private", fix="check the path")
-        if counter.periods:
-            counter.announce_intrusion()
+        """The counter in a new block; cells in a file of an earlier version are ignored and overwritten."""
+        counter = _pan_private(restored(self._settings, state, self._noise))
+        counter.announce_intrusion()
+        if counter.state() != state:
+            self._save(counter)
         _open(counter)
         return counter
+
+
+def _pan_private(counter: AnyCounter) -> PanPrivateCounter:
+    if not isinstance(counter, PanPrivateCounter):
+        raise InvalidState("counter", "must be pan-private", fix="check the path")
+    return counter
+
+
+def _pieces(count: int) -> Iterator[int]:
+    """A total modulo 2^64, as the cells hold it, in at most three numbers that a counter takes."""
+    left = (count + 2**63) % 2**64 - 2**63
+    for _ in range(3):
+        piece = max(1 - LARGEST, min(left, LARGEST - 1))
+        yield piece
+        left -= piece
 
 
 def _open(counter: PanPrivateCounter) -> None:
