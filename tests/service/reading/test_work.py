@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -192,7 +192,7 @@ def test_long_loops_have_checkpoints(crowd: Release, question: str, monkeypatch:
     stop, boxes = Stop(), type(crowd.views[1].boxes)  # type: ignore[union-attr]
     where = {"age": frozenset(range(0, 20, 2))}
     shape = pt.HalfSpace({"town": 1, "salary": 1}, at_most=40)
-    work = {
+    work: Callable[[], object] = {
         "histogram": lambda: crowd.histogram("salary", 8, where=where),
         "heat": lambda: crowd.histogram("salary", "town", (64, 64), where={"age": (1, 3)}),
         "quantile": lambda: crowd.quantile("salary", 0.5, where=where),
@@ -294,7 +294,8 @@ def test_all_work_stops_when_the_service_ends() -> None:
         await until(begun.is_set)
         lanes.end()
         async with asyncio.timeout(PATIENCE):
-            return [refusal.kind for refusal in await asyncio.gather(*tasks, return_exceptions=True)]
+            ended: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
+        return [refusal.kind for refusal in ended]
 
     assert asyncio.run(lived()) == ["Ending", "Ending"]
 

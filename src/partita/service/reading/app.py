@@ -50,7 +50,7 @@ def reading_app(settings: Settings, *, now: Callable[[], int] = time.time_ns) ->
     catalogue = Catalogue(settings.folder, lanes.opening)
     replies = Replies.made(lanes, public=settings.public)
     answering, watch = Answering(settings.limits), Watch(settings, now=now)
-    app.state.watch, app.state.lanes = watch, lanes
+    app.state.watch = watch
     app.include_router(question_routes(catalogue, replies, answering))
     app.include_router(count_routes(catalogue, lanes, settings.limits))
     app.include_router(view_routes(catalogue, replies, answering))

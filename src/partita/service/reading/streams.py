@@ -62,7 +62,7 @@ def stream_routes(watch: Watch, lanes: Lanes, limits: Limits) -> APIRouter:
     bounds = Bounds()
     live = Live(watch, bounds, lanes.live, most=limits.subscribers)
     delay = float(watch.delay)
-    router = APIRouter(tags=["streams"], responses=ERRORS, lifespan=_looking(watch))
+    router = APIRouter(tags=["streams"], responses=ERRORS, lifespan=_looking(watch, lanes))
 
     @router.get("/streams/{name}.json", operation_id="stream", response_model=Stream)
     async def stream(name: str, confidence: Confidence = 0.95) -> Response:
@@ -110,12 +110,12 @@ def stream_routes(watch: Watch, lanes: Lanes, limits: Limits) -> APIRouter:
     return router
 
 
-def _looking(watch: Watch) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _looking(watch: Watch, lanes: Lanes) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Look by the clock while the application runs; when it is told to end, so are all who listen."""
         await watch.look_aside()
-        tasks = [asyncio.create_task(work) for work in (watch.keep_looking(), _end(app, watch))]
+        tasks = [asyncio.create_task(work) for work in (watch.keep_looking(), _end(app, watch, lanes))]
         yield
         for task in tasks:
             task.cancel()
@@ -124,9 +124,10 @@ def _looking(watch: Watch) -> Callable[[FastAPI], AbstractAsyncContextManager[No
     return lifespan
 
 
-async def _end(app: FastAPI, watch: Watch) -> None:
+async def _end(app: FastAPI, watch: Watch, lanes: Lanes) -> None:
     await app.state.ending.wait()
     watch.end()
+    lanes.end()
 
 
 def _page(shown: Shown, bounds: Bounds, *, since: int, limit: int, beta: float) -> str:

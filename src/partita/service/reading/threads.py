@@ -199,6 +199,6 @@ class Lanes:
         return self.small if small else self.large
 
     def end(self) -> None:
-        """Stop all work: the service is about to end."""
-        for threads in (self.small, self.large, self.opening, self.live):
-            threads.end()
+        """Stop large work, as the service is about to end; small questions are still answered."""
+        self.large.end()
+        self.opening.end()
