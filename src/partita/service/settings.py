@@ -34,7 +34,8 @@ _PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 class Limits:
     """How much one caller may ask for. All of it is public, and none of it depends on data.
 
-    Sizes are in bytes; `rows` counts the values of made-up rows; `rate` and `burst` count requests of a
+    Sizes are in bytes; `json_batch` is that of a batch of counts in JSON, which is parsed in one piece while
+    nothing else is; `rows` counts the values of made-up rows; `rate` and `burst` count requests of a
     token, or of an address without one; `connections` are those of a process, and `per_address` those of one
     address among them. `header` is the size of a request's first line and headers together. `seconds` is how
     long a request may take from its first byte to its last, and then until its answer begins; `idle` is how
@@ -48,6 +49,7 @@ class Limits:
     header: int = 2**16
     body: int = 2**20
     batch_body: int = 16 * 2**20
+    json_batch: int = 4 * 2**20
     ranges: int = 200_000
     rows: int = 1_000_000
     points: int = 4096

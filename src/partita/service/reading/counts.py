@@ -77,6 +77,12 @@ def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRoute
             return Response(made, media_type=kind, headers=_UNKEPT)
         async with bodies.place():
             body = await request.body()
+            if kind == JSON and len(body) > limits.json_batch:
+                raise Refusal(
+                    413,
+                    "BodyTooLarge",
+                    f"a batch in JSON may have {limits.json_batch} bytes; send it as Arrow, or in parts",
+                )
             made = await lanes.large.run(lambda: read(body).make())
             return Response(made, media_type=kind, headers=_UNKEPT)
 
