@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.checkpoint import checkpoint
 from partita.domain import Domain
 from partita.domain.axis import Axis

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita.answer import Answers
 from partita.asking.questions import Cdf, Count, HalfSpace, HeatMap, Histogram, OneOf, Quantile, Question
 from partita.checkpoint import Stop, Stopped, checkpoint, stoppable
 from partita.releases.release import Release
@@ -375,3 +376,26 @@ def test_small_questions_do_not_wait_for_large_ones(tmp_path: Path) -> None:
         return int(small)
 
     assert asyncio.run(lived()) == 7
+
+
+def test_long_work_for_one_holds_no_lock_that_others_need() -> None:
+    """While the errors of one answer are worked out in a thread, those of another are there at once."""
+    begun, free = threading.Event(), threading.Event()
+
+    def slow() -> Any:
+        begun.set()
+        free.wait(PATIENCE)
+        return np.ones(1)
+
+    other = threading.Thread(target=lambda: Answers(np.zeros(1), slow).error)
+    other.start()
+    begun.wait(PATIENCE)
+    done = threading.Event()
+    small = threading.Thread(target=lambda: (Answers(np.zeros(1), lambda: np.ones(1)).error, done.set()))
+    small.start()
+    was_done = done.wait(5)
+    free.set()
+    other.join()
+    small.join()
+
+    assert was_done

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
+from partita.cached import cached_property
 from partita.releases.file import LARGEST, unpacked
 from partita.releases.file_entries import text
 from partita.releases.release import Release

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
@@ -18,6 +17,7 @@ from partita.answer import Answers
 from partita.asking.conditions import asked, cells
 from partita.asking.questions import Count, Range, Where
 from partita.asking.records import Record, plain
+from partita.cached import cached_property
 from partita.domain import Domain, Special
 from partita.errors import InvalidParameter
 from partita.releases.bins import cells_of_bins, even_bins

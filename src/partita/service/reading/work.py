@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, TypeAlias, final
 
 from partita.asking.conditions import cells
@@ -28,6 +27,7 @@ from partita.asking.questions import (
     Question,
     Summary,
 )
+from partita.cached import cached_property
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.releases.box_view import BoxView
