@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.accuracy.table import table
 from benchmarks.load import rows
+from benchmarks.load.hostile import hostile
 from benchmarks.load.killing import killed
 from benchmarks.load.rows import Row
 from benchmarks.load.serving import Place, Processes, served
@@ -22,6 +23,7 @@ ROWS: dict[str, Callable[[Processes, float], Iterator[Row]]] = {
     "half": rows.half_load,
     "batches": rows.batches,
     "feeding": rows.feeding,
+    "hostile": hostile,
 }
 
 

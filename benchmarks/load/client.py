@@ -37,10 +37,11 @@ class Connection:
         self._reader, self._writer = reader, writer
 
     @classmethod
-    async def to(cls, service: Service) -> Self:
-        """Connect to a process of the service."""
-        place = urlsplit(service.address)
-        return cls(*await asyncio.open_connection(place.hostname, place.port, limit=2**26))
+    async def to(cls, service: Service, *, source: str | None = None) -> Self:
+        """Connect to a process of the service, from an address of this machine."""
+        place, local = urlsplit(service.address), None if source is None else (source, 0)
+        streams = await asyncio.open_connection(place.hostname, place.port, limit=2**26, local_addr=local)
+        return cls(*streams)
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """The status and the body of the answer."""
@@ -91,14 +92,20 @@ async def as_fast_as_it_goes(
 
 
 async def at_a_rate(
-    service: Service, requests: Iterator[bytes], *, rate: float, connections: int, seconds: float
+    service: Service,
+    requests: Iterator[bytes],
+    *,
+    rate: float,
+    connections: int,
+    seconds: float,
+    source: str | None = None,
 ) -> list[float]:
     """Seconds from when each request was due until its answer: whoever waits for a connection waits too."""
     queue: asyncio.Queue[float | None] = asyncio.Queue()
     took: list[float] = []
 
     async def worker() -> None:
-        connection = await Connection.to(service)
+        connection = await Connection.to(service, source=source)
         while (due := await queue.get()) is not None:
             status, _ = await connection.ask(next(requests))
             took.append(time.perf_counter() - due if status < 300 else float("inf"))

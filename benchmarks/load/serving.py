@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,13 @@ class Place:
         schema = {"age": pt.Integer(0, 120), "salary": pt.Integer(0, 2**16 - 1)}
         release = pt.publish(people, schema, epsilon=1, views=[("age",), ("salary",)])
         release.save(self.folder / "public" / "people.release.parquet")
+        self._publish_together(people, draws.integers(0, 200, PEOPLE))
+
+    def _publish_together(self, people: dict[str, Any], town: Any) -> None:
+        """Put a release of three columns together there, whose questions are the most work."""
+        schema = {"age": pt.Integer(0, 120), "salary": pt.Integer(0, 2**16 - 1), "town": pt.Integer(0, 199)}
+        release = pt.publish({**people, "town": town}, schema, epsilon=1, views=[("age", "salary", "town")])
+        release.save(self.folder / "public" / "together.release.parquet")
 
 
 @dataclass(frozen=True)

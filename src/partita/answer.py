@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.exact import failure
 from partita.showing import card, grid, number, plus_minus, shortlist, span, whisker
 

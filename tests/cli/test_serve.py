@@ -18,6 +18,8 @@ from .conftest import Run
 
 STREAMS = ("--tokens", "tokens.json", "--streams", "../secret")
 
+LIMITS = ("--connections-per-address", 7, "--request-seconds", 8, "--work", 9)
+
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
@@ -62,7 +64,7 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) ->
             "--allow-host",
             "b.example",
         ),
-        *("--behind-proxy", "--workers", 2, "--rate", 50, "--log-addresses", "--steward-port", 8002),
+        *("--behind-proxy", "--workers", 2, "--rate", 50, "--log-addresses", *LIMITS, "--steward-port", 8002),
         *("--steward-host", "localhost"),
     )
     [settings] = served
@@ -72,6 +74,7 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) ->
     assert (settings.ledger, str(settings.delay)) == (str(folder / "budget.db"), "1/2")
     assert (settings.hosts, settings.proxied, settings.workers) == (("a.example", "b.example"), True, 2)
     assert (settings.limits.rate, settings.log_addresses) == (50, True)
+    assert (settings.limits.per_address, settings.limits.seconds, settings.limits.work) == (7, 8, 9)
     assert settings.place("steward") == ("localhost", 8002)
 
 

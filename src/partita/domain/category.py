@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from partita.cached import cached_property
 from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices
 from partita.domain.canonical import canonical
 from partita.domain.columns import Floats, Plain, Scaled, Texts, assemble

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Self, final
 
+from partita.cached import cached_property
 from partita.domain.base import (
     ORDERED_SPECIALS,
     Cells,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from typing import Self, TypeAlias, cast, final
 
+from partita.cached import cached_property
 from partita.domain.base import (
     ORDERED_SPECIALS,
     Cells,

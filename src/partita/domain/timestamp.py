@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self, cast, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.domain.base import (
     ORDERED_SPECIALS,
     Cells,

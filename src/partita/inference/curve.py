@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from partita.cached import cached_property
 
 __all__ = ["Bools", "Curve", "Floats", "Ints", "UInts"]
 

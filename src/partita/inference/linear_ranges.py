@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Final, NamedTuple, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.cached import cached_property
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.question import Question, changes
 from partita.inference.signed_ranges import SignedRange

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.curve import Floats, Ints
 from partita.inference.projection_descent import closest
 from partita.inference.projection_gap import exact_gap

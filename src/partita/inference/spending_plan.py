@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.curve import Bools, Ints, UInts
 from partita.inference.spending_rule import MOST_NODES, Evidence, SpendingRule
 

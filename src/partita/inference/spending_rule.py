@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Final, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.curve import Bools, Floats, Ints
 
 __all__ = ["MOST_NODES", "SURE", "UNITS", "Evidence", "Fork", "SpendingRule"]

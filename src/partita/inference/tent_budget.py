@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Final, final
+
+from partita.cached import cached_property
 
 __all__ = ["BUDGET_UNITS", "LARGEST_FULL", "LEAST_COUNTING", "LEAST_LOOK", "LITTLE", "TentBudget", "informed"]
 

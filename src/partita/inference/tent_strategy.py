@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.curve import Floats
 
 __all__ = ["GRAIN", "GRAIN_BITS", "MOST_LEVELS", "SHARE_UNITS", "TentLevel", "TentStrategy", "planned"]

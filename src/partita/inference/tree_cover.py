@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.curve import Ints
 
 __all__ = ["Hierarchy", "Ints"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.curve import Floats, Ints
 from partita.inference.empirical_bayes import shrink
 from partita.inference.nonnegative import shared_out

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.queries.namespace import cumulative, namespace
 from partita.queries.raised import Raised, UInts
 from partita.queries.sparse import Sparse

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from typing import Any, Final, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.exact import freeze
 from partita.queries.boxes import LARGEST_TABLE, Boxes
 from partita.queries.namespace import namespace

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.queries.limbs import MOST_TERMS, exact_product, exactly

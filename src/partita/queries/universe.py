@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
+from partita.cached import cached_property
 from partita.domain import Domain, is_domain
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter

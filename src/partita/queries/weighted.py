@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.queries.pointwise import Pointwise
 from partita.queries.structured import DENSE, Structured, all_places, cap, fitted
 from partita.queries.vector import Vector

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from partita.answer import Answer, Answers
+from partita.checkpoint import checkpoint
 from partita.domain import Domain
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidRelease
@@ -100,7 +101,10 @@ class BoxView:
         """
         region = shape.bound(self.columns, self.domains)
         terms = self._ordinary(shape.columns, box_terms(self.declared, asked, closed=closed))
-        found = [self.boxes.region(region, box) for box in terms]
+        found = []
+        for box in terms:
+            checkpoint()
+            found.append(self.boxes.region(region, box))
         return Answer.together(found) if found else Answer.exact(0.0)
 
     def error(self, beta: float) -> float:

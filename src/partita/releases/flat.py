@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.cached import cached_property
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats
 from partita.inference.isotonic import curve_through

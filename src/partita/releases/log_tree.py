@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.domain import Domain
 from partita.domain.axis import Axis
 from partita.domain.base import ORDERED_SPECIALS

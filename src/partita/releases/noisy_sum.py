@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.answer import Answer
 from partita.arrays import integer_array
+from partita.cached import cached_property
 from partita.errors import InvalidParameter
 from partita.exact import ordered
 from partita.inference.curve import Floats, UInts

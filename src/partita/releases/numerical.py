@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.exact import failure
 from partita.inference.curve import Floats, Ints
 from partita.inference.numerical.decomposed import Method, space_of

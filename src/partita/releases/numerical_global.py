@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.guarantee import Guarantee, rows_changed
 from partita.inference.curve import Floats, Ints
 from partita.inference.numerical.octaves import shared_top

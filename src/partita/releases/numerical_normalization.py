@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, Self, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.guarantee import Guarantee
 from partita.inference.curve import Floats, Ints
 from partita.inference.numerical.space import grade_factors

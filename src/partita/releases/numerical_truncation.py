@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from partita.accounting import best_rate
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.exact import failure
 from partita.guarantee import Guarantee, rows_changed
 from partita.inference.curve import Floats, Ints

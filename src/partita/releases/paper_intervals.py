@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar, Self, final
 
 import numpy as np
 
 from partita.answer import Answer, least_sum
+from partita.cached import cached_property
 from partita.exact import failure, freeze
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, UInts

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.cached import cached_property
 from partita.domain.axis import Axis
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee

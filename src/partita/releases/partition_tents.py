@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.guarantee import Guarantee
 from partita.inference.clustering import clustering
 from partita.inference.cubic import refined

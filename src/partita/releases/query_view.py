@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.domain import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.domain.axis import MOST_AXES, Axis
 from partita.exact import failure, freeze
 from partita.guarantee import Guarantee

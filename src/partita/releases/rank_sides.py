@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Bools, Floats, Ints
 from partita.releases.boxes import BoxTerm

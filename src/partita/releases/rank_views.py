@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.domain.axis import Axis
 from partita.inference.boxes.dependence import TOP_BITS, expected_counts
 from partita.inference.boxes.rake import prefix_variance

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, cast, final, overload
 
 from partita.answer import Answer, Answers
+from partita.cached import cached_property
 from partita.errors import InvalidParameter
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.domain import Domain, Integer, Real
 from partita.errors import InvalidParameter
 from partita.inference.curve import Floats

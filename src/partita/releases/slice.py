@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
 
 from partita.answer import Answer
+from partita.cached import cached_property
+from partita.checkpoint import checkpoint
 from partita.domain import Domain
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
@@ -100,7 +101,10 @@ class BoxSlice:
     def curve(self) -> Curve:
         """Cumulative counts: monotone, never negative."""
         first, stop = self._axis.before, self._axis.before + self._axis.size
-        curves = [_trimmed(self.boxes.along(self.number, term), first, stop - 1) for term in self.terms]
+        curves = []
+        for term in self.terms:
+            checkpoint()
+            curves.append(_trimmed(self.boxes.along(self.number, term), first, stop - 1))
         return _added(curves) if curves else Curve.empty(np.array([self.size - 1], np.uint64))
 
     def answer(self, *terms: Term) -> Answer:
@@ -157,6 +161,7 @@ def _added(curves: Sequence[Curve]) -> Curve:
     sums = Curve.empty(np.unique(np.concatenate([curve.ends for curve in curves])))
     counts = np.zeros(sums.ends.size)
     for curve in curves:
+        checkpoint()
         piece = np.searchsorted(curve.ends, sums.ends)
         counts += curve.counts[piece] * sums.widths / curve.widths[piece]
     return Curve(sums.ends, counts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar, Final, Self, final
 
 import numpy as np
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.exact import failure, freeze
 from partita.guarantee import Guarantee
 from partita.inference.band import widest_miss

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checkpoint import checkpoint
 from partita.domain import Domain
 from partita.domain.axis import Axis
 from partita.inference.apportion import apportion
@@ -31,6 +32,7 @@ def synthetic(views: Sequence[AnyView], rows: int) -> dict[str, list[object]]:
     """
     made: dict[str, list[object]] = {}
     for view in sorted(views, key=lambda view: len(view.columns), reverse=True):
+        checkpoint()
         if not made.keys() >= set(view.columns):
             made = _made(view, rows) | made
     return {column: made[column] for column in columns_of(views)}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.exact import failure
 from partita.guarantee import Guarantee
 from partita.inference.band import widest_miss

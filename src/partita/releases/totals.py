@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final, TypeAlias, final
 
 import numpy as np
 
 from partita.answer import Answer, Answers
+from partita.cached import cached_property
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, UInts

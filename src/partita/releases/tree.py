@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.cached import cached_property
 from partita.exact import failure, ordered
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, Ints, UInts

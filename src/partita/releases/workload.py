@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, Self
 
 from partita.answer import Answer, Answers
+from partita.cached import cached_property
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.curve import Floats

@@ -29,7 +29,7 @@ Announce: TypeAlias = Callable[[str, str], None]
 
 _STOPS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LONGEST_WORD: Final = 64
-_MARGIN: Final = 5
+_MARGIN: Final = 1
 """Seconds beyond the grace of open requests in which a process closes its files; then it is killed."""
 
 

@@ -51,6 +51,15 @@ def test_many_counts_are_those_of_the_release(client: Client, release: Release) 
     assert packed.headers["content-type"] == ARROW["Content-Type"]
 
 
+def test_a_batch_in_json_is_shorter_than_one_in_arrow(client: Client) -> None:
+    """It is parsed in one piece, during which nobody else is answered."""
+    padded = b'{"where": {"age": {"values": [1]}}' + b" " * 4 * 2**20 + b"}"
+
+    answer = client.post(COUNTS, content=padded, headers={"Content-Type": "application/json"})
+
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (413, "BodyTooLarge")
+
+
 def test_each_of_many_counts_is_a_count(client: Client) -> None:
     """A batch of one range says what the count of that range says, of its value and of its error."""
     one = client.get("/releases/people/count", where="age between 18 and 64").json()

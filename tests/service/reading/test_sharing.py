@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from partita.releases.release import Release
-from partita.service.reading.batches import counted_json
+from partita.service.reading.batches import Task, json_task
+from partita.service.reading.work import Facts
 
 from .conftest import LIMITS, served
 
@@ -48,7 +49,7 @@ async def until(reached: Callable[[], bool]) -> None:
 def test_made_up_rows_hold_up_no_question(
     shelf: Path, blocked: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are made by one at a time; the rest wait, and more than a few are told to come again."""
+    """Of one caller they are made one at a time; eight more wait, and the next is told to come again."""
     begun: list[int] = []
 
     def slow(self: Release, rows: int) -> dict[str, list[object]]:
@@ -69,22 +70,22 @@ def test_made_up_rows_hold_up_no_question(
             blocked.set()
             return count.status_code, [(await each).status_code for each in rows]
 
-    assert asyncio.run(lived()) == (200, [200] * 9 + [503])
+    assert asyncio.run(lived()) == (200, [200] * 9 + [429])
 
 
 def test_large_batches_hold_up_no_question_and_are_read_in_turn(
     shelf: Path, blocked: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of twelve large bodies eight are read, with and without a length; a small one is answered at once."""
+    """Of twelve large bodies of one caller two are read, and eight wait; a small one is answered at once."""
     taken: list[int] = []
 
-    def slow(release: Release, body: bytes, limits: Any) -> bytes:
+    def slow(facts: Facts, body: bytes, limits: Any) -> Task:
         if len(body) == len(LARGE):
             blocked.wait()
-            return b"{}"
-        return counted_json(release, body, limits)
+            return Task(0, lambda: b"{}")
+        return json_task(facts, body, limits)
 
-    monkeypatch.setattr("partita.service.reading.counts.counted_json", slow)
+    monkeypatch.setattr("partita.service.reading.counts.json_task", slow)
 
     async def body(number: int) -> AsyncIterator[bytes]:
         taken.append(number)
@@ -99,15 +100,15 @@ def test_large_batches_hold_up_no_question_and_are_read_in_turn(
                 )
                 for number in range(12)
             ]
-            await until(lambda: len(taken) >= 8)
+            await until(lambda: len(taken) == 2 and all(each.done() for each in large[10:]))
             async with asyncio.timeout(PATIENCE):
                 count = await client.get("/releases/people/count?where=age < 7")
                 batch = await client.post(path, json={"where": {"age": {"values": [1, 2]}}})
-            assert len(taken) == 8
+            assert len(taken) == 2
             blocked.set()
             return [count.status_code, batch.status_code], [(await each).status_code for each in large]
 
-    assert asyncio.run(lived()) == ([200, 200], [200] * 12)
+    assert asyncio.run(lived()) == ([200, 200], [200] * 10 + [429] * 2)
 
 
 def test_made_up_rows_have_so_many_values_and_no_more(shelf: Path) -> None:

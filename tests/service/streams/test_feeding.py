@@ -153,6 +153,41 @@ def test_malformed_bodies_count_nothing_and_are_not_repeated(service: Service) -
 @pytest.mark.parametrize(
     ("made", "body"),
     [
+        ({}, {"count": -1}),
+        ({}, {"count": 2**32 + 1}),
+        ({}, {"count": 2**62 - 1}),
+        ({}, {"events": [{"id": 1, "count": 5}, {"id": 2, "count": -5}]}),
+        ({}, {"events": [{"id": 1, "count": 2**31}, {"id": 2, "count": 2**31 + 1}]}),
+        ({"keys": ["north"], "horizon": 9}, {"counts": {"north": -1}}),
+        ({"keys": ["north", "south"], "horizon": 9}, {"counts": {"north": 2**32, "south": 1}}),
+        ({"contributions": 2}, {"events": [{"person": "ann", "id": 1, "count": -1}]}),
+        ({"mechanism": "pan-private"}, {"count": -1}),
+        ({"mechanism": "pan-private"}, {"count": 2**61}),
+    ],
+)
+def test_counts_are_neither_negative_nor_huge(service: Service, made: dict[str, Any], body: Any) -> None:
+    """A request with one below zero, or with more than 2^32 together, counts nothing."""
+    service.create(**made)
+    answer = service.feed(body, None if made.get("mechanism") else "k1")
+    service.at(11)
+
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "InvalidData")
+    assert service.values() in ([0], [{"north": 0}], [{"north": 0, "south": 0}])
+
+
+def test_the_largest_count_of_a_request_is_counted(service: Service) -> None:
+    """It is 2^32, and nothing is a count, too."""
+    service.create()
+    answers = [service.feed({"count": count}, f"k{count}") for count in (0, 2**32)]
+    service.at(11)
+
+    assert [answer.status_code for answer in answers] == [204, 204]
+    assert service.values() == [2**32]
+
+
+@pytest.mark.parametrize(
+    ("made", "body"),
+    [
         ({"keys": ["north"], "horizon": 9}, {"count": 1}),
         ({"keys": ["north"], "horizon": 9}, {"counts": {CANARY: 1}}),
         ({"keys": ["north"], "horizon": 9}, {"counts": {"north": 2, CANARY: 1}}),

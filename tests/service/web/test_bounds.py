@@ -90,6 +90,17 @@ def test_own_names_are_served(base: str, tmp_path: Path) -> None:
     assert client.get("/releases/people/count", base=base).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["localhost:²", "localhost:٣", "localhost:", "localhost:8000:1", "localhost:123456", "localhost: 1"],
+)
+def test_a_port_is_digits(host: str, tmp_path: Path) -> None:
+    """Plain ones, at most five; with anything else behind the colon it is another name."""
+    sent = messages(app(tmp_path), "/-/healthy", headers=[(b"host", host.encode("latin-1", "replace"))])
+
+    assert sent[0]["status"] == 421
+
+
 @pytest.mark.parametrize("hosts", [[], [b"localhost", b"evil.example"], [b"localhost", b"localhost"]])
 def test_a_request_has_one_host(hosts: list[bytes], tmp_path: Path) -> None:
     """Proxies disagree about which of two counts, so two are none."""

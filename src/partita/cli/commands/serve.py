@@ -48,6 +48,24 @@ def _add_access(declared: argparse.ArgumentParser) -> None:
         help="requests a second of one token, or of one address without a token; default: 200",
     )
     declared.add_argument(
+        "--connections-per-address",
+        type=whole("connections_per_address"),
+        metavar="N",
+        help="connections of one address at a time; default: 128; behind a proxy the proxy limits them",
+    )
+    declared.add_argument(
+        "--request-seconds",
+        type=whole("request_seconds"),
+        metavar="S",
+        help="how long a request may take to arrive, and then to be answered; default: 30",
+    )
+    declared.add_argument(
+        "--work",
+        type=whole("work"),
+        metavar="N",
+        help="predicted work of one question, about a microsecond a unit; default: 6000000",
+    )
+    declared.add_argument(
         "--log-addresses", action="store_true", help="log where requests come from; default: do not"
     )
 
@@ -126,7 +144,7 @@ def _settings(options: Options) -> Settings:
         "steward_port": options.steward_port,
         "delay": options.delay,
         "workers": options.workers,
-        "limits": options.rate and Limits(rate=options.rate, burst=_BURST * options.rate),
+        "limits": Limits(**_limits(options)),
     }
     return Settings(
         folder=Path(options.folder),
@@ -140,6 +158,18 @@ def _settings(options: Options) -> Settings:
         log_addresses=options.log_addresses,
         **{name: value for name, value in said.items() if value is not None},
     )
+
+
+def _limits(options: Options) -> dict[str, int]:
+    """The limits that were said."""
+    said = {
+        "rate": options.rate,
+        "burst": options.rate and _BURST * options.rate,
+        "per_address": options.connections_per_address,
+        "seconds": options.request_seconds,
+        "work": options.work,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _warn(settings: Settings) -> None:

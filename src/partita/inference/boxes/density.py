@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
 from partita.arrays import changes
+from partita.cached import cached_property
 from partita.inference.boxes.families import children_of, families_of, summed_up
 from partita.inference.boxes.measure import Measure, Stretches
 from partita.inference.boxes.nodes import BoxNodes, Corners

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Final, final
 
 import numpy as np
 
 from partita.answer import Answer, Bounds, least_sum
+from partita.cached import cached_property
 from partita.inference.boxes.along import along
 from partita.inference.boxes.asked import Asked
 from partita.inference.boxes.cover import Summed, summed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.boxes.asked import Asked, Layer
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.families import spans_of

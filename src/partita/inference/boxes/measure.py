@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Protocol, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.curve import Curve, Floats, Ints, UInts
 
 __all__ = ["Curved", "Even", "Measure", "Stretches"]

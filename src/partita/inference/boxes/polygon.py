@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import Final, TypeAlias, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.boxes.halfspace import CUT
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Bools, Floats

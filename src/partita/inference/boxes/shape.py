@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.exact import freeze
 from partita.inference.boxes.families import families_of
 from partita.inference.boxes.nodes import BoxNodes, Corners

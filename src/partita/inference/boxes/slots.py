@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.domain.axis import Axis
 from partita.inference.curve import UInts
 

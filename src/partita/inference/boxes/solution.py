@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.curve import Bools, Floats
 from partita.inference.empirical_bayes import EMPTY, shrink
 from partita.inference.nonnegative import shared_out

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.slots import Slots
 from partita.inference.curve import Bools, Ints, UInts

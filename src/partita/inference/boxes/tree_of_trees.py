@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from operator import mul
 from typing import Any, Final, NamedTuple, final
@@ -12,6 +11,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.boxes.runs import runs
 from partita.inference.curve import Bools, Floats, Ints
 from partita.inference.released import damaged

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.numerical.decomposition import Decomposition, Piece
 from partita.inference.numerical.octaves import octave_tops
 from partita.inference.sums.hats import Hats

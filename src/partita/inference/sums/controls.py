@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.curve import Bools, Floats, Ints, UInts
 from partita.inference.sums.buckets import Tops
 from partita.inference.sums.covers import Covers, End

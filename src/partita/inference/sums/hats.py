@@ -9,13 +9,13 @@ between any two knots (Bernstein polynomials), and sums of squares are linear, t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.cached import cached_property
 from partita.inference.curve import Floats, Ints
 from partita.inference.sums.knots import Knots
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.boxes.nodes import SignedBox
 from partita.inference.curve import Floats, Ints, UInts
 from partita.inference.sums.value_line import ValueLine

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.cached import cached_property
 from partita.inference.curve import Bools, Floats, Ints
 from partita.inference.sums.answers import Joint, Ratio, SumAnswer, ratio_bounds
 from partita.inference.sums.buckets import FALSE_CAP

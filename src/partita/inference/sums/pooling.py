@@ -7,11 +7,11 @@ that can be trusted for a knot follows from how much the largest nodes differ in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple, final
 
 import numpy as np
 
+from partita.cached import cached_property
 from partita.inference.curve import Bools, Floats
 from partita.inference.sums.part_tree import Blend, PartTree
 

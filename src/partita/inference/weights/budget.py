@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple, final
 
 from partita.accounting import measurement_rate, selection_rate, zcdp_budget
+from partita.cached import cached_property
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 from partita.guarantee import positive_epsilon

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from partita.errors import InvalidParameter
-from partita.service.access.buckets import Buckets, neighborhood
+from partita.service.access.buckets import Buckets
+from partita.service.access.callers import CALLER, caller_key
 from partita.service.access.scopes import NEEDS, Need, Side
 from partita.service.access.token_file import Keyring
 from partita.service.access.tokens import ANYBODY, Caller
@@ -20,7 +20,6 @@ __all__ = ["Guard"]
 
 _BEARER: Final = "bearer "
 _LONGEST: Final = 200
-_neighborhood = lru_cache(maxsize=4096)(neighborhood)
 
 
 @final
@@ -43,8 +42,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             caller, need = self._caller(scope), NEEDS[self.side](scope)
+            CALLER.set(caller_key(scope, caller))
             if not self._is_forgotten(caller, need):
-                self._check_rate(scope, caller)
+                self._check_rate()
             self._check_scope(caller, need)
             scope.setdefault("state", {})["caller"] = caller
         elif scope["type"] != "lifespan":
@@ -64,8 +64,8 @@ class Guard:
         fed = None if need is None else need.stream
         return fed is not None and "feed" in caller.scopes and self.forgets(fed)
 
-    def _check_rate(self, scope: Scope, caller: Caller) -> None:
-        wait = self.buckets.wait(f"token {caller.name}" if caller.name else f"address {_address(scope)}")
+    def _check_rate(self) -> None:
+        wait = self.buckets.wait(CALLER.get())
         if wait:
             headers = {"retry-after": str(wait)}
             raise Refusal(429, "TooManyRequests", f"too many requests; wait {wait} s", headers=headers)
@@ -88,8 +88,3 @@ def _bearer(scope: Scope) -> str | None:
     sent = [value for name, value in scope["headers"] if name == b"authorization"]
     text = sent[0][:_LONGEST].decode("latin-1") if len(sent) == 1 else ""
     return text[len(_BEARER) :].strip() if text.lower().startswith(_BEARER) else None
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return _neighborhood(client[0]) if client else "unknown"

@@ -14,10 +14,12 @@ from partita.asking.conditions import asked
 from partita.asking.questions import AllAnswers, Cdf, Count, Equal, HeatMap, Histogram, Question, Range
 from partita.asking.records import Record
 from partita.errors import InvalidParameter
+from partita.exact import failure
 from partita.releases.release import Release
 from partita.releases.view import View
 from partita.service.reading.asked import Bars
 from partita.service.reading.catalogue import Entry
+from partita.service.reading.work import Predicted, check_work
 from partita.service.settings import Limits
 
 __all__ = ["Answering", "barred", "deviations", "is_small"]
@@ -50,10 +52,24 @@ class Answering:
         return barred(record, deviations(bars.confidence))
 
     def answered(self, entry: Entry, question: Question, bars: Bars) -> Record:
-        """The same of a release of the catalogue, which learns what it was asked for."""
+        """The same of a release of the catalogue, which learns what it was asked for.
+
+        Refused before anything is done if it would be too much work.
+        """
+        self._check(entry.opened, question)
+        self.check_work(Predicted(entry.facts).of(question, beta=bars.beta is not None))
         record = self.answer(entry.opened, question, bars)
         entry.counted.update(_column(question, bars))
         return record
+
+    def is_small(self, entry: Entry, question: Question, bars: Bars) -> bool:
+        """Whether a question is so little work, at most, that it has a lane of its own."""
+        predicted = Predicted(entry.facts, at_most=True).of(question, beta=bars.beta is not None)
+        return predicted <= self.limits.small_work
+
+    def check_work(self, predicted: int) -> None:
+        """Refuse what would be too much work."""
+        check_work(predicted, self.limits)
 
     def is_quick(self, entry: Entry, question: Question, bars: Bars) -> bool:
         """Whether an answer is made sooner than a thread is told: a range of one column, not the first."""
@@ -88,8 +104,8 @@ def barred(record: Record, z: float) -> Record:
 
 @lru_cache(maxsize=256)
 def deviations(confidence: float) -> float:
-    """How many standard errors a bar of this confidence reaches to either side."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    """How many standard errors a bar of this confidence reaches to either side; refused next to 1."""
+    return NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
 
 
 def is_small(value: float, half: float) -> bool:

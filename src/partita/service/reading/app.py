@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from fastapi import FastAPI
@@ -19,7 +18,7 @@ from partita.service.reading.pages import pages_router
 from partita.service.reading.releases import release_routes
 from partita.service.reading.replies import Replies
 from partita.service.reading.streams import stream_routes
-from partita.service.reading.threads import Threads
+from partita.service.reading.threads import Lanes
 from partita.service.reading.views import view_routes
 from partita.service.reading.watching import Watch
 from partita.service.settings import Settings
@@ -47,17 +46,17 @@ def reading_app(settings: Settings, *, now: Callable[[], int] = time.time_ns) ->
         docs_url=None,
         redoc_url=None,
     )
-    threads = Threads()
-    catalogue, replies = Catalogue(settings.folder, threads), Replies.made(threads, public=settings.public)
-    making_up = replace(replies, threads=Threads(most=1, waiting=8))
+    lanes = Lanes()
+    catalogue = Catalogue(settings.folder, lanes.opening)
+    replies = Replies.made(lanes, public=settings.public)
     answering, watch = Answering(settings.limits), Watch(settings, now=now)
     app.state.watch = watch
     app.include_router(question_routes(catalogue, replies, answering))
-    app.include_router(count_routes(catalogue, threads, settings.limits))
+    app.include_router(count_routes(catalogue, lanes, settings.limits))
     app.include_router(view_routes(catalogue, replies, answering))
-    app.include_router(download_routes(catalogue, replies, settings.limits, making_up=making_up))
+    app.include_router(download_routes(catalogue, replies, settings.limits))
     app.include_router(release_routes(catalogue, replies, answering, watch))
-    app.include_router(stream_routes(watch, threads, settings.limits))
+    app.include_router(stream_routes(watch, lanes, settings.limits))
     secured(app, settings, side="reading", releases=catalogue.size, now=now)
     app.include_router(pages_router())
     document(app, BODIES)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Request, Response
 from partita.asking.records import Record
 from partita.service.reading import answered, asked
 from partita.service.reading.answering import Answering
-from partita.service.reading.catalogue import Catalogue, Entry
+from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.cells import AnyWhere
 from partita.service.reading.document import ERRORS
 from partita.service.reading.parameters import parameters, read
@@ -71,7 +71,7 @@ class Questions:
         """Answers what an address asks; an answer that is kept is not even read for what it asks."""
 
         async def ask(request: Request) -> Response:
-            entry = await self.catalogue.get(request.path_params["name"])
+            entry = await self.catalogue.ready(request.path_params["name"])
             asking = cache(lambda: self._checked(read(model, request.query_params)))
 
             def make() -> Record:
@@ -80,7 +80,10 @@ class Questions:
             def quick() -> bool:
                 return self.answering.is_quick(entry, asking().question(), asking())
 
-            return await self.replies.json(request, entry, make, quick=quick)
+            def small() -> bool:
+                return self.answering.is_small(entry, asking().question(), asking())
+
+            return await self.replies.json(request, entry, make, small=small, quick=quick)
 
         return ask
 
@@ -88,15 +91,14 @@ class Questions:
         """Answers what a body asks."""
 
         async def ask(name: Name, asking: asked.Asked) -> Response:
-            entry = await self.catalogue.get(name)
-            body = await self.replies.threads.run(lambda: written(self._answer(entry, asking)))
+            entry = await self.catalogue.ready(name)
+            question = self._checked(asking).question()
+            lane = self.replies.lanes.lane(small=self.answering.is_small(entry, question, asking))
+            body = await lane.run(lambda: written(self.answering.answered(entry, question, asking)))
             return Response(body, media_type=JSON, headers=_UNKEPT)
 
         ask.__annotations__["asking"] = Annotated[model, Body()]
         return ask
-
-    def _answer(self, entry: Entry, asking: asked.Asked) -> Record:
-        return self.answering.answered(entry, self._checked(asking).question(), asking)
 
     def _checked(self, asking: AnyAsked) -> AnyAsked:
         for parameter, text in asking:

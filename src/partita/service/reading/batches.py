@@ -11,7 +11,7 @@ In Arrow, a stream of record batches has the columns `age.low` and `age.high`, o
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, final
 
@@ -28,9 +28,10 @@ from partita.service.reading.answered import Shown
 from partita.service.reading.cells import Cell, Closed, conditions_of
 from partita.service.reading.messages import Rows, plain_table
 from partita.service.reading.parameters import places
+from partita.service.reading.work import Facts, Predicted
 from partita.service.settings import Limits
 
-__all__ = ["Batch", "Counted", "Options", "counted_arrow", "counted_json"]
+__all__ = ["Batch", "Counted", "Options", "Task", "arrow_task", "json_task"]
 
 LOW, HIGH = ".low", ".high"
 
@@ -111,15 +112,38 @@ class Many:
     where: Mapping[str, object]
     closed: Mapping[str, Closed]
 
-    def counts(self, release: Release, limits: Limits) -> Answers:
+    def checked(self, limits: Limits) -> Many:
+        """The same, if it has no more ranges than are allowed."""
+        if self._rows > limits.ranges:
+            raise _too_many(self._rows, limits)
+        return self
+
+    def work(self, facts: Facts, *, errors: bool) -> int:
+        """The work of counting them, and of their errors; 0 if the release cannot."""
+        try:
+            return Predicted(facts).rows((), self.where, self._rows, errors=errors)
+        except InvalidParameter:
+            return 0
+
+    def counts(self, release: Release) -> Answers:
         """How many rows are in each."""
-        lengths = [len(array) for value in self.where.values() for array in _arrays(value)]
-        if max(lengths, default=0) > limits.ranges:
-            raise _too_many(max(lengths), limits)
         return release.counts(self.where, closed=self.closed)
 
+    @property
+    def _rows(self) -> int:
+        return max((len(array) for value in self.where.values() for array in _arrays(value)), default=1)
 
-def counted_json(release: Release, body: bytes, limits: Limits) -> bytes:
+
+@final
+@dataclass(frozen=True)
+class Task:
+    """A batch that was read: how much work it is, and what does it."""
+
+    work: int
+    make: Callable[[], bytes]
+
+
+def json_task(facts: Facts, body: bytes, limits: Limits) -> Task:
     """The counts that a body in JSON asks for, as JSON."""
     try:
         batch = Batch.model_validate(from_json(body, allow_inf_nan=False))
@@ -127,17 +151,31 @@ def counted_json(release: Release, body: bytes, limits: Limits) -> bytes:
         raise RequestValidationError(places(error, "body")) from None
     except ValueError:
         raise RequestValidationError([_NO_JSON]) from None
-    counts = _many(batch).counts(release, limits)
-    errors = {"errors": counts.error.tolist()} if batch.errors else {}
-    return to_json({"values": counts.values.tolist(), **errors}, inf_nan_mode="null")
+    many = _many(batch).checked(limits)
+    return Task(
+        many.work(facts, errors=batch.errors),
+        lambda: _written_json(many.counts(facts.release), errors=batch.errors),
+    )
 
 
-def counted_arrow(release: Release, body: bytes, options: Options, limits: Limits) -> bytes:
+def arrow_task(facts: Facts, body: bytes, options: Options, limits: Limits) -> Task:
     """The counts that a body in Arrow asks for, as a stream of one record batch."""
-    conditions = conditions_of(options.where)
-    many = Many({**cells(conditions), **_ends(_table(body, limits), release)}, closed(conditions))
-    counts = many.counts(release, limits)
-    columns = {"value": counts.values, **({"error": counts.error} if options.errors else {})}
+    conditions, release = conditions_of(options.where), facts.release
+    ends = _ends(_table(body, limits), release)
+    many = Many({**cells(conditions), **ends}, closed(conditions)).checked(limits)
+    return Task(
+        many.work(facts, errors=options.errors),
+        lambda: _written_arrow(many.counts(release), errors=options.errors),
+    )
+
+
+def _written_json(counts: Answers, *, errors: bool) -> bytes:
+    shown = {"errors": counts.error.tolist()} if errors else {}
+    return to_json({"values": counts.values.tolist(), **shown}, inf_nan_mode="null")
+
+
+def _written_arrow(counts: Answers, *, errors: bool) -> bytes:
+    columns = {"value": counts.values, **({"error": counts.error} if errors else {})}
     sink = pa.BufferOutputStream()
     batch = pa.record_batch(columns)
     with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
-import anyio
-
+from partita.cached import cached_property
 from partita.releases.file import LARGEST, unpacked
 from partita.releases.file_entries import text
 from partita.releases.release import Release
@@ -18,6 +20,7 @@ from partita.service.reading import opening
 from partita.service.reading.kept import Kept
 from partita.service.reading.opening import Identity
 from partita.service.reading.threads import Threads
+from partita.service.reading.work import Facts
 from partita.service.web.errors import Refusal, not_found
 
 __all__ = ["Catalogue", "Entry"]
@@ -35,7 +38,7 @@ class Entry:
     """A release, its name, which file it was in, the checksum there, and the digest of all its bytes.
 
     Or that it is damaged: then there is nothing but the name and the file. `counted` are columns whose counts
-    were asked for before: what those need once is there.
+    were asked for before: what those need once is there. `prepared` says that of the release.
     """
 
     name: str
@@ -44,6 +47,12 @@ class Entry:
     digest: str = ""
     release: Release | None = field(default=None, repr=False)
     counted: set[str] = field(default_factory=set, repr=False)
+    prepared: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is public about the release and matters for how much work questions are."""
+        return Facts(self.opened)
 
     @property
     def opened(self) -> Release:
@@ -63,13 +72,16 @@ class Catalogue:
 
     A file is known by its identity and not by its name: one that was replaced is loaded again, one that
     is gone is gone. One is loaded at a time, in a thread, and checked from the first byte to the last.
+
+    What is begun for one caller is shared by all who wait for it, and goes on if they do not: how long it
+    takes depends on the file alone, and the file is the steward's choice.
     """
 
     def __init__(self, folder: Path, threads: Threads, *, room: int = ROOM) -> None:
         self._folder = folder
         self._threads = threads
         self._entries = Kept[Identity, Entry](room=room)
-        self._loading = anyio.Lock()
+        self._begun: dict[tuple[str, str, Identity], asyncio.Task[Entry | None]] = {}
 
     def names(self) -> list[str]:
         """Every release that is there, in order."""
@@ -90,6 +102,14 @@ class Catalogue:
             raise not_found("release")
         return self._kept(name, found) or await self._load(name, found)
 
+    async def ready(self, name: str) -> Entry:
+        """The same, once what its first answer needs has been worked out; a damaged one is refused."""
+        entry = await self.get(name)
+        entry.check()
+        if not entry.prepared.is_set():
+            await self._shared("prepare", entry.name, entry.identity, lambda: _prepared(entry))
+        return entry
+
     def file(self, entry: Entry) -> BinaryIO:
         """The file of an entry, open; 404 if it is not there any more."""
         handle, found = opening.opened(self._folder, entry.name) or (None, None)
@@ -105,15 +125,37 @@ class Catalogue:
         return entry if entry is not None and entry.name == name else None
 
     async def _load(self, name: str, identity: Identity) -> Entry:
-        async with self._loading:
-            entry = self._kept(name, identity) or await self._threads.run(self._loader(name))
+        entry = await self._shared("load", name, identity, lambda: self._loader(name)())
         if entry is None:
             raise not_found("release")
         self._entries.put(entry.identity, entry, max(entry.identity.size, _LEAST_WEIGHT))
         return entry
 
+    async def _shared(
+        self, act: str, name: str, identity: Identity, work: Callable[[], Entry | None]
+    ) -> Entry | None:
+        """What the work makes, done once for all who want it at the same time."""
+        key = (act, name, identity)
+        if key not in self._begun:
+            self._begun[key] = asyncio.create_task(self._threads.run(work))
+            self._begun[key].add_done_callback(lambda _: self._begun.pop(key, None))
+        return await asyncio.shield(self._begun[key])
+
     def _loader(self, name: str) -> Callable[[], Entry | None]:
         return lambda: _loaded(self._folder, name)
+
+
+def _prepared(entry: Entry) -> Entry:
+    """Work out what every question needs, whatever a hostile file makes any library say."""
+    release = entry.opened
+    with suppress(Exception):
+        entry.facts.look_up()
+        release.count()
+    for view in release.sums:
+        with suppress(Exception):
+            _ = view.total
+    entry.prepared.set()
+    return entry
 
 
 def _loaded(folder: Path, name: str) -> Entry | None:

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from partita.service.reading.batches import Batch, Counted, Options, counted_arrow, counted_json
+from partita.service.reading.batches import Batch, Counted, Options, Task, arrow_task, json_task
 from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.document import ERRORS
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import JSON
-from partita.service.reading.threads import Room, Threads
+from partita.service.reading.threads import Lanes, Room
+from partita.service.reading.work import check_work
 from partita.service.settings import Limits
 from partita.service.web.errors import Refusal
 
@@ -34,12 +35,13 @@ _BODY: Final[dict[str, Any]] = {
 }
 
 
-def count_routes(catalogue: Catalogue, threads: Threads, limits: Limits) -> APIRouter:
-    """Batches of counts: small ones among other questions, large ones in threads of their own.
+def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRouter:
+    """Batches of counts: small ones among other small questions, large ones in the lane of large work.
 
-    Only a few large bodies are in memory at once: others are not read before it is their turn.
+    Only a few large bodies are in memory at once, and of one caller two: others are not read before it is
+    their turn.
     """
-    bodies, large = Room(most=8, waiting=64), Threads(most=2)
+    bodies = Room(places=8, share=2, waiting=8)
     router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
 
     @router.post(
@@ -54,23 +56,35 @@ def count_routes(catalogue: Catalogue, threads: Threads, limits: Limits) -> APIR
         openapi_extra=_BODY,
     )
     async def counts(request: Request, name: Name, options: Annotated[Options, Query()]) -> Response:
-        release = (await catalogue.get(name)).opened
+        facts = (await catalogue.ready(name)).facts
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         if kind not in (JSON, ARROW):
             raise Refusal(
                 415, "UnsupportedMediaType", f"the body must be {JSON} or {ARROW}", parameter="body"
             )
 
-        async def made(by: Threads) -> bytes:
-            body = await request.body()
-            if kind == JSON:
-                return await by.run(lambda: counted_json(release, body, limits))
-            return await by.run(lambda: counted_arrow(release, body, options, limits))
+        def read(body: bytes) -> Task:
+            task = (
+                json_task(facts, body, limits) if kind == JSON else arrow_task(facts, body, options, limits)
+            )
+            check_work(task.work, limits)
+            return task
 
         if _is_small(request):
-            return Response(await made(threads), media_type=kind, headers=_UNKEPT)
+            body = await request.body()
+            task = await lanes.small.run(lambda: read(body))
+            made = await lanes.lane(small=task.work <= limits.small_work).run(task.make)
+            return Response(made, media_type=kind, headers=_UNKEPT)
         async with bodies.place():
-            return Response(await made(large), media_type=kind, headers=_UNKEPT)
+            body = await request.body()
+            if kind == JSON and len(body) > limits.json_batch:
+                raise Refusal(
+                    413,
+                    "BodyTooLarge",
+                    f"a batch in JSON may have {limits.json_batch} bytes; send it as Arrow, or in parts",
+                )
+            made = await lanes.large.run(lambda: read(body).make())
+            return Response(made, media_type=kind, headers=_UNKEPT)
 
     return router
 

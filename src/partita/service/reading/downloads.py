@@ -19,6 +19,7 @@ from partita.service.reading.opening import SUFFIX
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import Replies
 from partita.service.reading.tables import csv_text
+from partita.service.reading.work import check_work, values_work
 from partita.service.settings import Limits
 
 __all__ = ["attached", "csv_bytes", "download_routes", "gives"]
@@ -78,33 +79,34 @@ TABLES: Final = (
 )
 
 
-def download_routes(
-    catalogue: Catalogue, replies: Replies, limits: Limits, *, making_up: Replies
-) -> APIRouter:
-    """What can be downloaded of a release; rows are made up by replies of their own, one after the other."""
+def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> APIRouter:
+    """What can be downloaded of a release; rows are made up in the lane of large work."""
     router = APIRouter(prefix="/releases/{name}", tags=["downloads"], responses=ERRORS)
 
     def text(what: Download) -> Callable[..., Any]:
         async def download(request: Request, name: Name) -> Response:
-            entry = await catalogue.get(name)
-            return await made(request, entry, what, lambda: what.make(entry.opened), replies)
+            entry = await catalogue.ready(name)
+            return await made(request, entry, what, lambda: what.make(entry.opened), small=True)
 
         return download
 
     def table(what: Download) -> Callable[..., Any]:
         async def download(request: Request, name: Name, rows: Rows = _USUAL_ROWS) -> Response:
-            entry = await catalogue.get(name)
-            _check_rows(rows, limits, columns=len(entry.opened.columns))
-            return await made(request, entry, what, lambda: what.make(entry.opened, rows), making_up)
+            entry = await catalogue.ready(name)
+            columns = len(entry.opened.columns)
+            _check_rows(rows, limits, columns=columns)
+            check_work(values_work(rows * columns), limits)
+            return await made(request, entry, what, lambda: what.make(entry.opened, rows), small=False)
 
         return download
 
     async def made(
-        request: Request, entry: Entry, what: Download, make: Callable[[], bytes], by: Replies
+        request: Request, entry: Entry, what: Download, make: Callable[[], bytes], *, small: bool
     ) -> Response:
-        entry.check()
         headers = attached(f"{entry.name}.{what.path}")
-        return await by.data(request, entry, make, media_type=what.media_type, headers=headers)
+        return await replies.data(
+            request, entry, make, media_type=what.media_type, small=lambda: small, headers=headers
+        )
 
     async def file(request: Request, name: Name) -> Response:
         """The release file as it is: load it with `partita.load`, and ask it on your own machine."""

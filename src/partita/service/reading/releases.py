@@ -65,7 +65,7 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
 
     @router.get("/index.json", operation_id="index", summary="What is served", response_model=Index)
     async def index() -> Response:
-        streams = await replies.threads.run(lambda: stream_entries(watch))
+        streams = await replies.lanes.small.run(lambda: stream_entries(watch))
         entries = [entry.model_dump(mode="json") for entry in streams]
         body = written({"releases": await listing.all(), "streams": entries})
         return Response(body, media_type=JSON, headers=_ASK_AGAIN)
@@ -74,7 +74,7 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
         "/releases/{name}.json", operation_id="release", summary="What a release is", response_model=About
     )
     async def release(request: Request, name: Name) -> Response:
-        entry = await catalogue.get(name)
-        return await replies.json(request, entry, lambda: described(entry, answering))
+        entry = await catalogue.ready(name)
+        return await replies.json(request, entry, lambda: described(entry, answering), small=lambda: True)
 
     return router

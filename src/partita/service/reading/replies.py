@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from partita.asking.records import Record, plain
 from partita.service.reading.catalogue import Entry
 from partita.service.reading.kept import Kept
-from partita.service.reading.threads import Threads
+from partita.service.reading.threads import Lanes
 from partita.service.web.version import VERSION
 
 __all__ = ["JSON", "Replies", "written"]
@@ -38,14 +38,14 @@ _SECONDS: Final = 60
 class Replies:
     """Makes responses. Caches that people share may keep them only where reading is public."""
 
-    threads: Threads
+    lanes: Lanes
     public: bool
     kept: Kept[str, bytes]
 
     @staticmethod
-    def made(threads: Threads, *, public: bool, room: int = _ROOM) -> Replies:
+    def made(lanes: Lanes, *, public: bool, room: int = _ROOM) -> Replies:
         """With nothing kept yet."""
-        return Replies(threads, public, Kept(room=room))
+        return Replies(lanes, public, Kept(room=room))
 
     async def json(
         self,
@@ -53,10 +53,13 @@ class Replies:
         entry: Entry,
         make: Callable[[], Record],
         *,
+        small: Callable[[], bool],
         quick: Callable[[], bool] = lambda: False,
     ) -> Response:
         """A record about a release, which is made in a thread unless it is kept, or `quick` to make."""
-        return await self.data(request, entry, lambda: written(make()), media_type=JSON, quick=quick)
+        return await self.data(
+            request, entry, lambda: written(make()), media_type=JSON, small=small, quick=quick
+        )
 
     async def data(
         self,
@@ -65,15 +68,19 @@ class Replies:
         make: Callable[[], bytes],
         *,
         media_type: str,
+        small: Callable[[], bool],
         headers: Mapping[str, str] | None = None,
         quick: Callable[[], bool] = lambda: False,
     ) -> Response:
-        """Bytes about a release, which are made in a thread unless they are kept, or `quick` to make."""
+        """Bytes about a release, which are made in a thread unless they are kept, or `quick` to make.
+
+        `small` says whether that belongs into the lane of small work; it is asked only where it matters.
+        """
         tag = _tag(request, entry)
         caching = self.unless_known(request, tag)
         if isinstance(caching, Response):
             return caching
-        body = self.kept.get(tag) or await self._make(tag, make, quick=quick())
+        body = self.kept.get(tag) or await self._make(tag, make, small=small, quick=quick())
         return Response(body, media_type=media_type, headers={**caching, **(headers or {})})
 
     def unless_known(self, request: Request, tag: str) -> dict[str, str] | Response:
@@ -82,8 +89,10 @@ class Replies:
         caching = {"ETag": tag, "Cache-Control": f"{scope}, max-age={_SECONDS}"}
         return Response(status_code=304, headers=caching) if _known(request, tag) else caching
 
-    async def _make(self, tag: str, make: Callable[[], bytes], *, quick: bool) -> bytes:
-        body = make() if quick else await self.threads.run(make)
+    async def _make(
+        self, tag: str, make: Callable[[], bytes], *, small: Callable[[], bool], quick: bool
+    ) -> bytes:
+        body = make() if quick else await self.lanes.lane(small=small()).run(make)
         if len(body) <= _LARGEST_KEPT:
             self.kept.put(tag, body, len(body) + _OVERHEAD)
         return body

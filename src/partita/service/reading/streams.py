@@ -12,11 +12,11 @@ from fractions import Fraction
 from math import floor
 from typing import Annotated, Final
 
-from fastapi import APIRouter, FastAPI, Header, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from partita.exact import failure
-from partita.service.access.buckets import neighborhood
+from partita.service.access.callers import CALLER
 from partita.service.reading.document import ERRORS
 from partita.service.reading.live import EventStream, Live
 from partita.service.reading.replies import JSON
@@ -31,7 +31,7 @@ from partita.service.reading.stream_records import (
     entry,
     page_of,
 )
-from partita.service.reading.threads import Threads
+from partita.service.reading.threads import Lanes
 from partita.service.reading.watching import Shown, Watch
 from partita.service.settings import Limits
 
@@ -54,15 +54,15 @@ def stream_entries(watch: Watch) -> list[StreamEntry]:
     return [entry(name, shown) for name, shown in watch.streams().items()]
 
 
-def stream_routes(watch: Watch, threads: Threads, limits: Limits) -> APIRouter:
+def stream_routes(watch: Watch, lanes: Lanes, limits: Limits) -> APIRouter:
     """The routes about streams; looks go on for as long as the application runs.
 
-    A history takes long if its bounds are not known yet, so histories have threads of their own.
+    A history takes long if its bounds are not known yet, so histories are large work.
     """
-    bounds, histories = Bounds(), Threads(most=2)
-    live = Live(watch, bounds, histories, most=limits.subscribers)
+    bounds = Bounds()
+    live = Live(watch, bounds, lanes.live, most=limits.subscribers)
     delay = float(watch.delay)
-    router = APIRouter(tags=["streams"], responses=ERRORS, lifespan=_looking(watch))
+    router = APIRouter(tags=["streams"], responses=ERRORS, lifespan=_looking(watch, lanes))
 
     @router.get("/streams/{name}.json", operation_id="stream", response_model=Stream)
     async def stream(name: str, confidence: Confidence = 0.95) -> Response:
@@ -72,7 +72,7 @@ def stream_routes(watch: Watch, threads: Threads, limits: Limits) -> APIRouter:
         def make() -> str:
             return described(shown, bounds, delay=delay, beta=beta).model_dump_json()
 
-        return Response(await threads.run(make), media_type=JSON)
+        return Response(await lanes.small.run(make), media_type=JSON)
 
     @router.get("/streams/{name}/outputs.json", operation_id="stream_outputs", response_model=Outputs)
     async def outputs(
@@ -84,7 +84,7 @@ def stream_routes(watch: Watch, threads: Threads, limits: Limits) -> APIRouter:
         def make() -> str:
             return _page(shown, bounds, since=since, limit=limit, beta=beta)
 
-        return Response(await histories.run(make), media_type=JSON)
+        return Response(await lanes.large.run(make), media_type=JSON)
 
     @router.get(
         "/streams/{name}/outputs.csv",
@@ -103,21 +103,19 @@ def stream_routes(watch: Watch, threads: Threads, limits: Limits) -> APIRouter:
         response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )
-    async def listen(
-        request: Request, name: str, since: From = None, last_event_id: Resume = None
-    ) -> EventStream:
+    async def listen(name: str, since: From = None, last_event_id: Resume = None) -> EventStream:
         """Server-sent events: an `output` for each period when it is shown, with the period as its id."""
-        return live.listen(name, since if last_event_id is None else last_event_id, by=_listener(request))
+        return live.listen(name, since if last_event_id is None else last_event_id, by=CALLER.get())
 
     return router
 
 
-def _looking(watch: Watch) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _looking(watch: Watch, lanes: Lanes) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Look by the clock while the application runs; when it is told to end, so are all who listen."""
         await watch.look_aside()
-        tasks = [asyncio.create_task(work) for work in (watch.keep_looking(), _end(app, watch))]
+        tasks = [asyncio.create_task(work) for work in (watch.keep_looking(), _end(app, watch, lanes))]
         yield
         for task in tasks:
             task.cancel()
@@ -126,9 +124,10 @@ def _looking(watch: Watch) -> Callable[[FastAPI], AbstractAsyncContextManager[No
     return lifespan
 
 
-async def _end(app: FastAPI, watch: Watch) -> None:
+async def _end(app: FastAPI, watch: Watch, lanes: Lanes) -> None:
     await app.state.ending.wait()
     watch.end()
+    lanes.end()
 
 
 def _page(shown: Shown, bounds: Bounds, *, since: int, limit: int, beta: float) -> str:
@@ -137,12 +136,6 @@ def _page(shown: Shown, bounds: Bounds, *, since: int, limit: int, beta: float) 
     more = bool(some) and some[-1].period < shown.periods
     made = Outputs(outputs=bounds.records(some, settings, beta), next=some[-1].period if more else None)
     return made.model_dump_json(exclude_none=True)
-
-
-def _listener(request: Request) -> str:
-    """Who listens: a token by its name, all others by where they are."""
-    name, client = request.state.caller.name, request.client
-    return f"token {name}" if name else f"address {neighborhood(client.host) if client else ''}"
 
 
 def _beta(confidence: float) -> float:

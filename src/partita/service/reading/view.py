@@ -6,17 +6,18 @@ selection: it is counted, and beside a picture of two columns each is shown for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
 
 from partita.answer import Answers
-from partita.asking.conditions import asked
+from partita.asking.conditions import asked, cells
 from partita.asking.questions import Count, Range, Where
 from partita.asking.records import Record, plain
+from partita.cached import cached_property
 from partita.domain import Domain, Special
 from partita.errors import InvalidParameter
 from partita.releases.bins import cells_of_bins, even_bins
@@ -24,6 +25,7 @@ from partita.releases.cdf import cdf
 from partita.releases.release import Release
 from partita.service.reading.answering import Answering, deviations
 from partita.service.reading.asked import Bars
+from partita.service.reading.work import Predicted
 
 __all__ = ["Axis", "View"]
 
@@ -93,6 +95,28 @@ class View:
             raise InvalidParameter(
                 "y", "must be another column than x", given=self.axes[0].column, fix="leave it out"
             )
+
+    def work(self, predicted: Predicted) -> int:
+        """How much work it is to show it; 0 if the release cannot, which it will say itself."""
+        try:
+            return self._work(predicted)
+        except InvalidParameter:
+            return 0
+
+    def _work(self, predicted: Predicted) -> int:
+        columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]
+        where, shown = cells(self.where), cells(self.filter)
+        work = predicted.rows(columns, shown, math.prod(bins))
+        work += predicted.count(where) + predicted.count(shown)
+        if len(columns) == 1:
+            specials = len(self.axes[0].domain.specials) * predicted.count(shown, more=(columns[0],))
+            line = predicted.cdf(columns[0], shown, min(bins[0], _MOST_POINTS))
+            return work + line + predicted.quantile(columns[0], shown) + specials
+        beside = ({column: each for column, each in where.items() if column != shown} for shown in columns)
+        return work + sum(
+            predicted.rows((column,), given, number)
+            for column, number, given in zip(columns, bins, beside, strict=True)
+        )
 
     def record(self) -> Record:
         """What is seen, as one record."""

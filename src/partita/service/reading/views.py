@@ -13,7 +13,7 @@ from partita.releases.release import Release
 from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering
 from partita.service.reading.asked import Bars, Column
-from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.catalogue import Catalogue, Entry
 from partita.service.reading.cells import conditions_of
 from partita.service.reading.document import ERRORS
 from partita.service.reading.downloads import attached, csv_bytes, gives
@@ -21,6 +21,7 @@ from partita.service.reading.paths import Name
 from partita.service.reading.replies import Replies
 from partita.service.reading.snippets import conditions_text, snippets
 from partita.service.reading.view import Axis, View
+from partita.service.reading.work import Predicted
 
 __all__ = ["view_routes"]
 
@@ -168,26 +169,45 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
 
     @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ViewShown)
     async def view(request: Request, name: Name, asking: Annotated[ViewAsked, Query()]) -> Response:
-        entry = await catalogue.get(name)
-        release, origin = entry.opened, str(request.base_url).rstrip("/")
+        entry = await catalogue.ready(name)
+        origin = str(request.base_url).rstrip("/")
 
         def make() -> Record:
-            return _shown(asking.view(release, answering), asking, name=name, origin=origin)
+            return _shown(_checked(entry, asking, answering), asking, name=name, origin=origin)
 
-        return await replies.json(request, entry, make)
+        return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answering))
 
     @router.get("/view.csv", **gives("view_csv", "What is seen, as a table", _CSV))
     async def view_csv(request: Request, name: Name, asking: Annotated[ViewAsked, Query()]) -> Response:
-        entry = await catalogue.get(name)
-        release = entry.opened
+        entry = await catalogue.ready(name)
 
         def make() -> bytes:
-            heads, rows = asking.view(release, answering).rows()
+            heads, rows = _checked(entry, asking, answering).rows()
             return csv_bytes(heads, iter(rows))
 
-        return await replies.data(request, entry, make, media_type=_CSV, headers=attached(f"{name}.view.csv"))
+        return await replies.data(
+            request,
+            entry,
+            make,
+            media_type=_CSV,
+            small=lambda: _is_small(entry, asking, answering),
+            headers=attached(f"{name}.view.csv"),
+        )
 
     return router
+
+
+def _checked(entry: Entry, asking: ViewAsked, answering: Answering) -> View:
+    """What is to be shown, unless it would be too much work."""
+    view = asking.view(entry.opened, answering)
+    answering.check_work(view.work(Predicted(entry.facts)))
+    return view
+
+
+def _is_small(entry: Entry, asking: ViewAsked, answering: Answering) -> bool:
+    """Whether it is so little work, at most, that it belongs among small questions."""
+    view = asking.view(entry.opened, answering)
+    return view.work(Predicted(entry.facts, at_most=True)) <= answering.limits.small_work
 
 
 def _shown(view: View, asking: ViewAsked, *, name: str, origin: str) -> Record:

@@ -16,6 +16,9 @@ HEADER: Final = "Idempotency-Key"
 
 _LONGEST: Final = 180
 _MOST: Final = 100_000
+_LARGEST: Final = 2**32
+"""What the counts of one request add up to at most. What came cannot be taken back, so none is negative. A
+stream counts exactly below 2^62: that is a billion requests of this size away."""
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
 
@@ -27,7 +30,7 @@ class FedEvent(BaseModel):
     id: int | str
     person: int | str | None = None
     key: str | None = Field(default=None, description="which key of a family it counts under")
-    count: int = 1
+    count: int = Field(default=1, ge=0, le=_LARGEST)
 
 
 class Feed(BaseModel):
@@ -35,8 +38,10 @@ class Feed(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"count": 500}})
 
-    count: int | None = Field(default=None, description="so many events")
-    counts: dict[str, int] | None = Field(default=None, description="so many under each key of a family")
+    count: int | None = Field(default=None, ge=0, le=_LARGEST, description="so many events")
+    counts: dict[str, int] | None = Field(
+        default=None, description="so many under each key of a family, 0 to 2^32"
+    )
     events: list[FedEvent] | None = Field(default=None, max_length=_MOST, description="each counts once")
 
 
@@ -54,6 +59,7 @@ def feed_request(body: bytes, settings: Settings, *, feeder: str, key: str | Non
     """
     _check_key(key, settings)
     feed = _read(body)
+    _check_counts(feed)
     return FeedRequest(_events(feed, settings, feeder, key), feed.events is not None)
 
 
@@ -97,6 +103,14 @@ def _check_key(key: str | None, settings: Settings) -> None:
     elif key is None or not 0 < len(key) <= _LONGEST:
         rule = f"must be a text of 1 to {_LONGEST} characters, the same if the request is sent again"
         raise InvalidParameter(HEADER, rule, given=None, fix="send a fresh random one with each new request")
+
+
+def _check_counts(feed: Feed) -> None:
+    """Refuse counts below zero, and requests whose counts add up to more than the limit."""
+    alone = [] if feed.count is None else [feed.count]
+    counts = [*alone, *(feed.counts or {}).values(), *(event.count for event in feed.events or ())]
+    if any(count < 0 for count in counts) or sum(counts) > _LARGEST:
+        raise _malformed("count", "must not be below 0, nor above 2^32 for all of a request together")
 
 
 def _listed(feed: Feed) -> list[FedEvent]:

@@ -11,7 +11,7 @@
     metrics     numbers for Prometheus
     ready       what must be so before anything starts
     version     the version of the library
-    protocol    HTTP with a limit for headers that come slowly
+    protocol    one connection, with limits on what it may hold and for how long
     server      one process that serves one side
 
 Routes know nothing of any of it.

@@ -83,7 +83,7 @@ class ErrorBody(BaseModel):
 
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-    for status in (400, 401, 403, 404, 405, 409, 413, 421, 422, 429, 500, 503)
+    for status in (400, 401, 403, 404, 405, 408, 409, 413, 421, 422, 429, 431, 500, 503)
 }
 """The errors that any address may answer with, for the document that describes the API."""
 

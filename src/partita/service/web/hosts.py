@@ -6,6 +6,7 @@ its own. Its requests still carry that name, and are refused by it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -18,6 +19,7 @@ __all__ = ["Hosts", "names"]
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _ANY: Final = "*"
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 
 
 def names(settings: Settings) -> frozenset[str]:
@@ -47,4 +49,4 @@ def _host(scope: Scope) -> str:
     sent = [value for name, value in scope["headers"] if name == b"host"]
     text = sent[0].decode("latin-1").lower() if len(sent) == 1 else ""
     name, colon, port = text.rpartition(":")
-    return name if colon and port.isdigit() else text
+    return name if colon and _PORT.fullmatch(port) else text

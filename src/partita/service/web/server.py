@@ -28,7 +28,7 @@ from partita.errors import PartitaError
 from partita.service.settings import Settings
 from partita.service.web.errors import without_folders
 from partita.service.web.logs import Log
-from partita.service.web.protocol import timed
+from partita.service.web.protocol import guarded
 
 __all__ = ["main"]
 
@@ -38,6 +38,10 @@ _BUILDERS: Final[Mapping[str, tuple[str, str]]] = {
     "reading": ("partita.service.reading.app", "reading_app"),
     "steward": ("partita.service.steward.app", "steward_app"),
 }
+_SWITCH: Final = 0.0005
+"""Seconds for which a thread that computes may make the others wait; the usual 0.005 are ten times as long.
+The event loop waits a few times for each answer, so this is what large work costs small questions."""
+
 _NICENESS: Final = 10
 """Readers come first: by how much the steward steps back where both want the processor."""
 
@@ -47,6 +51,7 @@ def main(side: str, handle: int) -> int:
     log = Log(side, time.time_ns)
     _hush(log)
     _allow_files()
+    sys.setswitchinterval(_SWITCH)
     if side == "steward":
         os.nice(_NICENESS)
     try:
@@ -57,7 +62,11 @@ def main(side: str, handle: int) -> int:
         return 1
     threading.Thread(target=_end_with_lifeline, args=(server,), daemon=True).start()
     server.run([socket.socket(fileno=handle)])
-    return 0 if server.started else 1
+    code = 0 if server.started else 1
+    if side == "reading":
+        # Python would wait for threads that still work, and nothing that they do is wanted any more.
+        os._exit(code)
+    return code
 
 
 def _app(side: str, settings: Settings) -> FastAPI:
@@ -112,9 +121,9 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
-        http=timed(settings.limits.seconds),
+        http=guarded(settings.limits, proxied=settings.proxied),
         lifespan="on",
-        limit_concurrency=settings.limits.connections,
+        limit_concurrency=settings.limits.connections + 1,
         ws="none",
         log_config=None,
         access_log=False,

@@ -1,0 +1,221 @@
+"""How much work a question will be, predicted before any of it is done.
+
+Work is a function of the request and of public facts: how many boxes the conditions make up, how many bins
+or values are asked for, and how many numbers were released for the columns. Limits on each of these alone are
+not enough, because they multiply: 4,096 boxes in 4,096 bins are 16 million counts.
+
+A unit is about a microsecond on the machine of benchmarks/README.md, and a prediction is right to a factor of
+about three: the constants were fitted by hand there to releases of 14,000 to 8 million numbers, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from partita.asking.conditions import cells
+from partita.asking.questions import (
+    AllAnswers,
+    Cdf,
+    Count,
+    Difference,
+    HeatMap,
+    Histogram,
+    Quantile,
+    Question,
+    Summary,
+)
+from partita.cached import cached_property
+from partita.domain import Domain
+from partita.errors import InvalidParameter
+from partita.releases.box_view import BoxView
+from partita.releases.box_where import number_of_boxes
+from partita.releases.release import Release
+from partita.releases.sum_view import SumView
+from partita.releases.sums_asked import summing
+from partita.releases.totals import AnyView
+from partita.releases.view import View
+from partita.service.settings import Limits
+from partita.service.web.errors import Refusal
+
+__all__ = ["Facts", "Predicted", "check_work", "values_work"]
+
+Cells: TypeAlias = Mapping[str, object]
+"""What is asked of each column, as a release takes it."""
+
+# Of a column alone. Ranges are looked up in a sorted array.
+_RANGE: Final = 2  # the value of one range of many, and as much again for its error
+_LINE_CALL: Final = 500  # one call for many ranges, however few
+_LINE_ANSWER: Final = 2_000  # one count with guaranteed bounds
+_LINE_TERM: Final = 50  # each range of it
+_LINE_NUMBERS: Final = 50  # so many released numbers are a unit more
+
+# Of several columns. A box opens nodes of a tree or looks at cells, in proportion to what was released.
+_BOX_CALL: Final = 1_000  # one call for many rows, however few; as much for each of a set of boxes
+_BOX_ERROR_CALL: Final = 4_000
+_BOX: Final = 5  # each row of a call
+_BOX_ERROR: Final = 25
+_BOX_NUMBERS: Final = 6_000  # so many released numbers are a unit more for each row
+_ANSWER: Final = 10_000  # one count with the error of just that
+_ANSWER_TERM: Final = 150
+_ANSWER_NUMBERS: Final = 8
+_CURVE: Final = 2_000  # the distribution along a column, for each box
+_CURVE_NUMBERS: Final = 4
+_REGION: Final = 25_000  # a half-space, for each box
+_REGION_NUMBERS: Final = 30
+_SUM: Final = 4  # a variance is made of a few answers
+_QUERY: Final = 20  # each answer to a published query
+_VALUE: Final = 5  # each made-up value: synthesize
+
+_TWENTIETHS: Final = 20
+_BINS: Final = 12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """A release, and how many numbers were released for each of its views: looked up once."""
+
+    release: Release
+
+    def look_up(self) -> None:
+        """Look them up now."""
+        _ = self._numbers
+
+    def numbers(self, view: AnyView | SumView) -> int:
+        """How many numbers were released for a view."""
+        return self._numbers[id(view)]
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {id(view): _released(view) for view in (*self.release.views, *self.release.sums)}
+
+
+@final
+@dataclass(frozen=True)
+class Predicted:
+    """The work of questions to one release. With `at_most`, an upper bound that does not look at values."""
+
+    facts: Facts
+    at_most: bool = False
+
+    def of(self, question: Question, *, beta: bool = True) -> int:
+        """The work of one question; `beta` says whether guaranteed bounds are asked for.
+
+        A question that the release cannot answer is no work: it is refused with a reason later on.
+        """
+        try:
+            return self._of(question, beta=beta)
+        except InvalidParameter:
+            return 0
+
+    def _of(self, question: Question, *, beta: bool) -> int:
+        match question:
+            case Count(where=where, half_space=None):
+                return self.count(cells(where), beta=beta)
+            case Count(where=where, half_space=shape):
+                return self._region(shape.weights if shape else (), cells(where))
+            case Difference(first=first, second=second):
+                return self.count(cells(first)) + self.count(cells(second))
+            case Summary(column=column, where=where):
+                return self._summary(column, cells(where))
+            case Quantile(column=column, where=where):
+                return self.quantile(column, cells(where))
+            case Cdf(column=column, values=(), where=where):
+                return self.cdf(column, cells(where), _TWENTIETHS) + self.quantile(column, cells(where))
+            case Cdf(column=column, values=values, where=where):
+                return self.cdf(column, cells(where), len(values))
+            case Histogram(column=column, bins=bins, where=where):
+                return self.rows((column,), cells(where), bins or _BINS)
+            case HeatMap(columns=columns, bins=bins, where=where):
+                return self.rows(columns, cells(where), math.prod(bins) if bins else _BINS**2)
+            case AllAnswers():
+                queries = self.facts.release.queries
+                return 0 if queries is None else _QUERY * len(queries)
+
+    def rows(self, columns: Iterable[str], where: Cells, rows: int, *, errors: bool = True) -> int:
+        """The work of counting many rows: bins, or ranges of a batch, each cut by all boxes."""
+        view = self._view(columns, where)
+        if isinstance(view, View):
+            return _LINE_CALL + _RANGE * rows * (2 if errors else 1)
+        more = self.facts.numbers(view) // _BOX_NUMBERS
+        values = _BOX_CALL + rows * (_BOX + more)
+        spread = _BOX_ERROR_CALL + rows * (_BOX_ERROR + more) if errors else 0
+        return self._boxes(view, where) * (values + spread)
+
+    def count(self, where: Cells, *, beta: bool = True, more: tuple[str, ...] = ()) -> int:
+        """The work of one count, with `beta` as one linear question; `more` are columns asked for besides."""
+        if not where and not more:
+            return _ANSWER
+        if not beta and not any(isinstance(asked, set | frozenset) for asked in where.values()):
+            return self.rows(more, where, 1)
+        view = self._view(more, where)
+        boxes, numbers = self._boxes(view, where), self.facts.numbers(view)
+        if isinstance(view, View):
+            return _LINE_ANSWER + _LINE_TERM * boxes + numbers // _LINE_NUMBERS
+        return _ANSWER + _ANSWER_TERM * boxes + numbers // _ANSWER_NUMBERS
+
+    def cdf(self, column: str, where: Cells, values: int) -> int:
+        """The work of a distribution at some values."""
+        return self._curve(column, where) + self.rows((column,), where, values)
+
+    def quantile(self, column: str, where: Cells) -> int:
+        """The work of a quantile, or of a few of the same rows."""
+        return self._curve(column, where) + self.count(where, more=(column,))
+
+    def _curve(self, column: str, where: Cells) -> int:
+        """The work of the distribution along a column."""
+        view = self._view((column,), where)
+        if isinstance(view, View):
+            return _LINE_ANSWER + self.facts.numbers(view) // _LINE_NUMBERS
+        return self._boxes(view, where) * (_CURVE + self.facts.numbers(view) // _CURVE_NUMBERS)
+
+    def _region(self, columns: Iterable[str], where: Cells) -> int:
+        view = self._view(columns, where)
+        return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
+
+    def _summary(self, column: str, where: Cells) -> int:
+        view = summing(self.facts.release.sums, column, where)
+        boxes = self._number({key: view.declared[key] for key in view.keys}, where)
+        return _SUM * (_ANSWER + _ANSWER_TERM * boxes + self.facts.numbers(view) // _ANSWER_NUMBERS)
+
+    def _view(self, columns: Iterable[str], where: Cells) -> AnyView:
+        return self.facts.release.view(*dict.fromkeys([*columns, *where]))
+
+    def _boxes(self, view: AnyView, where: Cells) -> int:
+        return self._number(dict(zip(view.columns, view.domains, strict=True)), where)
+
+    def _number(self, declared: Mapping[str, Domain], where: Cells) -> int:
+        """How many boxes there are. A range is one; only sets of values make up more, and multiply."""
+        sets = {column: asked for column, asked in where.items() if isinstance(asked, set | frozenset)}
+        most = math.prod(map(len, sets.values()))
+        return most if self.at_most or most <= 1 else number_of_boxes(declared, sets)
+
+
+def values_work(number: int) -> int:
+    """The work of so many made-up values."""
+    return _VALUE * number
+
+
+def check_work(predicted: int, limits: Limits) -> None:
+    """Refuse what would be more work than one request may be."""
+    if predicted > limits.work:
+        raise Refusal(
+            413,
+            "TooMuchWork",
+            f"this is about {predicted:,} units of work, and {limits.work:,} are allowed in one request; "
+            "ask for fewer values, bins or ranges at a time",
+        )
+
+
+def _released(view: AnyView | SumView) -> int:
+    parts = (
+        view.boxes.parts()
+        if isinstance(view, BoxView)
+        else view.axis.parts()
+        if isinstance(view, View)
+        else view.sums.parts()
+    )
+    return sum(int(series.size) for series in parts.series.values())
