@@ -384,18 +384,46 @@ def test_long_work_for_one_holds_no_lock_that_others_need() -> None:
 
     def slow() -> Any:
         begun.set()
-        free.wait(PATIENCE)
+        free.wait()
         return np.ones(1)
 
     other = threading.Thread(target=lambda: Answers(np.zeros(1), slow).error)
     other.start()
     begun.wait(PATIENCE)
     done = threading.Event()
-    small = threading.Thread(target=lambda: (Answers(np.zeros(1), lambda: np.ones(1)).error, done.set()))
+
+    def quick() -> None:
+        _ = Answers(np.zeros(1), lambda: np.ones(1)).error
+        done.set()
+
+    small = threading.Thread(target=quick)
     small.start()
-    was_done = done.wait(5)
+    was_done = done.wait(PATIENCE / 2)
     free.set()
     other.join()
     small.join()
 
     assert was_done
+
+
+@pytest.mark.parametrize(("path", "name"), [(".json", "report"), ("/report.txt", "report")])
+def test_what_has_no_parameters_is_made_once(
+    path: str, name: str, crowd: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters that mean nothing, and another port in the name of the host, do not have it made again."""
+    crowd.save(tmp_path / "crowd.release.parquet")
+    client, real, made = Client(served(tmp_path, limits=LIMITS)), getattr(Release, name), list[str]()
+
+    def counting(self: Release, *arguments: Any) -> Any:
+        made.append(name)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Release, name, counting)
+    answers = [
+        client.send("GET", f"/releases/crowd{path}?x={number}", headers={"Host": f"localhost:{number}"})
+        for number in range(1, 4)
+    ]
+    client.close()
+
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert made == [name]

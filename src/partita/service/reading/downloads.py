@@ -105,7 +105,13 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
     ) -> Response:
         headers = attached(f"{entry.name}.{what.path}")
         return await replies.data(
-            request, entry, make, media_type=what.media_type, small=lambda: small, headers=headers
+            request,
+            entry,
+            make,
+            media_type=what.media_type,
+            small=lambda: small,
+            headers=headers,
+            fixed=what in TEXTS,
         )
 
     async def file(request: Request, name: Name) -> Response:

@@ -75,6 +75,8 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
     )
     async def release(request: Request, name: Name) -> Response:
         entry = await catalogue.ready(name)
-        return await replies.json(request, entry, lambda: described(entry, answering), small=lambda: True)
+        return await replies.json(
+            request, entry, lambda: described(entry, answering), small=lambda: True, fixed=True
+        )
 
     return router

@@ -55,10 +55,11 @@ class Replies:
         *,
         small: Callable[[], bool],
         quick: Callable[[], bool] = lambda: False,
+        fixed: bool = False,
     ) -> Response:
         """A record about a release, which is made in a thread unless it is kept, or `quick` to make."""
         return await self.data(
-            request, entry, lambda: written(make()), media_type=JSON, small=small, quick=quick
+            request, entry, lambda: written(make()), media_type=JSON, small=small, quick=quick, fixed=fixed
         )
 
     async def data(
@@ -71,12 +72,14 @@ class Replies:
         small: Callable[[], bool],
         headers: Mapping[str, str] | None = None,
         quick: Callable[[], bool] = lambda: False,
+        fixed: bool = False,
     ) -> Response:
         """Bytes about a release, which are made in a thread unless they are kept, or `quick` to make.
 
         `small` says whether that belongs into the lane of small work; it is asked only where it matters.
+        `fixed` says that there is one answer only, whatever parameters somebody adds to have it made again.
         """
-        tag = _tag(request, entry)
+        tag = _tag(request, entry, fixed=fixed)
         caching = self.unless_known(request, tag)
         if isinstance(caching, Response):
             return caching
@@ -103,10 +106,11 @@ def written(record: Record) -> bytes:
     return to_json(plain(record))
 
 
-def _tag(request: Request, entry: Entry) -> str:
-    """Of a release, a library, and an address, whose host stands in some answers."""
-    scope, host = request.scope, request.headers.get("host", "")
-    asked = f"{host} {scope['path']}?".encode("utf-8", "surrogatepass") + scope["query_string"]
+def _tag(request: Request, entry: Entry, *, fixed: bool) -> str:
+    """Of a release, a library, and an address, whose host stands in some answers; not in fixed ones."""
+    scope = request.scope
+    host, query = ("", b"") if fixed else (request.headers.get("host", ""), scope["query_string"])
+    asked = f"{host} {scope['path']}?".encode("utf-8", "surrogatepass") + query
     digest = hashlib.blake2b(asked, digest_size=16, key=f"{VERSION} {entry.checksum[:40]}".encode())
     return f'"{digest.hexdigest()}"'
 
