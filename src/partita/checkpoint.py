@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, TypeVar, final
 
-__all__ = ["Stop", "Stopped", "checkpoint", "stoppable"]
+__all__ = ["Stop", "Stopped", "checkpoint", "chunk_size", "stoppable"]
 
 Made = TypeVar("Made")
 
@@ -58,3 +58,11 @@ def checkpoint() -> None:
     stop = _current.get()
     if stop is not None and stop.is_set:
         raise Stopped
+
+
+def chunk_size(all_of_it: int, chunk: int) -> int:
+    """How much to do until the next checkpoint: a chunk if the work may be stopped, else all of it.
+
+    Chunks cost time of their own, which only work that somebody may stop should pay for.
+    """
+    return max(1, all_of_it) if _current.get() is None else chunk

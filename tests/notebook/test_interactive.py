@@ -16,7 +16,6 @@ from partita.releases.interactive import line_figure, milliseconds, wanted
 from partita.releases.release import Release
 
 graphs: Any = pytest.importorskip("plotly.graph_objects")
-pytestmark = pytest.mark.thorough
 
 
 def drawn(domain: pt.Domain, values: list[object], **options: Any) -> Any:

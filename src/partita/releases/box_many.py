@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answers
-from partita.checkpoint import checkpoint
+from partita.checkpoint import checkpoint, chunk_size
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Bools, Floats, UInts
 from partita.releases.boxes import Boxes, BoxTerm
@@ -48,10 +48,11 @@ class ManyBoxes:
 
     def _sums(self, each: Callable[[Corners, Corners], Floats]) -> Floats:
         sums, rows = np.zeros(self.there.size), np.flatnonzero(self.there)
+        chunk = chunk_size(rows.size, CHUNK)
         for term in self.terms:
-            for start in range(0, rows.size, CHUNK):
+            for start in range(0, rows.size, chunk):
                 checkpoint()
-                some = rows[start : start + CHUNK]
+                some = rows[start : start + chunk]
                 sums[some] += each(self._corners(term.low, 0, some), self._corners(term.high, 1, some))
         return sums
 
