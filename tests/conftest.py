@@ -17,8 +17,9 @@ from hypothesis import settings
 from partita.noise import kernel
 from tests.seams import SETTLING
 
-# The tests of the page need playwright, which the stage `browser` installs.
-collect_ignore = [] if find_spec("playwright") else ["browser"]
+# Folders whose tests need a package that only their own stage installs.
+_NEEDS = {"browser": "playwright", "docs": "griffe"}
+collect_ignore = [folder for folder, package in _NEEDS.items() if find_spec(package) is None]
 
 settings.register_profile("fast", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
@@ -51,6 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What is loaded by now lives to the end: the garbage collector need not look at it again."""
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """At the end everything is collected, or DuckDB reports its objects as leaks."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
