@@ -34,7 +34,7 @@ HANG_GUARD: Final = 3600.0
 
 PATHS: Final = ("src", "tests")
 SPARK: Final = "src/partita/sources/spark"
-"""Modules without doctests that cannot be imported without PySpark."""
+"""Modules that cannot be imported without PySpark; their doctests are run by the stage `engines`."""
 
 CORE: Final = ("test", "serve", "fast")
 
@@ -84,7 +84,12 @@ SLOW: Final = (
     (Stage("statistics", (*CORE, "dev"), marker="statistics and not sample", workers=2),),
     (
         Stage("faults", (*CORE, "dev"), marker="faults and not sample"),
-        Stage("engines", (*CORE, "dev", "postgres", "spark"), marker="engines"),
+        Stage(
+            "engines",
+            (*CORE, "dev", "postgres", "spark"),
+            ((*PYTEST, "--doctest-modules", SPARK),),
+            marker="engines",
+        ),
     ),
     (
         Stage("docs", (*CORE, "dev", "docs", "notebook"), marker="docs"),
