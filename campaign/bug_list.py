@@ -99,6 +99,15 @@ NOISE: Final = (
     ),
     Bug(
         "noise",
+        "compiled pairs of floats divide by a hazard of zero, and the error tells the path",
+        "noise/compiled.py",
+        "    if each_high == 0.0:  # so small that no pair holds it: only integers can divide by it\n"
+        "        return -1.0, int64(0)\n",
+        "",
+        "tests/noise/test_small_words.py::test_word_zero_at_a_level_without_hazard_seals_alike",
+    ),
+    Bug(
+        "noise",
         "integers take no doubt from the absolute error of a target",
         "noise/sweep.py",
         "doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2",
@@ -1047,6 +1056,14 @@ PAN: Final = (
         "        if self._counter is not None:\n            self._counter.abandon()\n",
         "        return\n",
         "tests/streams/durable/test_pan_file.py::test_a_counter_that_is_closed_or_dropped_leaves_no_cells_in_memory",
+    ),
+    Bug(
+        "pan-privacy",
+        "a period that could not be stored is published",
+        "streams/durable/slots.py",
+        "            self._drop()\n            self._counter = None\n",
+        "",
+        "tests/streams/durable/test_pan.py::test_a_period_that_was_not_stored_is_not_published",
     ),
     Bug(
         "pan-privacy",

@@ -109,6 +109,17 @@ def test_small_words_behind_items_seal_alike(margin: float) -> None:
     assert all(other == exact for other in others)
 
 
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("size", [2**31, 2**40, 2**64])
+def test_word_zero_at_a_level_without_hazard_seals_alike(law: Law, size: int) -> None:
+    """Word 0 may end a segment at once, also at a level whose hazard no pair of floats holds."""
+    partition = Partition(size=size, threshold=300, epsilon=1, law=law)
+
+    exact, *others = outcomes(partition, [2**63, 0, 0, 0])
+
+    assert all(other == exact for other in others)
+
+
 def test_the_number_of_cells_chooses_who_computes_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether compiled code pays depends on how many cells hold something; edges and words used do not."""
     cells = np.arange(0, 3_000, 7)

@@ -130,6 +130,8 @@ def _pair_sum(positions, weights, start, first, behind, level, exact_from, pairs
 @_compile
 def _pair_offset(target_high, target_low, width, before_high, before_low, off, each_high, each_low, tight):
     """The same offset in pairs of floats, rounded down to (whole, part), or (-1, 0) in doubt."""
+    if each_high == 0.0:  # so small that no pair holds it: only integers can divide by it
+        return -1.0, int64(0)
     high, low = _two_sum(target_high, -before_high)
     low += target_low - before_low
     quotient = high / each_high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,31 @@ def test_an_output_that_was_not_published_is_published_once(
         assert counter.periods == 2
     with opened(**PAN, noise=None) as counter:
         assert [output.exact for output in counter.outputs()][2:] == [stored]
+
+
+def test_a_period_that_was_not_stored_is_not_published(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the file can be neither written nor read when a period ends, that output is never published."""
+    with opened(**PAN) as counter:
+        counter.add(3)
+        counter.tick(now=1)
+        counter.add(5)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pwrite", _refused)
+            patched.setattr(os, "pread", _refused)
+            with pytest.raises(StreamError):
+                counter.tick(now=2)
+        assert totals(counter) == [3]
+        counter.tick(now=2)
+
+        assert totals(counter) == [3, 3]
+    with opened(**PAN) as counter:
+        assert totals(counter) == [3, 3]
+
+
+def _refused(*_: object) -> None:
+    raise OSError(errno.EIO, "refused")
 
 
 def _die_after_the_first() -> Any:

@@ -73,6 +73,8 @@ class Slots:
     @property
     def counter(self) -> AnyCounter | None:
         """The counter, with the events of the open period in it; None if it was not begun."""
+        if self._counter is None:
+            self._load()
         return self._counter
 
     def follow(self, outputs: OutputsFile) -> None:
@@ -87,10 +89,16 @@ class Slots:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Events, or one period; if it cannot be stored, the open period is lost."""
+        """Events, or one period; if it cannot be stored, the open period is lost.
+
+        The counter in memory may have closed a period that is not stored, so it is dropped before the file is
+        read: if that fails too, nothing is left that could be published.
+        """
         try:
             yield
         except BaseException:
+            self._drop()
+            self._counter = None
             self._load()
             raise
 
@@ -144,9 +152,10 @@ class Slots:
 
     @property
     def _present(self) -> PanPrivateCounter:
-        if self._counter is None:
+        counter = self.counter
+        if not isinstance(counter, PanPrivateCounter):
             raise StreamError("this counter was not begun; open it again")
-        return self._counter
+        return counter
 
     def _load(self) -> None:
         saved = self._store.load()
