@@ -1,7 +1,8 @@
 """Planted bugs: the shipped code with one line made wrong, and quick tests that must not let it pass.
 
-Every bug is applied to a copy of the package, which the tests then import in place of the installed one. They
-pass on a clean copy. A bug that survives is a violation, and so is a record that does not apply any more.
+Every bug is applied to a copy of the package, which the tests then import in place of the installed one.
+Only tests that `make test` runs count. They pass on a clean copy. A bug that survives is a violation, and so
+is a record that does not apply any more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final
 
 from campaign.bug_list import BUGS, Bug
 from campaign.part import Outcome, Part, shown
+from scripts.run_stages import FAST
 
 PART: Final = Part(name="bugs", case="a bug planted into the shipped code", goal=len(BUGS), quick=2)
 ROOT: Final = Path(__file__).parents[1]
@@ -74,7 +76,9 @@ def _status(place: Path, *tests: str) -> int | None:
     """What pytest returns if the package is imported from here; None if it does not end."""
     _require_copy(place)
     try:
-        return _python(place, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests).returncode
+        return _python(
+            place, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", FAST, *tests
+        ).returncode
     except subprocess.TimeoutExpired:
         return None
 
