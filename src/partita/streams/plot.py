@@ -61,7 +61,8 @@ def band(outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> Float
     for output in outputs:
         twin.advance(output.period - twin.periods)
         bounds = _bounds(twin, beta)
-        halves.append((bounds.high - bounds.low) / 2)
+        # The last bits of both ends depend on the value of the twin, which is noise of its own.
+        halves.append(float(f"{(bounds.high - bounds.low) / 2:.9g}"))
     return np.array(halves, dtype=np.float64)
 
 
