@@ -194,7 +194,7 @@ def test_slices_are_smaller_for_families_and_pan_private_streams(service: Servic
     service.create("pan", mechanism="pan-private", horizon=9)
     streams = service.steward.state.streams
 
-    assert [keeping.slice_of(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 64]
+    assert [keeping.slice_of(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 8]
 
 
 @pytest.mark.parametrize(("due", "status"), [(MOST_DUE, 201), (MOST_DUE + 1, 400)])

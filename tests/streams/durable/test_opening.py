@@ -562,3 +562,22 @@ def test_a_start_that_nobody_would_wait_for_is_refused(
             open_counter(tmp_path / "visits", now=seconds, horizon=horizon, **usual)
         assert refused.value.parameter == "start"
         assert list(tmp_path.iterdir()) == []
+
+
+def test_opening_reads_each_stored_record_once(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compare the public file with the state takes one row for each record, not all later ones too."""
+    with opened() as counter:
+        counter.tick(now=40)
+    read = []
+    some = Journal._some_records
+
+    def counted(self: Journal, since: int) -> list[bytes]:
+        found = some(self, since)
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(Journal, "_some_records", counted)
+    with opened() as counter:
+        assert counter.periods == 40
+
+    assert len(read) <= 40

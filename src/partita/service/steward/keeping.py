@@ -32,8 +32,10 @@ _OURS_ONLY: Final = 0o700
 _SLICE: Final = 4096
 """Outputs that are closed at once: a transaction, a few tenths of a second."""
 
-_PAN_SLICE: Final = 64
-"""The same for a pan-private stream, whose periods are stored one by one."""
+_PAN_SLICE: Final = 8
+"""The same for a pan-private stream, whose periods are stored one by one with several syncs each.
+
+Its feeders wait for a slice on the thread of all requests, so a slice is short."""
 
 
 @final

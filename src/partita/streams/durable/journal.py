@@ -146,7 +146,9 @@ class Journal:
 
     def record(self, period: int) -> bytes | None:
         """The record of a period, if it is closed."""
-        return next(self.records(since=period - 1), None) if period else None
+        with self._database.translated() as connection:
+            row = connection.execute("SELECT record FROM outputs WHERE period = ?", (period,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def records(self, *, since: int) -> Iterator[bytes]:
         """The records of all periods after one."""
