@@ -85,7 +85,6 @@ def rational(mechanism: Any, most: int, unit: Fraction | None = None) -> Rationa
         ("rootless", 2, 2),
     ],
 )
-@pytest.mark.spread(6)
 def test_no_neighbors_lose_more_than_epsilon_and_some_do(name: str, size: int, most: int) -> None:
     """The enumerated law of a whole release loses exactly epsilon at the worst of all add-remove pairs."""
     mechanism = MAKERS[name](size=size, epsilon=1)
