@@ -405,3 +405,10 @@ def test_an_interrupted_command_ends_quietly(run: Run, folder: Path, act: str) -
         "partita: interrupted; go on with `partita stream feed` or `partita stream run`\n",
     )
     assert run("stream", "run", "visits", "--once", *paid).code == 0
+
+
+def test_help_says_that_a_line_of_csv_is_an_event(run: Run) -> None:
+    """Whoever feeds a CSV file is told what they state: no field of it holds a line feed."""
+    said = " ".join(run("stream", "feed", "--help").out.split())
+
+    assert "no field holds a line feed, since every line is one event" in said

@@ -46,7 +46,10 @@ def declare(acts: Commands) -> None:
     )
     feed.add_argument("--file", metavar="FILE", help="one time in each line, in place of stdin")
     feed.add_argument(
-        "--column", metavar="NAME", help="the file is CSV with a header, and this has the times"
+        "--column",
+        metavar="NAME",
+        help="the file is CSV with a header, and this has the times; whoever feeds it states that no field "
+        "holds a line feed, since every line is one event",
     )
     feed.add_argument(
         "--key-column", metavar="NAME", help="the column that has the keys, for a family; needs --column"
