@@ -387,6 +387,14 @@ BOXES: Final = (
 SUMS: Final = (
     Bug(
         "sums and queries",
+        "octaves of one threshold forget who neighbours are",
+        "mechanisms/global_truncation.py",
+        "return self.rows_changed / (self.epsilon * _FINDING)",
+        "return 1 / (self.epsilon * _FINDING)",
+        "tests/numerical/test_ways_privacy.py::test_the_noise_of_octaves_grows_with_what_neighbors_change",
+    ),
+    Bug(
+        "sums and queries",
         "levels of a tree of sums share no budget",
         "mechanisms/level_trees.py",
         "return tree.levels * controls.unit / self._rate",

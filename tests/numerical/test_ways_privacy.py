@@ -198,6 +198,31 @@ def _crowd_loss(mechanism: WeighingMechanism, one: Any, other: Any, seed: object
     return second.loss if same else float("inf")
 
 
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+@pytest.mark.parametrize("contributions", [1, 2, 3])
+def test_the_noise_of_octaves_grows_with_what_neighbors_change(
+    neighbors: Neighbors, contributions: int
+) -> None:
+    """Neighbours differ in the octaves by the same share of epsilon, whoever they are."""
+    mechanism = _mechanism(GlobalTruncation, neighbors=neighbors, contributions=contributions)
+    share = 1 / _first_look(_mechanism(GlobalTruncation), ())[1]
+
+    losses = []
+    for one, other in _pairs(neighbors, contributions):
+        (here, scale), (there, same) = (_first_look(mechanism, rows) for rows in (one, other))
+        assert scale == same
+        losses.append(int(np.abs(here - there).sum()) / scale)
+
+    assert max(losses) == share
+
+
+def _first_look(mechanism: WeighingMechanism, rows: Rows) -> tuple[Any, Fraction]:
+    """The numbers that get noise first, and its scale."""
+    noise = _First(tape_noise(EndlessTape("octaves"), path="numpy").session())
+    _release(mechanism, rows, noise)
+    return noise.looks[0][:2]
+
+
 @pytest.mark.parametrize("decomposition", ["none", "hat", "binary"])
 @pytest.mark.parametrize("octave", ["clear", "near"])
 def test_the_shared_threshold_follows_from_noisy_octaves(decomposition: Any, octave: str) -> None:

@@ -61,14 +61,18 @@ class NewStream(BaseModel):
             )
 
     def check_start(self, now: int) -> None:
-        """Refuse a start so long ago that most of the time would go into closing empty periods."""
-        due = self.settings(start=now).due(now)
-        if due > MOST_DUE:
+        """Refuse a start so long ago that most of the time would go into closing empty periods.
+
+        Each period has an output for each key, so many keys allow for fewer periods.
+        """
+        settings = self.settings(start=now)
+        due, most = settings.due(now), max(1, MOST_DUE // settings.columns)
+        if due > most:
             raise InvalidParameter(
                 "start",
-                f"must be at most {MOST_DUE} periods ago",
+                f"must be at most {most} periods ago, for {settings.columns} outputs in each",
                 given=due,
-                fix="start later, or choose a longer period",
+                fix="start later, choose a longer period, or fewer keys",
             )
 
     @property
