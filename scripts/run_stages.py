@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,9 @@ MARKED: Final = ("thorough", "statistics", "faults", "browser", "engines", "docs
 FAST: Final = f"sample or not ({' or '.join(MARKED)})"
 HANG_GUARD: Final = 3600.0
 """Seconds after which a stage is taken to hang: more than ten times what the longest one takes."""
+
+SIGN_OF_LIFE: Final = 20.0
+"""Seconds after which the dots of a stage that runs beside another are shown, though their line goes on."""
 
 PATHS: Final = ("src", "tests")
 SPARK: Final = "src/partita/sources/spark"
@@ -263,9 +266,22 @@ def wait(pid: int, guard: float) -> tuple[int, float]:
 
 def relay_lines(process: subprocess.Popen[bytes], label: str) -> None:
     if process.stdout is not None:
-        with process.stdout as lines:
-            for line in lines:
-                print(f"{prefix(label)}{line.decode(errors='replace').rstrip()}", flush=True)
+        with process.stdout as pipe:
+            relay(iter(lambda: os.read(pipe.fileno(), 2**16), b""), label)
+
+
+def relay(pieces: Iterable[bytes], label: str) -> None:
+    """Print what comes, line by line; after a while an unfinished line too, as a sign of life."""
+    held, printed = b"", time.monotonic()
+    for piece in pieces:
+        *lines, held = (held + piece).split(b"\n")
+        if time.monotonic() - printed > SIGN_OF_LIFE:
+            lines, held = [*lines, held], b""
+        for line in lines:
+            print(f"{prefix(label)}{line.decode(errors='replace').rstrip()}", flush=True)
+            printed = time.monotonic()
+    if held:
+        print(f"{prefix(label)}{held.decode(errors='replace').rstrip()}", flush=True)
 
 
 def end_group(pid: int) -> None:

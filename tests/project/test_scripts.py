@@ -305,6 +305,21 @@ def test_what_hangs_is_killed_with_its_children(stages: Any, capfd: pytest.Captu
     assert "taken to hang" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(("wait", "lines"), [(-1.0, ["..", "...", "end"]), (3600.0, [".....", "end"])])
+def test_dots_of_a_long_line_are_shown_after_a_while(
+    stages: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    wait: float,
+    lines: list[str],
+) -> None:
+    """Whoever watches two stages at once sees that both go on."""
+    monkeypatch.setattr(stages, "SIGN_OF_LIFE", wait)
+    stages.relay([b"..", b"...\nend"], "two")
+
+    assert capsys.readouterr().out.splitlines() == [f"[two] {line}" for line in lines]
+
+
 def test_a_missing_program_is_named_with_what_brings_it(stages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines after the table say what to install and which stage to run then."""
     absent = stages.Program("Chromium", ("no-such-program",), "chromium", "browser")
