@@ -21,7 +21,7 @@ from tests.seams import SETTLING
 _NEEDS = {"browser": "playwright", "docs": "griffe"}
 collect_ignore = [folder for folder, package in _NEEDS.items() if find_spec(package) is None]
 
-settings.register_profile("fast", derandomize=True, deadline=None)
+settings.register_profile("fast", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
 settings.load_profile("fast")
 

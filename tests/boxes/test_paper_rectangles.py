@@ -383,7 +383,7 @@ def test_only_secure_noise_carries_the_guarantee() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1, 20, 200])
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 def test_predictions_are_of_the_right_size(epsilon: int) -> None:
     """On even data errors of random boxes and sizes of releases are as predicted, to a factor of three."""
     axes = (Axis(size=2**32), Axis(size=2**32))

@@ -21,4 +21,7 @@ def marked(name: str) -> object:
     """The name of an engine; those with processes of their own are for the stage of engines."""
     if name not in ENGINES:
         raise pytest.UsageError(f"no engine named {name!r}; the engines are {', '.join(ENGINES)}")
+    # Polars is installed by the slow stages only.
+    if name == "polars-arrow":
+        return pytest.param(name, marks=pytest.mark.thorough)
     return pytest.param(name, marks=[pytest.mark.engines] if name in SERVERS else [])

@@ -57,6 +57,7 @@ def test_estimators_are_unbiased_and_best(case: tuple[Posterior, Floats, Floats,
     assert factors @ (factors / precision) == pytest.approx(posterior.variance(weights), rel=1e-6)
 
 
+@pytest.mark.spread(1)
 def test_replicates_estimate_the_covariance(case: tuple[Posterior, Floats, Floats, Floats]) -> None:
     """The mean square of a weighted sum over many replicates is its variance, within a few percent."""
     posterior, _, _, _ = case

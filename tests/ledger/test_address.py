@@ -83,6 +83,7 @@ def test_what_is_no_address_is_none(place: Any) -> None:
     assert not is_no_path(place)
 
 
+@pytest.mark.engines
 def test_nobody_answers_without_the_password_being_told(unused_port: int) -> None:
     """A server that is not there is an error of ours, with host and database in it."""
     pytest.importorskip("psycopg")

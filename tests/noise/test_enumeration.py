@@ -103,7 +103,7 @@ def test_geometric_noise_has_its_law(scale: Fraction, bits: int, words: int) -> 
 
 
 @pytest.mark.parametrize(("name", "scale"), [("discrete_laplace", Fraction(40)), ("geometric", Fraction(70))])
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 def test_large_scales_in_mixed_radix_have_their_law(name: str, scale: Fraction) -> None:
     """With a low digit split off, no value is likelier than it may be, nor less likely."""
     pmf = laplace_pmf if name == "discrete_laplace" else geometric_pmf

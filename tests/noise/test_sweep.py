@@ -110,6 +110,7 @@ def test_a_sweep_finds_the_ends_that_runs_find(
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("scale", "last", "items", "most"), [CASES[1], WIDE[0]])
+@pytest.mark.spread(8)
 def test_margins_change_no_end(
     margin: float, path: Path, law: Law, scale: Fraction, last: int, items: int, most: int
 ) -> None:

@@ -93,8 +93,7 @@ def _edges_law(counts: tuple[int, ...], threshold: int, a: float) -> dict[tuple[
     return found
 
 
-@pytest.mark.parametrize("path", ["numpy", "compiled"])
-@pytest.mark.sample
+@pytest.mark.parametrize("path", ["numpy", pytest.param("compiled", marks=pytest.mark.sample)])
 def test_tiny_cuts_have_the_exact_law(path: Path) -> None:
     """On four cells 8,000 fresh cuts fit the exact law; chi-square, wrong with 1e-8."""
     counts, runs = (1, 0, 2, 1), 8_000

@@ -87,6 +87,7 @@ def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
         ("partita/unplaced", "import partita.errors", LAYERS),
     ],
 )
+@pytest.mark.spread(6)
 def test_a_planted_import_breaks_its_contract(copy: Path, module: str, line: str, contract: str) -> None:
     """Each forbidden import, also one of a module still to come, is found and named."""
     plant(copy, "partita/noise/planted", "VALUE = 1")

@@ -275,6 +275,7 @@ def test_as_parquet_such_a_record_is_one_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bound", [1, 3])
+@pytest.mark.spread(1)
 def test_somebody_with_a_row_without_an_id_moves_two_rows_more(tmp_path: Path, bound: int) -> None:
     """Rows without an id are one person: one more of them may enter and drive out another."""
     others = [f",{99 - age}" for age in range(bound)]

@@ -93,6 +93,7 @@ def test_spark_is_not_imported_to_open_a_table() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.engines
 def test_a_worker_that_fails_says_nothing_of_its_rows() -> None:
     """What Spark would log of it has neither the text of the error nor its cause."""
 
@@ -120,6 +121,7 @@ def test_cells_keep_their_order_as_signed_numbers() -> None:
     assert to_cells(pa.array(longs)).tolist() == cells.tolist()
 
 
+@pytest.mark.engines
 @pytest.mark.parametrize("rows", [0, 3])
 def test_a_block_is_read_as_it_was_packed(rows: int) -> None:
     """One without cells, too, keeps its shard and its columns."""

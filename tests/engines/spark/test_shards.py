@@ -14,6 +14,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from partita.sources.spark.numbers import SHIFT
 from partita.sources.spark.shards import Shards
 
+pytestmark = pytest.mark.engines
+
 
 @given(st.integers(1, 2**64), st.integers(1, 64))
 def test_shards_cover_the_universe_once(size: int, parts: int) -> None:

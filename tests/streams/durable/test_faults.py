@@ -169,8 +169,7 @@ def test_processes_that_race_have_one_writer(swift: Path) -> None:
         shutil.rmtree(swift / "race")
 
 
-@pytest.mark.parametrize("room", [0, 2_000, 5_000, 20_000])
-@pytest.mark.sample
+@pytest.mark.parametrize("room", [0, 2_000, pytest.param(5_000, marks=pytest.mark.sample), 20_000])
 def test_a_full_disk_loses_nothing(swift: Path, room: int) -> None:
     """What cannot be stored is refused with a typed error; when there is room again, all is counted once."""
     process = start("full.py", swift, room)

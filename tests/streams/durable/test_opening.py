@@ -100,6 +100,7 @@ def test_a_counter_goes_on_where_it_was(opened: Opener) -> None:
 
 
 @pytest.mark.parametrize("mechanism", sorted(set(MECHANISMS) - {"pan-private"}))
+@pytest.mark.spread(2)
 def test_a_restart_changes_no_output(opened: Opener, tmp_path: Path, mechanism: str) -> None:
     """On one tape of noise, a counter that is opened anew for each period publishes what one left open does.
 
