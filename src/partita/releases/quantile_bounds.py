@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
+from partita.checkpoint import checkpoint
 from partita.releases.ranges import Term
 from partita.releases.slice import Along
 
@@ -57,6 +58,7 @@ def _halved(size: int, reached: Callable[[int, int], bool]) -> int:
     """The cell at which halving the cells 0, ..., size-1 ends; the last if nothing before it is reached."""
     low, high, step = 0, size - 1, 0
     while low < high:
+        checkpoint()
         middle = (low + high) // 2
         low, high = (low, middle) if reached(middle, step) else (middle + 1, high)
         step += 1

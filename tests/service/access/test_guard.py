@@ -211,6 +211,18 @@ def test_without_a_token_the_address_counts(tokens: TokenFile) -> None:
     assert statuses == [401, 401, 429, 401]
 
 
+def test_addresses_of_ipv4_that_are_written_as_ipv6_are_different_callers(tokens: TokenFile) -> None:
+    """A proxy that listens to both kinds writes them so; either form is the same caller."""
+    built = reading(tokens, limits=SLOW)
+    one, same, other = (
+        Client(built, CANARY, address=address)
+        for address in ("::ffff:192.0.2.1", "192.0.2.1", "::ffff:198.51.100.9")
+    )
+    statuses = [client.get("/releases/people/count").status_code for client in (one, same, one, other)]
+
+    assert statuses == [401, 401, 429, 401]
+
+
 def test_a_bucket_fills_by_the_clock() -> None:
     """At the rate, up to the burst, and never beyond."""
     clock = Clock()

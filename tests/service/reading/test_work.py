@@ -161,6 +161,27 @@ def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> Non
     assert predicted.of(Count({"age": ages, "town": towns}), beta=False) > LIMITS.small_work
 
 
+def test_guaranteed_bounds_of_a_quantile_are_not_small(crowd: Release) -> None:
+    """They are found by halving the column, and each step counts on both of its sides."""
+    predicted = Predicted(Facts(crowd), at_most=True)
+    median = Quantile(Fraction(1, 2), "salary", {"town": members(1)})
+    count = Count({"town": members(1), "salary": members(1)})
+
+    assert predicted.of(median, beta=False) <= LIMITS.small_work < predicted.of(median, beta=True)
+    assert predicted.of(median, beta=True) >= 2 * 2 * 10 * predicted.of(count, beta=True)
+
+
+def test_a_few_boxes_are_compared_with_the_views_of_their_sides(crowd: Release) -> None:
+    """That is most of the work of a count, up to a number of boxes, so a few of them are not small."""
+    predicted = Predicted(Facts(crowd), at_most=True)
+    one, few = (
+        predicted.of(Count({"town": members(*range(0, 2 * number, 2)), "age": members(1)}), beta=True)
+        for number in (1, 8)
+    )
+
+    assert one <= LIMITS.small_work < 2 * LIMITS.small_work < few
+
+
 def test_the_limit_is_the_last_that_is_allowed() -> None:
     """One more unit is refused."""
     check_work(7, Limits(work=7))
@@ -187,20 +208,23 @@ def test_work_stops_at_a_checkpoint() -> None:
     checkpoint()
 
 
-@pytest.mark.parametrize("question", ["histogram", "quantile", "region", "synthesize", "heat"])
+@pytest.mark.parametrize("question", ["histogram", "quantile", "worst", "region", "synthesize", "heat"])
 def test_long_loops_have_checkpoints(crowd: Release, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that was stopped ends within the loop over boxes, in chunks, or over views."""
     stop, boxes = Stop(), type(crowd.views[1].boxes)  # type: ignore[union-attr]
     where = {"age": frozenset(range(0, 20, 2))}
     shape = pt.HalfSpace({"town": 1, "salary": 1}, at_most=40)
+    median = crowd.quantile("salary", 0.5, where={"age": (1, 3)})
     work: Callable[[], object] = {
         "histogram": lambda: crowd.histogram("salary", 8, where=where),
         "heat": lambda: crowd.histogram("salary", "town", (64, 64), where={"age": (1, 3)}),
         "quantile": lambda: crowd.quantile("salary", 0.5, where=where),
+        "worst": lambda: median.worst(0.05),
         "region": lambda: crowd.count(where, region=shape),
         "synthesize": lambda: crowd.synthesize(10),
     }[question]
-    name = {"quantile": "along", "region": "region", "synthesize": "points"}.get(question, "counts")
+    names = {"quantile": "along", "worst": "answer", "region": "region", "synthesize": "points"}
+    name = names.get(question, "counts")
     real, calls = getattr(boxes, name), list[str]()
 
     def stopping(*arguments: Any) -> Any:
@@ -212,7 +236,7 @@ def test_long_loops_have_checkpoints(crowd: Release, question: str, monkeypatch:
 
     with pytest.raises(Stopped):
         stoppable(stop, lambda: (work(), crowd.synthesize(1)))
-    assert calls == [name]
+    assert len(calls) <= (2 if question == "worst" else 1)  # a step of halving counts on both of its sides
 
 
 def asks(caller: str, work: Any) -> Any:
@@ -358,6 +382,24 @@ def test_whoever_gives_up_waiting_leaves_no_trace() -> None:
         async with asyncio.timeout(PATIENCE):
             await room.acquire("d")
         return waits[0].cancelled()
+
+    assert asyncio.run(lived())
+
+
+def test_whoever_gives_up_as_a_place_becomes_free_is_cancelled() -> None:
+    """The place stays free, and nothing but the cancellation reaches who gave up."""
+
+    async def lived() -> bool:
+        room = Room(places=1, share=1, waiting=5)
+        await room.acquire("a")
+        wait = asyncio.create_task(room.acquire("b"))
+        await asyncio.sleep(0)
+        wait.cancel()
+        room.release("a")
+        await asyncio.wait([wait])
+        async with asyncio.timeout(PATIENCE):
+            await room.acquire("c")
+        return wait.cancelled()
 
     assert asyncio.run(lived())
 

@@ -53,13 +53,19 @@ class Buckets:
 def neighborhood(address: str) -> str:
     """Who an address belongs to: all of IPv4, or the 64 bits of IPv6 that one customer is given.
 
+    An IPv4 address may come written as IPv6, by a proxy that listens to both.
+
     >>> neighborhood("2001:db8::1") == neighborhood("2001:db8::2"), neighborhood("10.0.0.1")
     (True, '10.0.0.1')
+    >>> neighborhood("::ffff:10.0.0.1")
+    '10.0.0.1'
     """
     try:
         known = ipaddress.ip_address(address)
     except ValueError:
         return "unknown"
-    if known.version == 4:
+    if isinstance(known, ipaddress.IPv4Address):
         return str(known)
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
     return str(ipaddress.ip_network((int(known), _SUBNET), strict=False))

@@ -110,9 +110,11 @@ class Room:
             raise Refusal(503, "Busy", "the service has too much to do; ask again later", headers=_LATER)
 
     def _leave(self, caller: str, turn: asyncio.Future[None]) -> None:
-        self._queues[caller].remove(turn)
-        if not self._queues[caller]:
-            del self._queues[caller]
+        queue = self._queues.get(caller, ())
+        if turn in queue:  # if not, a place became free in between, and `_call_next` took the turn out
+            self._queues[caller].remove(turn)
+            if not self._queues[caller]:
+                del self._queues[caller]
 
     def _call_next(self) -> None:
         """Give free places to those who wait; a caller who got one goes to the end of the line."""

@@ -32,6 +32,7 @@ from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.releases.box_view import BoxView
 from partita.releases.box_where import number_of_boxes
+from partita.releases.rank_boxes import RankBoxesRelease
 from partita.releases.release import Release
 from partita.releases.sum_view import SumView
 from partita.releases.sums_asked import summing
@@ -61,6 +62,9 @@ _BOX_NUMBERS: Final = 6_000  # so many released numbers are a unit more for each
 _ANSWER: Final = 10_000  # one count with the error of just that
 _ANSWER_TERM: Final = 150
 _ANSWER_NUMBERS: Final = 8
+_SIDES: Final = 7_000  # what views of single columns say about a box; done for each of so many boxes at most
+_MOST_SIDES: Final = 16
+_HALVINGS: Final = 4  # guaranteed bounds of a quantile: two ends, and two counts where each halving asks
 _CURVE: Final = 2_000  # the distribution along a column, for each box
 _CURVE_NUMBERS: Final = 4
 _REGION: Final = 25_000  # a half-space, for each box
@@ -122,7 +126,7 @@ class Predicted:
             case Summary(column=column, where=where):
                 return self._summary(column, cells(where))
             case Quantile(column=column, where=where):
-                return self.quantile(column, cells(where))
+                return self.quantile(column, cells(where), beta=beta)
             case Cdf(column=column, values=(), where=where):
                 return self.cdf(column, cells(where), _TWENTIETHS) + self.quantile(column, cells(where))
             case Cdf(column=column, values=values, where=where):
@@ -155,15 +159,23 @@ class Predicted:
         boxes, numbers = self._boxes(view, where), self.facts.numbers(view)
         if isinstance(view, View):
             return _LINE_ANSWER + _LINE_TERM * boxes + numbers // _LINE_NUMBERS
-        return _ANSWER + _ANSWER_TERM * boxes + numbers // _ANSWER_NUMBERS
+        sides = _SIDES * min(boxes, _MOST_SIDES) if isinstance(view.boxes, RankBoxesRelease) else 0
+        return _ANSWER + _ANSWER_TERM * boxes + sides + numbers // _ANSWER_NUMBERS
 
     def cdf(self, column: str, where: Cells, values: int) -> int:
         """The work of a distribution at some values."""
         return self._curve(column, where) + self.rows((column,), where, values)
 
-    def quantile(self, column: str, where: Cells) -> int:
-        """The work of a quantile, or of a few of the same rows."""
-        return self._curve(column, where) + self.count(where, more=(column,))
+    def quantile(self, column: str, where: Cells, *, beta: bool = False) -> int:
+        """The work of a quantile, or of a few of the same rows; `beta` asks for guaranteed bounds of one.
+
+        Of several columns together these are found by halving the column, with counts in each step.
+        """
+        view, count = self._view((column,), where), self.count(where, more=(column,))
+        if not beta or isinstance(view, View):
+            return self._curve(column, where) + count
+        halvings = view.domains[view.columns.index(column)].size.bit_length()
+        return self._curve(column, where) + _HALVINGS * halvings * count
 
     def _curve(self, column: str, where: Cells) -> int:
         """The work of the distribution along a column."""
