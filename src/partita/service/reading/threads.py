@@ -31,7 +31,7 @@ _LARGE_THREADS: Final = 2
 """Few, as Python runs one at a time: each more slows down whoever answers small questions."""
 
 _SHARE: Final = 1
-"""Threads for large work that one caller may have: the other one is for others."""
+"""Threads of a lane that one caller may have: the other one is for others."""
 
 _WAITING: Final = 8
 """Large pieces of work of one caller that may wait."""
@@ -192,7 +192,7 @@ class Lanes:
     """
 
     def __init__(self) -> None:
-        self.small = Threads(most=_SMALL_THREADS, waiting=_SMALL_WAITING)
+        self.small = Threads(most=_SMALL_THREADS, share=_SHARE, waiting=_SMALL_WAITING)
         self.large = Threads(most=_LARGE_THREADS, share=_SHARE, waiting=_WAITING)
         self.opening, self.live = Threads(), Threads()
 
