@@ -227,7 +227,7 @@ def run_command(command: Sequence[str], *, label: str, guard: float) -> tuple[in
 
     Nothing of the group survives the command. With a label, each line of output is marked with it.
     """
-    print(f"{prefix(label)}+ {shown(command)}", flush=True)
+    say(f"{prefix(label)}+ {shown(command)}")
     start = time.monotonic()
     output = subprocess.PIPE if label else None
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -248,7 +248,7 @@ def run_command(command: Sequence[str], *, label: str, guard: float) -> tuple[in
         _running.discard(process.pid)
     relay.join()
     if status == -signal.SIGKILL and time.monotonic() - start >= guard:
-        print(f"{prefix(label)}=== taken to hang after {spoken(guard)}: {shown(command)}", flush=True)
+        say(f"{prefix(label)}=== taken to hang after {spoken(guard)}: {shown(command)}")
     return status, time.monotonic() - start, cpu
 
 
@@ -278,10 +278,10 @@ def relay(pieces: Iterable[bytes], label: str) -> None:
         if time.monotonic() - printed > SIGN_OF_LIFE:
             lines, held = [*lines, held], b""
         for line in lines:
-            print(f"{prefix(label)}{line.decode(errors='replace').rstrip()}", flush=True)
+            say(f"{prefix(label)}{line.decode(errors='replace').rstrip()}")
             printed = time.monotonic()
     if held:
-        print(f"{prefix(label)}{held.decode(errors='replace').rstrip()}", flush=True)
+        say(f"{prefix(label)}{held.decode(errors='replace').rstrip()}")
 
 
 def end_group(pid: int) -> None:
@@ -349,8 +349,14 @@ def present(program: Program) -> bool:
     return any(shutil.which(place) or list(Path("/").glob(place.lstrip("/"))) for place in program.looked_for)
 
 
+def say(line: str) -> None:
+    """Print a line as one piece: stages that run side by side must not mix theirs."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def announce(name: str, what: str) -> None:
-    print(f"=== stage {name} {what}", flush=True)
+    say(f"=== stage {name} {what}")
 
 
 def prefix(label: str) -> str:
