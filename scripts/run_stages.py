@@ -314,8 +314,15 @@ def read_report(path: Path) -> tuple[int, int, tuple[str, ...]]:
         return 0, 0, ()
     ran = sum(int(suite.get("tests", 0)) for suite in suites)
     failed = sum(int(suite.get(kind, 0)) for suite in suites for kind in ("failures", "errors"))
-    skipped = tuple(skip.get("message", "") for suite in suites for skip in suite.iter("skipped"))
+    skipped = tuple(reason(skip) for suite in suites for skip in suite.iter("skipped"))
     return ran - failed - len(skipped), failed, skipped
+
+
+def reason(skip: ElementTree.Element) -> str:
+    """Why a test was skipped; of a whole file, it is the end of the text: ('PATH', LINE, 'Skipped: WHY')."""
+    _, _, of_file = (skip.text or "").rpartition("Skipped: ")
+    message = skip.get("message", "")
+    return of_file.rstrip("')\\n ") if message == "collection skipped" and of_file else message
 
 
 def table(results: Sequence[Result]) -> str:
