@@ -152,8 +152,9 @@ def main(words: Sequence[str]) -> int:
         for group in groups:
             results += run_group(group)
     except KeyboardInterrupt:
-        print("\ninterrupted: what follows is what had ended", flush=True)
-        print(table(results), flush=True)
+        print("\ninterrupted", flush=True)
+        if results:  # of the groups that had ended
+            print(table(results), flush=True)
         return 130
     finally:
         end_all()
