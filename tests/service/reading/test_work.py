@@ -31,7 +31,7 @@ AGES = ", ".join(map(str, range(0, 100, 2)))
 BOXES = f"age in ({EVEN}) and town in ({EVEN})"
 """961 boxes: 31 single ages by 31 single towns."""
 
-PATIENCE = 60
+PATIENCE = 600
 """Seconds after which something waits for ever."""
 
 
