@@ -35,7 +35,23 @@ import partita as pt
 from partita import local, pan
 from partita.testing import EndlessTape, tape_noise
 
-__all__ = ["ANSWERS", "FIXTURES", "READERS", "answers", "copy_files", "main", "plain", "write"]
+__all__ = [
+    "ANSWERS",
+    "DOMAINS",
+    "FIXTURES",
+    "QUESTIONS",
+    "READERS",
+    "RELEASES",
+    "ROOT",
+    "SKETCHES",
+    "answers",
+    "columns_of",
+    "copy_files",
+    "main",
+    "plain",
+    "table",
+    "write",
+]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FIXTURES: Final = ROOT / "tests" / "fixtures" / "version-0.1"
@@ -206,10 +222,15 @@ def _plain_answer(answer: Any) -> dict[str, Any]:
     }
 
 
+def columns_of(keywords: Mapping[str, Any]) -> dict[str, pt.Domain]:
+    """The domains of the columns that keywords of `publish` name."""
+    text = repr({key: value for key, value in keywords.items() if key != "part"})
+    return {name: domain for name, domain in DOMAINS.items() if re.search(rf"\b{name}\b", text)}
+
+
 def _published(keywords: Mapping[str, Any]) -> pt.Release:
     """A release of some columns of the table."""
-    rows, text = table(), repr({key: value for key, value in keywords.items() if key != "part"})
-    schema = {name: domain for name, domain in DOMAINS.items() if re.search(rf"\b{name}\b", text)}
+    rows, schema = table(), columns_of(keywords)
     with tempfile.TemporaryDirectory() as folder:
         ledger = pt.Ledger(Path(folder) / "budget")
         ledger.open(
