@@ -9,7 +9,7 @@ import pytest
 
 from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.mechanisms import Rectangles
+from partita.mechanisms.rectangles import Rectangles
 from partita.points import Points
 from partita.releases.boxes import Boxes, BoxTerm
 from partita.releases.ranges import Parts

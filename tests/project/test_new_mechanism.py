@@ -18,7 +18,7 @@ from partita.discovery import find_classes
 from partita.domain import Integer
 from partita.mechanisms import catalogue
 from partita.mechanisms.histogram_counts import HistogramCounts
-from partita.publishing import publish
+from partita.publishing.pipeline import publish
 from partita.publishing.request import Request
 from partita.publishing.room import check_room
 from partita.releases.file import load
@@ -83,7 +83,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         home: Any = import_module(package)
         monkeypatch.setattr(home, "__path__", [*home.__path__, str(folder)])
         monkeypatch.setattr(home, module, None, raising=False)
-        monkeypatch.setitem(sys.modules, f"{package}.{module}", None)  # type: ignore[arg-type]
+        monkeypatch.setitem(sys.modules, f"{package}.{module}", None)
         del sys.modules[f"{package}.{module}"]
     forget()
     yield

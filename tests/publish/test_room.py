@@ -13,7 +13,7 @@ from partita.domain import Category, Integer
 from partita.errors import InvalidParameter
 from partita.ledger import Ledger
 from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.publishing import publish
+from partita.publishing.pipeline import publish
 from partita.publishing.request import Request
 from partita.publishing.room import _FACTS_BESIDE_SERIES, check_room
 from partita.publishing.room import _view as entries_of

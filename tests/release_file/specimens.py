@@ -16,7 +16,8 @@ from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.histogram import Histogram
 from partita.points import Points
-from partita.queries import Universe, marginal, ranges, value
+from partita.queries.language import marginal, ranges, value
+from partita.queries.universe import Universe
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
 from partita.releases.key_counts import KeyCounts

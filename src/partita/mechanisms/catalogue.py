@@ -19,7 +19,7 @@ from partita.mechanisms.base import Private
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.with_specials import AxisMechanism
 from partita.mechanisms.workload_mechanism import WorkloadMechanism, sentence
-from partita.queries import Queries
+from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges

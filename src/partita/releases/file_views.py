@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias, cast, final
 
 from partita.domain import Domain, domain_from_spec
 from partita.domain.axis import MOST_AXES, Axis
-from partita.queries import Queries, queries_from
+from partita.queries.parsing import queries_from
+from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
