@@ -19,8 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from campaign.part import Outcome, Part, shown
+from partita.releases.boxes import Boxes
 from partita.releases.file import encode
-from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
+from partita.releases.ranges import Ranges
+from partita.releases.sums import SumRelease
+from partita.releases.workload import WorkloadRelease
 from tests.release_file.specimens import release
 
 PART: Final = Part(name="files", case="a mutated release file", goal=1_000_000, quick=2_000)
@@ -35,7 +38,7 @@ FORGED, ASKED = "12", "4"
 def run(cases: int) -> Outcome:
     """Make and read so many files, 5,000 in a process."""
     with TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
-        for kind in (*KINDS, *BOX_KINDS, *SUM_KINDS, *QUERY_KINDS):
+        for kind in (*Ranges.kinds(), *Boxes.kinds(), *SumRelease.kinds(), *WorkloadRelease.kinds()):
             (Path(folder) / f"{kind}.parquet").write_bytes(encode(release(kind)))
         chunks = range(FIRST, FIRST + cases, CHUNK)
         found = pool.map(lambda first: _read(folder, first, min(first + CHUNK, FIRST + cases)), chunks)

@@ -19,12 +19,15 @@ from partita import local
 from partita.domain import Integer
 from partita.domain.axis import Axis
 from partita.histogram import Histogram
-from partita.mechanisms import LevelTrees, LogTree, Partition
 from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
+from partita.mechanisms.level_trees import LevelTrees
+from partita.mechanisms.log_tree import LogTree
+from partita.mechanisms.partition import Partition
 from partita.noise import fast
 from partita.noise.hazard import Law
 from partita.points import Points
-from partita.queries import Universe, ranges, value
+from partita.queries.language import ranges, value
+from partita.queries.universe import Universe
 from partita.streams.counter import Counter
 from partita.streams.family import CounterFamily
 from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter

@@ -21,7 +21,9 @@ from partita.inference.projection import project
 from partita.inference.projection_error import rows_reach
 from partita.mechanisms.projected_laplace import ProjectedLaplace
 from partita.points import Points
-from partita.queries import Queries, Universe, matrix, ranges
+from partita.queries.language import matrix, ranges
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
 from partita.releases.projected_laplace import ProjectedLaplaceRelease
 
 Floats: TypeAlias = NDArray[np.float64]

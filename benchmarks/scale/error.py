@@ -13,7 +13,8 @@ from benchmarks.scale.speed import publish
 from partita.histogram import Histogram
 from partita.mechanisms.intervals import Intervals
 from partita.releases.view import View
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 
 RANGES = 10_000
 RELEASES = 3

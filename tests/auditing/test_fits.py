@@ -20,7 +20,7 @@ from partita.auditing.fits import (
     sampler_fits,
 )
 from partita.histogram import Histogram
-from partita.mechanisms import Partition
+from partita.mechanisms.partition import Partition
 from partita.noise.hazard import Law
 from partita.testing import EndlessTape, RationalNoise, law, tape_noise
 

@@ -12,7 +12,11 @@ from partita import Guarantee
 from partita.domain import Integer
 from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.mechanisms import GridCounts, PaperRectangles, RankBoxes, Rectangles, SpendingBoxes
+from partita.mechanisms.grid_counts import GridCounts
+from partita.mechanisms.paper_rectangles import PaperRectangles
+from partita.mechanisms.rank_boxes import RankBoxes
+from partita.mechanisms.rectangles import Rectangles
+from partita.mechanisms.spending_boxes import SpendingBoxes
 from partita.points import Points
 from partita.releases.box_view import BoxView
 

@@ -9,10 +9,9 @@ import pytest
 
 from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.mechanisms import Rectangles
+from partita.mechanisms.rectangles import Rectangles
 from partita.points import Points
-from partita.releases.boxes import BoxTerm
-from partita.releases.kinds import box_class_of
+from partita.releases.boxes import Boxes, BoxTerm
 from partita.releases.ranges import Parts
 from partita.releases.rectangles import RectanglesRelease
 from partita.testing import EndlessTape, tape_noise
@@ -33,7 +32,7 @@ def _release(rows: int) -> RectanglesRelease:
 def test_parts_make_the_same_release(rows: int, kind: str) -> None:
     """Whatever was chosen, all answers are the same to the last bit, and so is the total."""
     release = _release(rows)
-    again = box_class_of("rectangles").from_parts(release.parts(), None)
+    again = Boxes.of_kind("rectangles").from_parts(release.parts(), None)
     corners = np.array([BOX.low], np.uint64), np.array([BOX.high], np.uint64)
 
     assert isinstance(again, RectanglesRelease)

@@ -10,8 +10,8 @@ import pytest
 
 from partita.cli.commands import stream
 from partita.streams.counter import Counter
-from partita.streams.durable import read_outputs
 from partita.streams.durable.mechanisms import MECHANISMS
+from partita.streams.durable.reading import read_outputs
 from partita.streams.plot import band, plot
 
 from .conftest import Done, Run

@@ -11,7 +11,8 @@ import pytest
 
 import partita as pt
 from partita import noise
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 from partita.testing import ZeroNoise
 
 ARRAY: Any = np.array([1, 2])

@@ -33,7 +33,7 @@ class Secretive:
         lambda: pt.local.Mean(0, 1, epsilon=1).randomize_many(Secretive()),
         lambda: pt.pan.Density(universe=9, epsilon=1).update_many(Secretive()),
         lambda: pt.pan.Distinct(epsilon=1, buckets=8).update_many("987654321"),
-        lambda: pt.pan.Registers(universe=9, epsilon=1).update_many(987654321),
+        lambda: pt.pan.Registers(universe=9, epsilon=1).update_many(987654321),  # type: ignore[arg-type]
     ],
 )
 def test_an_error_about_data_has_no_cause_and_no_context(call: Callable[[], Any]) -> None:

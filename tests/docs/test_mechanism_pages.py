@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import partita
-from partita import local, mechanisms, pan
+from partita import local, pan
+from partita.mechanisms.catalogue import mechanisms
 from tests.docs.run import ROOT
 
 sys.path.insert(0, str(ROOT))
@@ -53,11 +54,7 @@ PAGES = {
     local.Rectangles: "local_rectangles",
     local.LROracle: "local_oracles",
     local.SQOracle: "local_oracles",
-} | {
-    found: found.__module__.rpartition(".")[2]
-    for found in (getattr(mechanisms, name) for name in mechanisms.__all__)
-    if found is not mechanisms.Cutter
-}
+} | {found: found.__module__.rpartition(".")[2] for found in mechanisms().values()}
 """The page of each public tool; that of a mechanism is named like its module."""
 
 NAMES = sorted(set(PAGES.values()))

@@ -13,10 +13,12 @@ import pytest
 from partita.domain.axis import MOST_AXES
 from partita.histogram import Histogram
 from partita.points import Points
-from partita.publishing import plan
 from partita.publishing.making import count
+from partita.publishing.planning import plan
 from partita.publishing.request import Request
-from partita.sources import Column, Source, Tally, open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.protocol import Source
+from partita.sources.tally import Column, Tally, tally
 from tests.engines.loading import loaded
 from tests.engines.tables import ARROW, PERSON, SCHEMA, drawn, table
 

@@ -15,10 +15,11 @@ import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.errors import InvalidParameter, SourceError
-from partita.publishing import publish
-from partita.sources import open_source, tally
+from partita.publishing.pipeline import publish
+from partita.sources.opening import open_source
 from partita.sources.postgres import Postgres
 from partita.sources.python import PYTHON
+from partita.sources.tally import tally
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 CANARY = "CANARY-93ab"

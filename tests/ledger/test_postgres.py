@@ -20,9 +20,9 @@ from partita.errors import BudgetExceeded, LedgerError, StreamForked, TermsDiffe
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
 from partita.ledger.store import Connection
-from partita.publishing import publish
-from partita.streams.durable import open_counter
+from partita.publishing.pipeline import publish
 from partita.streams.durable.account import Writer
+from partita.streams.durable.opening import open_counter
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.engines

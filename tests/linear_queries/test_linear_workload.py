@@ -18,21 +18,11 @@ from partita.guarantee import Guarantee, Neighbors
 from partita.inference.answer_changes import AnswerChanges
 from partita.mechanisms.linear_workload import LinearWorkload
 from partita.points import Points
-from partita.queries import (
-    Queries,
-    Universe,
-    clipped,
-    marginal,
-    matrix,
-    parse,
-    power,
-    prefixes,
-    ranges,
-    total,
-    value,
-    weights,
-)
+from partita.queries.language import clipped, marginal, matrix, power, prefixes, ranges, total, value, weights
+from partita.queries.parsing import parse
+from partita.queries.queries import Queries
 from partita.queries.structured import Structured
+from partita.queries.universe import Universe
 from partita.releases.linear_workload import LinearWorkloadRelease
 from partita.releases.query_view import QueryView
 from partita.releases.ranges import Parts

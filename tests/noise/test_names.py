@@ -26,7 +26,7 @@ def test_functions_draw_from_the_system(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A misspelt sampler is reported by its name."""
     with pytest.raises(AttributeError, match="gaussian"):
-        partita.noise.gaussian  # noqa: B018
+        partita.noise.gaussian  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_names_are_sorted_and_unique() -> None:

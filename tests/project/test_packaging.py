@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+STUBS = sorted((ROOT / "src").rglob("__init__.pyi"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -89,6 +91,29 @@ def test_all_is_honest() -> None:
     """`__all__` is sorted, free of repeats, and every name in it can be had."""
     assert sorted(set(partita.__all__)) == sorted(partita.__all__)
     assert [name for name in partita.__all__ if not hasattr(partita, name)] == []
+
+
+@pytest.mark.parametrize("package", [".".join(path.parent.relative_to(ROOT / "src").parts) for path in STUBS])
+def test_stubs_are_split_as_they_would_be_parsed(package: str) -> None:
+    """Every line of a stub is one name, under that name, and the package has them all."""
+    found = import_module(package)
+    stub = ast.parse(Path(str(found.__file__)).with_suffix(".pyi").read_text())
+    lines = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+
+    assert all(alias.asname == alias.name for line in lines for alias in line.names)
+    homes = {alias.name: line.module for line in lines for alias in line.names}
+    assert set(found.__all__) - {"__version__"} == {name for name, home in homes.items() if home != package}
+    for name, home in homes.items():
+        defined = (
+            import_module(f"partita.{name}") if home == package else getattr(import_module(str(home)), name)
+        )
+        assert getattr(found, name) == defined
+
+
+def test_names_that_do_not_exist_are_attribute_errors() -> None:
+    """The error names package and name."""
+    with pytest.raises(AttributeError, match="module 'partita' has no attribute 'gaussian'"):
+        partita.gaussian  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_dir_shows_every_public_name() -> None:

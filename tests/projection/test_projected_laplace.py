@@ -22,7 +22,9 @@ from partita.inference.answer_changes import AnswerChanges
 from partita.mechanisms.projected_laplace import ProjectedLaplace
 from partita.noise import Noise
 from partita.points import Points
-from partita.queries import Queries, Universe, between, matrix, prefixes, ranges
+from partita.queries.language import between, matrix, prefixes, ranges
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
 from partita.testing import (
     CouplingBroken,
     EndlessTape,

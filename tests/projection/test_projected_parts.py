@@ -14,7 +14,9 @@ from partita.guarantee import Guarantee
 from partita.inference import projection as module
 from partita.mechanisms.projected_laplace import ProjectedLaplace
 from partita.points import Points
-from partita.queries import Queries, Universe, clipped, ranges
+from partita.queries.language import clipped, ranges
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
 from partita.releases.projected_laplace import ProjectedLaplaceRelease
 from partita.releases.ranges import Parts
 from partita.testing import EndlessTape, tape_noise

@@ -15,7 +15,8 @@ from typing import Any
 from partita.domain import Integer
 from partita.errors import PartitaError
 from partita.ledger import Ledger
-from partita.publishing import making, pipeline, publish
+from partita.publishing import making, pipeline
+from partita.publishing.pipeline import publish
 from partita.releases.file import Temporary
 
 STEPS: dict[str, tuple[Any, str]] = {

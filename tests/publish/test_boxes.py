@@ -17,13 +17,14 @@ from partita.errors import KeyReused, PrivacyWarning, SourceError
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
 from partita.points import Points
-from partita.publishing import publish
 from partita.publishing.making import salt
+from partita.publishing.pipeline import publish
 from partita.releases.box_view import BoxView
 from partita.releases.file import load
 from partita.releases.release import Release
 from partita.releases.view import View
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 from tests.publish.people import CANARY, NUMBER, SCHEMA, people
 from tests.publish.test_publish import PLACES, Terminal, whole_story
 

@@ -11,12 +11,14 @@ import pytest
 
 from partita.domain import Category, Domain, Integer, Real
 from partita.errors import InvalidParameter
-from partita.mechanisms import GridCounts
 from partita.mechanisms.catalogue import ROWS
+from partita.mechanisms.grid_counts import GridCounts
 from partita.noise import system
-from partita.publishing import Plan, plan, simulate
+from partita.publishing.planning import Plan, plan
+from partita.publishing.simulation import simulate
 from partita.publishing.trial import BoxTrial
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 from partita.testing import ZeroNoise
 from tests.publish.people import AGE, CANARY, SCHEMA, people
 

@@ -31,11 +31,13 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.publishing import progress, publish
+from partita.publishing import progress
 from partita.publishing.making import salt
+from partita.publishing.pipeline import publish
 from partita.releases.file import load
 from partita.releases.release import Release
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people, single
 from tests.seams import COUNT
 

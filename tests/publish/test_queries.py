@@ -16,9 +16,10 @@ from partita.errors import InvalidParameter, PrivacyWarning
 from partita.guarantee import Guarantee
 from partita.ledger import Amount, Ledger
 from partita.mechanisms.catalogue import ROWS, query_mechanisms
-from partita.publishing import plan, publish
+from partita.publishing.pipeline import publish
+from partita.publishing.planning import plan
 from partita.publishing.request import Request
-from partita.queries import marginal, ranges, value, weights
+from partita.queries.language import marginal, ranges, value, weights
 from partita.releases.file import decode, encode, load
 
 TURN = np.arange(2_000)

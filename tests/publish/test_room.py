@@ -13,21 +13,18 @@ from partita.domain import Category, Integer
 from partita.errors import InvalidParameter
 from partita.ledger import Ledger
 from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.publishing import publish
+from partita.publishing.pipeline import publish
 from partita.publishing.request import Request
-from partita.publishing.room import (
-    _FACTS_BESIDE_SERIES,
-    MOST_BOX_SERIES,
-    MOST_QUERY_SERIES,
-    MOST_SERIES,
-    MOST_SUM_SERIES,
-    check_room,
-)
+from partita.publishing.room import _FACTS_BESIDE_SERIES, check_room
 from partita.publishing.room import _view as entries_of
+from partita.releases.boxes import Boxes
 from partita.releases.file import decode, encode
 from partita.releases.file_json import to_canonical
-from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
+from partita.releases.kinds import ReleaseKind
 from partita.releases.provenance import Provenance
+from partita.releases.ranges import Ranges
+from partita.releases.sums import SumRelease
+from partita.releases.workload import WorkloadRelease
 from tests.publish.people import AGE
 from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
 from tests.seams import COUNT
@@ -50,35 +47,35 @@ def never(*_: object, **__: object) -> Any:
 
 def test_every_kind_has_a_bound() -> None:
     """A new kind of release must say how many series it has at most."""
-    assert set(MOST_SERIES) == set(KINDS)
-    assert set(MOST_BOX_SERIES) == set(BOX_KINDS)
-    assert set(MOST_SUM_SERIES) == set(SUM_KINDS)
-    assert set(MOST_QUERY_SERIES) == set(QUERY_KINDS)
+    assert all(kind.count_series(levels=1) > 0 for kind in ReleaseKind.kinds().values())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", Ranges.kinds())
 def test_no_release_has_more_series_than_it_may(kind: str) -> None:
     """Counted in releases of the shipped mechanisms."""
-    assert len(axis(kind).parts().series) <= MOST_SERIES[kind](DOMAINS[kind].size)
+    released = axis(kind)
+
+    assert len(released.parts().series) <= released.count_series(DOMAINS[kind].size.bit_length())
 
 
-@pytest.mark.parametrize("kind", BOX_KINDS)
+@pytest.mark.parametrize("kind", Boxes.kinds())
 def test_no_release_of_boxes_has_more_series_or_facts_than_it_may(kind: str) -> None:
     """Counted in releases of the shipped mechanisms, down to every number in the facts."""
     released = boxes(kind)
     axes, parts = len(released.axes), released.parts()
 
-    assert len(parts.series) <= MOST_BOX_SERIES[kind](axes)
+    assert len(parts.series) <= released.count_series(axes)
     room: Any = entries_of(asked(kind))["facts"]
     assert len(to_canonical(dict(parts.facts))) <= len(to_canonical(room))
 
 
-@pytest.mark.parametrize("kind", [*SUM_KINDS, *QUERY_KINDS])
+@pytest.mark.parametrize("kind", [*SumRelease.kinds(), *WorkloadRelease.kinds()])
 def test_no_release_of_numbers_has_more_series_or_facts_than_it_may(kind: str) -> None:
     """Counted in releases of the shipped mechanisms, down to every number in the facts."""
-    parts = (sum_view(kind).sums if kind in SUM_KINDS else query_view(kind).answers).parts()
+    released = sum_view(kind).sums if kind in SumRelease.kinds() else query_view(kind).answers
+    parts = released.parts()
 
-    assert len(parts.series) <= {**MOST_SUM_SERIES, **MOST_QUERY_SERIES}[kind]
+    assert len(parts.series) <= released.count_series(levels=1)
     granted = len(parts.series) + _FACTS_BESIDE_SERIES
     assert len(to_canonical(dict(parts.facts))) <= len(to_canonical({"all": ["9" * 400] * granted}))
 
@@ -97,7 +94,8 @@ def test_no_tree_has_more_levels_than_it_may(size: int, root: bool) -> None:
 
     levels = Hierarchy.of(size=size, branching=2, root=root).levels
 
-    assert levels <= MOST_SERIES["tree"](size) < MOST_SERIES["intervals-paper"](size)
+    tree, paper = map(Ranges.of_kind, ("tree", "intervals-paper"))
+    assert levels <= tree.count_series(size.bit_length()) < paper.count_series(size.bit_length())
 
 
 @pytest.mark.parametrize("name", sorted(axis_mechanisms()))

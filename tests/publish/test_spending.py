@@ -20,7 +20,8 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.publishing import making, publish
+from partita.publishing import making
+from partita.publishing.pipeline import publish
 from partita.releases.file import Temporary, load, save
 from partita.releases.release import Release
 from tests.publish.people import AGE, SCHEMA, people, single

@@ -15,7 +15,8 @@ from partita.domain import Category, Date, Domain, Integer, Real
 from partita.errors import InvalidParameter, KeyReused, PrivacyWarning
 from partita.guarantee import Guarantee
 from partita.ledger import Amount, Ledger
-from partita.publishing import plan, publish
+from partita.publishing.pipeline import publish
+from partita.publishing.planning import plan
 from partita.publishing.request import Request
 from partita.publishing.shares import weight_beside
 from partita.releases.file import decode, encode, load

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.domain import Category, Integer, Real, Special
-from partita.queries import (
-    Queries,
-    Structured,
-    Universe,
+from partita.queries.language import (
     between,
     clipped,
     marginal,
@@ -28,6 +25,9 @@ from partita.queries import (
     value,
     weights,
 )
+from partita.queries.queries import Queries
+from partita.queries.structured import Structured
+from partita.queries.universe import Universe
 
 UNIVERSE = Universe(
     ["age", "income", "sex"], [Integer(-1, 2), Real(0, "1.5", step="0.5"), Category(["f", "m"])]

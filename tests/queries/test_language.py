@@ -14,22 +14,21 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
 from partita.errors import InvalidParameter
-from partita.queries import (
-    Queries,
-    Universe,
+from partita.queries.language import (
     between,
     clipped,
     marginal,
     matrix,
-    parse,
     power,
     prefixes,
-    queries_from,
     ranges,
     total,
     value,
     weights,
 )
+from partita.queries.parsing import parse, queries_from
+from partita.queries.queries import Queries
+from partita.queries.universe import Universe
 
 from .expressions import EXPRESSIONS, PLACES, UNIVERSE, Written
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from partita.domain import Integer
 from partita.errors import InvalidParameter
-from partita.queries import Structured, Universe, between, power, prefixes, ranges, total, value
 from partita.queries.boxes import Boxes
+from partita.queries.language import between, power, prefixes, ranges, total, value
 from partita.queries.namespace import cumulative
 from partita.queries.pointwise import Pointwise
 from partita.queries.product import Product
@@ -22,6 +22,8 @@ from partita.queries.queries import Concatenation
 from partita.queries.spans import Spans
 from partita.queries.sparse import Sparse
 from partita.queries.stack import Stack
+from partita.queries.structured import Structured
+from partita.queries.universe import Universe
 
 from .expressions import EVERY, EXPRESSIONS, LEAVES, PLACES, UNIVERSE, Written
 from .foreign import Foreign

@@ -16,11 +16,11 @@ from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.histogram import Histogram
 from partita.points import Points
-from partita.queries import Universe, marginal, ranges, value
+from partita.queries.language import marginal, ranges, value
+from partita.queries.universe import Universe
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
 from partita.releases.key_counts import KeyCounts
-from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
 from partita.releases.provenance import Provenance
 from partita.releases.published import Published, published
 from partita.releases.query_view import QueryView
@@ -28,7 +28,9 @@ from partita.releases.ranges import Ranges
 from partita.releases.release import Release
 from partita.releases.specials import Specials
 from partita.releases.sum_view import SumView
+from partita.releases.sums import SumRelease
 from partita.releases.view import View
+from partita.releases.workload import WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
 
 __all__ = [
@@ -244,12 +246,14 @@ def release(*kinds: str) -> Release:
 
     Of queries a release has one view at most.
     """
-    listed = kinds or (*KINDS, *BOX_KINDS, *SUM_KINDS, "linear")
+    listed = kinds or (*Ranges.kinds(), *Boxes.kinds(), *SumRelease.kinds(), "linear")
     keyed = ["grid"] if "level-trees" in listed and "grid" not in listed else []
-    counted = [kind for kind in listed if kind not in (*SUM_KINDS, *QUERY_KINDS)]
-    views = tuple(view(kind, column=kind) if kind in KINDS else box_view(kind) for kind in (*counted, *keyed))
-    sums = tuple(sum_view(kind) for kind in listed if kind in SUM_KINDS)
-    queries = next((query_view(kind) for kind in listed if kind in QUERY_KINDS), None)
+    counted = [kind for kind in listed if kind not in (*SumRelease.kinds(), *WorkloadRelease.kinds())]
+    views = tuple(
+        view(kind, column=kind) if kind in Ranges.kinds() else box_view(kind) for kind in (*counted, *keyed)
+    )
+    sums = tuple(sum_view(kind) for kind in listed if kind in SumRelease.kinds())
+    queries = next((query_view(kind) for kind in listed if kind in WorkloadRelease.kinds()), None)
     return Release(
         views=views,
         sums=sums,

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from partita.releases.boxes import Boxes
 from partita.releases.file import encode, load, save
-from partita.releases.kinds import BOX_KINDS, KINDS, QUERY_KINDS, SUM_KINDS
+from partita.releases.ranges import Ranges
+from partita.releases.sums import SumRelease
+from partita.releases.workload import WorkloadRelease
 
 from .specimens import release
 
@@ -36,7 +39,7 @@ def test_hostile_files_give_typed_errors_or_answers(tmp_path: Path) -> None:
     Half are damaged in their bytes; half are forged: well-formed, with a right checksum and changed
     content. Whatever is accepted is asked everything, and answers with finite numbers.
     """
-    for kind in (*KINDS, *BOX_KINDS, *SUM_KINDS, *QUERY_KINDS):
+    for kind in (*Ranges.kinds(), *Boxes.kinds(), *SumRelease.kinds(), *WorkloadRelease.kinds()):
         (tmp_path / f"{kind}.parquet").write_bytes(encode(release(kind)))
     share = FILES // PROCESSES
     workers = [start("fuzz", tmp_path, first, first + share) for first in range(0, FILES, share)]
@@ -80,10 +83,10 @@ def test_kill_9_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
         assert saver.stdout is not None
         for _ in range(turns):
             assert saver.stdout.readline() == "saved\n"
-            assert len(load(target).views) == len(KINDS) + len(BOX_KINDS)
+            assert len(load(target).views) == len(Ranges.kinds()) + len(Boxes.kinds())
         saver.kill()
         saver.communicate()
-        assert len(load(target).views) == len(KINDS) + len(BOX_KINDS)
+        assert len(load(target).views) == len(Ranges.kinds()) + len(Boxes.kinds())
 
 
 LIMITED = """

@@ -14,9 +14,10 @@ from partita.releases.checksum import checksum
 from partita.releases.file import SPEC, decode, encode, unpacked
 from partita.releases.file_json import to_canonical
 from partita.releases.file_parquet import to_parquet
-from partita.releases.kinds import QUERY_KINDS, SUM_KINDS
 from partita.releases.release import Release
 from partita.releases.spec import Stored, columns_of
+from partita.releases.sums import SumRelease
+from partita.releases.workload import WorkloadRelease
 
 from .specimens import query_view, release, sum_view, view
 
@@ -36,7 +37,7 @@ def changed(*path: Any, to: Any, stored: Stored) -> bytes:
     return to_parquet(columns_of(stored.spec), stored.values, {SPEC: to_canonical(spec)})
 
 
-@pytest.mark.parametrize("kind", SUM_KINDS)
+@pytest.mark.parametrize("kind", SumRelease.kinds())
 def test_sums_survive_a_file(kind: str) -> None:
     """Answers, guarantee and words are the same after a load."""
     original = release(kind)
@@ -51,7 +52,7 @@ def test_sums_survive_a_file(kind: str) -> None:
         assert str(original.mean("wage", asked)) == str(loaded.mean("wage", asked))
 
 
-@pytest.mark.parametrize("kind", QUERY_KINDS)
+@pytest.mark.parametrize("kind", WorkloadRelease.kinds())
 def test_answers_survive_a_file(kind: str) -> None:
     """Answers, errors, labels and guarantee are the same after a load."""
     original = release(kind)
@@ -63,7 +64,7 @@ def test_answers_survive_a_file(kind: str) -> None:
     assert loaded.report() == original.report()
 
 
-@pytest.mark.parametrize("kind", [*SUM_KINDS, *QUERY_KINDS])
+@pytest.mark.parametrize("kind", [*SumRelease.kinds(), *WorkloadRelease.kinds()])
 def test_what_was_made_with_injected_noise_stays_without_a_guarantee(kind: str) -> None:
     """It protects nobody, after a load as before."""
     made = release(kind)
@@ -192,7 +193,7 @@ def test_a_summed_column_has_one_domain() -> None:
 
 def test_numbers_in_a_file_are_those_of_the_release() -> None:
     """Every series is there to the last digit, wide ones too."""
-    for kind in SUM_KINDS:
+    for kind in SumRelease.kinds():
         parts, again = sum_view(kind).sums.parts(), decode(encode(release(kind))).sums[0].sums.parts()
         assert parts.facts == again.facts
         for name, values in parts.series.items():

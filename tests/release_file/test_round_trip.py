@@ -17,18 +17,9 @@ from partita.domain import Integer
 from partita.releases.box_view import BoxView
 from partita.releases.boxes import Boxes
 from partita.releases.file import decode, encode, load, save, unpacked
-from partita.releases.kinds import (
-    BOX_KINDS,
-    KINDS,
-    QUERY_KINDS,
-    SUM_KINDS,
-    box_class_of,
-    class_of,
-    query_class_of,
-    sum_class_of,
-)
 from partita.releases.ranges import Parts, Ranges
 from partita.releases.release import Release
+from partita.releases.sums import SumRelease
 from partita.releases.view import View
 from partita.releases.workload import WorkloadRelease
 
@@ -68,18 +59,16 @@ def same(ours: Parts, theirs: Parts) -> bool:
 
 def test_every_kind_has_a_home() -> None:
     """The table of kinds names exactly the classes there are."""
-    assert set(KINDS) == set(kinds(Ranges))
-    assert set(BOX_KINDS) == set(kinds(Boxes))
-    assert all(class_of(kind).kind == kind and issubclass(class_of(kind), Ranges) for kind in KINDS)
-    assert all(
-        box_class_of(kind).kind == kind and issubclass(box_class_of(kind), Boxes) for kind in BOX_KINDS
-    )
-    assert set(QUERY_KINDS) == set(kinds(WorkloadRelease))
-    assert all(query_class_of(kind).kind == kind for kind in QUERY_KINDS)
-    assert all(sum_class_of(kind).kind == kind for kind in SUM_KINDS)
+    assert set(Ranges.kinds()) == set(kinds(Ranges))
+    assert set(Boxes.kinds()) == set(kinds(Boxes))
+    assert set(WorkloadRelease.kinds()) == set(kinds(WorkloadRelease))
+    for family in (Ranges, Boxes, WorkloadRelease, SumRelease):
+        for kind in family.kinds():
+            assert family.of_kind(kind).kind == kind
+            assert issubclass(family.of_kind(kind), family)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", Ranges.kinds())
 def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
     """Numbers, facts, domain, guarantee and answers are the same after a save and a load."""
     path, original = tmp_path / "a.parquet", release(kind)
@@ -98,7 +87,7 @@ def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
     assert before.axis.count(0, last // 2).worst() == after.axis.count(0, last // 2).worst()
 
 
-@pytest.mark.parametrize("kind", BOX_KINDS)
+@pytest.mark.parametrize("kind", Boxes.kinds())
 def test_a_release_of_several_columns_survives_a_file(kind: str, tmp_path: Path) -> None:
     """Numbers, facts, domains, guarantee and answers are the same after a save and a load."""
     path, original = tmp_path / "a.parquet", release(kind)
@@ -118,7 +107,7 @@ def test_a_release_of_several_columns_survives_a_file(kind: str, tmp_path: Path)
     assert (one.value, one.error, one.worst()) == (other.value, other.error, other.worst())
 
 
-@pytest.mark.parametrize("kind", BOX_KINDS)
+@pytest.mark.parametrize("kind", Boxes.kinds())
 def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
     made = box_mechanism(kind)
@@ -130,7 +119,7 @@ def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
     assert same(released.parts(), loaded.parts())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", Ranges.kinds())
 def test_fresh_noise_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
     from partita.histogram import Histogram
@@ -172,7 +161,7 @@ def test_files_without_anything_new_are_as_they_were(kinds: list[str], version: 
     assert stored.spec["version"] == version
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", Ranges.kinds())
 def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
     """What was made with injected noise protects nobody, after a load as before."""
     foreign = replace(view(kind), axis=replace_guarantee(axis(kind)))
@@ -182,7 +171,7 @@ def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
     assert loaded.views[0].guarantee is None
 
 
-@pytest.mark.parametrize("kind", BOX_KINDS)
+@pytest.mark.parametrize("kind", Boxes.kinds())
 def test_boxes_without_a_guarantee_stay_without(kind: str) -> None:
     """The same of several columns."""
     foreign = replace(box_view(kind), boxes=replace_guarantee(boxes(kind)))
@@ -224,7 +213,7 @@ class Numbers(Ranges):
 @pytest.fixture
 def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files hold the class above."""
-    monkeypatch.setattr("partita.releases.file_views.class_of", lambda kind: Numbers)
+    monkeypatch.setattr(Ranges, "of_kind", lambda kind: Numbers)
 
 
 def with_series(column: str = "age", **series: Any) -> Release:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.releases.kinds import KINDS
 from partita.releases.ranges import Ranges, Term
 from tests.release_file.specimens import axis
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=Ranges.kinds())
 def released(request: pytest.FixtureRequest) -> Ranges:
     """A small release of each kind."""
     return axis(request.param)

@@ -17,8 +17,9 @@ from partita.domain import Category, Date, Integer
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.releases.chart import chart
-from partita.releases.citation import BEHIND, PAPERS
+from partita.releases.citation import PAPERS
 from partita.releases.figures import figure, table
+from partita.releases.kinds import ReleaseKind
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
 from partita.releases.view import View
@@ -133,7 +134,8 @@ def test_papers_are_cited_once_and_are_in_the_references(people: Release) -> Non
     assert [text.count(f"{{{key},") for key in ("partita", "DNRR15", "DNPR10", "CKS20")] == [1] * 4
     assert "version = {1.2.3}" in text
     assert all(f"[{key}]" in known for key in PAPERS)
-    assert {key for keys in BEHIND.values() for key in keys} <= set(PAPERS)
+    named = [keys for kind in ReleaseKind.kinds().values() for keys in kind.papers.values()]
+    assert {key for keys in named for key in keys} <= set(PAPERS)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

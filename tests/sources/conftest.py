@@ -18,7 +18,7 @@ import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.histogram import Histogram
-from partita.sources import Column
+from partita.sources.tally import Column
 
 SCHEMA: dict[str, Domain] = {
     "age": Integer(0, 120),

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer, Special
 from partita.errors import InvalidParameter, SourceError
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 
 from .conftest import exact
 

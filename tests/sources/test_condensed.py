@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.sources import condensed, open_source
+from partita.sources import condensed
+from partita.sources.opening import open_source
 
 EDGES = {pa.int64(): (-(2**63), 2**63 - 1), pa.uint64(): (0, 2**64 - 1), pa.timestamp("us"): (-(2**62), 0)}
 

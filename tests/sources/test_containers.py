@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
 from partita.errors import InvalidData, InvalidParameter, SourceError
-from partita.sources import Source, open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.protocol import Source
+from partita.sources.tally import tally
 
 from .conftest import CONTAINERS, SCHEMA, arrow, exact
 

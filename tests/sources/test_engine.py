@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 
 from partita.errors import InvalidParameter, SourceError
-from partita.sources import open_source
 from partita.sources.engine import _settings
+from partita.sources.opening import open_source
 from partita.sources.scratch import PREFIX, scratch, sweep
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,8 @@ import pytest
 
 from partita.domain import Category, Date, Integer, Real, Timestamp
 from partita.errors import SourceError
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 
 CANARY = "CANARY-93ab"
 DOMAINS = [

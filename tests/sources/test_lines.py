@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, SourceError
-from partita.sources import open_source, tally
 from partita.sources.csv import split
 from partita.sources.jsonl import cells_of
 from partita.sources.lines import LONGEST_LINE, Lines, blocks
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 
 BAD = b"\xff"
 nasty = st.lists(

@@ -15,8 +15,9 @@ from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, SourceError
 from partita.points import Points
-from partita.sources import open_source, tally
 from partita.sources.bounding import bound
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 from tests.sources.conftest import SCHEMA, TABLE
 
 from .conftest import exact

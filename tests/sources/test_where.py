@@ -12,7 +12,8 @@ import pytest
 
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, SourceError
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 
 from .conftest import SCHEMA, TABLE, arrow, exact
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 import partita
-from partita import local, mechanisms, pan
+from partita import local, pan
 from partita.local.law import LocalLaw
+from partita.mechanisms.catalogue import mechanisms
 from partita.pan.sketch import Sketch
 from partita.streams.base import ContinualCounter
 from partita.streams.family import CounterFamily
@@ -31,7 +32,7 @@ COVERED_BY: Final = {
 def public_mechanisms() -> dict[str, Family]:
     """The names of all public mechanisms, and to which family each belongs."""
     found: dict[str, Family] = {}
-    found |= dict.fromkeys(_named(mechanisms, _releases), "release")
+    found |= dict.fromkeys(mechanisms(), "release")
     found |= dict.fromkeys(_named(partita, _counts), "counter")
     found |= dict.fromkeys(_named(pan, lambda each: issubclass(each, Sketch)), "sketch")
     found |= dict.fromkeys(_named(local, lambda each: issubclass(each, LocalLaw)), "randomizer")
@@ -44,10 +45,6 @@ def _named(package: Any, wanted: Any) -> Iterator[str]:
         each = getattr(package, name)
         if inspect.isclass(each) and not inspect.isabstract(each) and wanted(each):
             yield name
-
-
-def _releases(each: type[Any]) -> bool:
-    return hasattr(each, "guarantee") and hasattr(each, "release")
 
 
 def _counts(each: type[Any]) -> bool:

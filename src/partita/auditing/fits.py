@@ -21,7 +21,7 @@ from partita.auditing.chances import p_value
 from partita.histogram import Histogram
 from partita.local.draws import KernelDraws
 from partita.local.thresholds import WHOLE
-from partita.mechanisms import Partition
+from partita.mechanisms.partition import Partition
 from partita.noise import fast, kernel
 from partita.noise.hazard import Law
 from partita.noise.system import KERNEL, SYSTEM, Path, SystemNoise

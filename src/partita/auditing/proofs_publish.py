@@ -8,11 +8,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
-from partita import queries as ask
 from partita.auditing.case import Case, Depth, Pair, step
 from partita.auditing.worlds import EVERYBODY, MOVING, Protected
 from partita.domain import Integer
 from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
+from partita.queries import language as ask
 from partita.testing import ReplayedLoss, replay_publish
 
 __all__ = ["publish_cases"]

@@ -20,6 +20,7 @@ from partita.auditing.watching import WatchingNoise, numbers_in, off_the_grid
 from partita.auditing.worlds import published
 from partita.domain import Real
 from partita.domain.axis import Axis
+from partita.mechanisms.catalogue import mechanisms
 from partita.testing import ZeroNoise
 
 __all__ = ["ReleaseSubject", "release_subject"]
@@ -166,22 +167,20 @@ _QUERIES: Final = {
     "ProjectedLaplace": pt.prefixes("v"),
     "MultiplicativeWeights": pt.prefixes("v"),
 }
-_WEIGHING: Final = ("MultiplicativeWeights", "Normalization", "GlobalTruncation", "InstanceTruncation")
-"""These work in rounds, of which one is enough here."""
 
 
 def release_subject(name: str) -> ReleaseSubject:
     """The mechanism over a universe of nine positions of one column, special ones included."""
-    kind = getattr(pt, name)
+    kind: Any = mechanisms()[name]
     if name == "LinearQueries":
         rows = [[1] * _AXIS.width, [place % 3 for place in range(_AXIS.width)]]
         return ReleaseSubject(name, partial(kind, queries=rows), _histogram)
     taken = set(_parameters(kind))
     if "queries" in taken:
         asked = _QUERIES.get(name, pt.value("v"))
-        made = partial(
-            kind, queries=asked, universe=_UNIVERSE, **({"rounds": 1} if name in _WEIGHING else {})
-        )
+        # One round is enough for those that work in rounds.
+        rounds = {"rounds": 1} if "rounds" in taken else {}
+        made = partial(kind, queries=asked, universe=_UNIVERSE, **rounds)
         return ReleaseSubject(name, made, partial(_points, _UNIVERSE.axes))
     if "value" in taken:
         keys: dict[str, Any] = {"keys": []} if "keys" in taken else {}

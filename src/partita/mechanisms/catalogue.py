@@ -10,22 +10,25 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, cast, final, get_args, get_type_hints
 
-from partita import mechanisms as package
+from partita.discovery import find_classes
 from partita.domain import Category, Domain
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, Unit
+from partita.mechanisms.base import Private
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.with_specials import AxisMechanism
 from partita.mechanisms.workload_mechanism import WorkloadMechanism, sentence
-from partita.queries import Queries
+from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.boxes import Boxes
 from partita.releases.ranges import Ranges
+from partita.releases.sums import SumRelease
 from partita.releases.workload import WorkloadRelease
 
 __all__ = [
     "AUTO",
+    "MECHANISM_PACKAGES",
     "ROWS",
     "Choice",
     "axis_mechanisms",
@@ -34,12 +37,16 @@ __all__ = [
     "choose",
     "choose_boxes",
     "choose_queries",
+    "mechanisms",
     "query_mechanisms",
+    "sum_mechanisms",
 ]
 
 Chosen = TypeVar("Chosen", covariant=True)
 
 AUTO: Final = "auto"
+MECHANISM_PACKAGES: Final = ("partita.mechanisms",)
+"""The packages whose modules define mechanisms."""
 ROWS: Final = (10**3, 10**5, 10**7)
 """Numbers of rows that stand for few, usual and many, where nobody has said how many there are."""
 
@@ -61,22 +68,33 @@ class Choice(Generic[Chosen]):
     mechanism: Chosen
 
 
+def mechanisms() -> dict[str, type[Any]]:
+    """Every mechanism that takes a table once and releases, by the name of its class."""
+    found = find_classes(*MECHANISM_PACKAGES)
+    return {each.__name__: each for each in found if issubclass(each, Private) and hasattr(each, "release")}
+
+
 @cache
 def axis_mechanisms() -> Mapping[str, type[Any]]:
-    """Every exported mechanism that releases an axis of cells, by the name users know."""
-    return _exported({"size"}, Ranges)
+    """Every mechanism that releases an axis of cells, by the name users know."""
+    return _made_from({"size"}, Ranges)
 
 
 @cache
 def box_mechanisms() -> Mapping[str, type[Any]]:
-    """Every exported mechanism that releases several axes together, by the name users know."""
-    return _exported({"axes"}, Boxes)
+    """Every mechanism that releases several axes together, by the name users know."""
+    return _made_from({"axes"}, Boxes)
 
 
 @cache
 def query_mechanisms() -> Mapping[str, type[Any]]:
-    """Every exported mechanism that answers a list of queries, by the name users know."""
-    return _exported({"queries", "universe"}, WorkloadRelease)
+    """Every mechanism that answers a list of queries, by the name users know."""
+    return _made_from({"queries", "universe"}, WorkloadRelease)
+
+
+def sum_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases sums of a column; which of them is used follows from the keys."""
+    return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
 
 
 def choose(
@@ -269,14 +287,14 @@ def _known(name: object, known: Mapping[str, type[Any]]) -> str:
     )
 
 
-def _exported(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:
-    """The exported mechanisms made from `shape` and what all have, whose releases are of this class."""
-    exported = (getattr(package, name) for name in package.__all__)
-    return {each.name: each for each in exported if _is_made_from(each, shape) and _releases(each, released)}
+def _made_from(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:
+    """The mechanisms made from `shape` and what all have, whose releases are of this class."""
+    found = mechanisms().values()
+    return {each.name: each for each in found if _takes(each, shape) and _releases(each, released)}
 
 
-def _is_made_from(each: object, shape: set[str]) -> bool:
-    if not inspect.isclass(each) or not isinstance(getattr(each, "name", None), str):
+def _takes(each: type[Any], shape: set[str]) -> bool:
+    if not hasattr(each, "name"):
         return False
     takes = inspect.signature(each).parameters
     needed = {name for name, parameter in takes.items() if parameter.default is inspect.Parameter.empty}
@@ -285,5 +303,5 @@ def _is_made_from(each: object, shape: set[str]) -> bool:
 
 def _releases(each: type[Any], released: type[object]) -> bool:
     """Whether what a mechanism releases, or every type of a union, is of this class."""
-    made = get_type_hints(each.release).get("return") if hasattr(each, "release") else None
+    made = get_type_hints(each.release).get("return")
     return all(inspect.isclass(kind) and issubclass(kind, released) for kind in get_args(made) or (made,))

@@ -23,7 +23,22 @@ from partita.noise.sweep import Sweep
 from partita.noise.tables import Ints, Table
 from partita.noise.words import KernelWords, UInts, Words, WordSource
 
-__all__ = ["KERNEL", "LARGEST_SCALE", "SMALLEST_SCALE", "SYSTEM", "Path", "SystemNoise"]
+__all__ = [
+    "KERNEL",
+    "LARGEST_SCALE",
+    "SMALLEST_SCALE",
+    "SYSTEM",
+    "Path",
+    "SystemNoise",
+    "add",
+    "bernoulli",
+    "categorical",
+    "discrete_laplace",
+    "discrete_laplace_units",
+    "exponential",
+    "first_success",
+    "geometric",
+]
 
 Path: TypeAlias = Literal["auto", "exact", "numpy", "compiled"]
 
@@ -259,3 +274,12 @@ SYSTEM: Final[SystemNoise] = SystemNoise()
 
 KERNEL: Final[SystemNoise] = SystemNoise(KernelWords)
 """Kernel entropy at the time of each draw, for pan-private state."""
+
+add = SYSTEM.add
+bernoulli = SYSTEM.bernoulli
+categorical = SYSTEM.categorical
+discrete_laplace = SYSTEM.discrete_laplace
+discrete_laplace_units = SYSTEM.discrete_laplace_units
+exponential = SYSTEM.exponential
+first_success = SYSTEM.first_success
+geometric = SYSTEM.geometric

@@ -9,39 +9,6 @@
 The noise is in the state before the first event is. Names are loaded when they are first used.
 """
 
-from __future__ import annotations
+from partita.lazy import attach
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from partita.pan.density import Density
-    from partita.pan.distinct import Distinct
-    from partita.pan.ramp_registers import RampRegisters
-    from partita.pan.registers import Registers
-    from partita.pan.sharding import shard_of, whole
-    from partita.pan.sketch import Sketch
-    from partita.pan.sketch_file import SketchFile
-
-_HOMES = {
-    "density": ("Density",),
-    "distinct": ("Distinct",),
-    "ramp_registers": ("RampRegisters",),
-    "registers": ("Registers",),
-    "sharding": ("shard_of", "whole"),
-    "sketch": ("Sketch",),
-    "sketch_file": ("SketchFile",),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = ["Density", "Distinct", "RampRegisters", "Registers", "Sketch", "SketchFile", "shard_of", "whole"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -5,10 +5,3 @@ publish("people.parquet", schema, ...)   validate, count, debit, draw, store
 simulate(plan, "public.parquet")         measured errors, on data that is public anyway
 open_weights("s", "people.parquet", ...) answers to queries as they come, from one budget
 """
-
-from partita.publishing.pipeline import publish
-from partita.publishing.planning import Plan, plan
-from partita.publishing.sessions import open_weights
-from partita.publishing.simulation import Simulation, simulate
-
-__all__ = ["Plan", "Simulation", "open_weights", "plan", "publish", "simulate"]

@@ -22,7 +22,7 @@ from partita.publishing.query_request import query_request
 from partita.publishing.shares import Shares, checked_shares, weight_beside
 from partita.publishing.sum_request import SumRequest, sum_request
 from partita.publishing.view_request import BoxRequest, ColumnRequest, ViewRequest, facts_of
-from partita.queries import Queries
+from partita.queries.queries import Queries
 from partita.releases.choosing import having
 from partita.releases.file_views import QUERIES, view_name
 from partita.releases.sum_view import sum_name

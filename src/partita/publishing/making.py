@@ -12,7 +12,8 @@ from partita.releases.file_views import view_name
 from partita.releases.provenance import Provenance
 from partita.releases.published import published
 from partita.releases.release import Release
-from partita.sources import Source, Tally, tally
+from partita.sources.protocol import Source
+from partita.sources.tally import Tally, tally
 
 __all__ = ["count", "draw", "salt"]
 

@@ -21,11 +21,11 @@ from partita.publishing.request import Request
 from partita.publishing.room import check_room
 from partita.publishing.shares import Shares
 from partita.publishing.views import Views
-from partita.queries import Queries
+from partita.queries.queries import Queries
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
-from partita.sources import open_source
 from partita.sources.names import checked
+from partita.sources.opening import open_source
 
 __all__ = ["publish"]
 
@@ -56,7 +56,7 @@ def publish(
 ) -> Release:
     """Publish columns of a table once; the release answers questions forever.
 
-    `source` is anything that `partita.sources.open_source` takes: a path or glob of Parquet, CSV or
+    `source` is anything that `partita.sources.opening.open_source` takes: a path or glob of Parquet, CSV or
     JSON lines files, a mapping of arrays, a data frame. Every line of a CSV file is one row: whoever
     publishes one states that no field of it holds a line feed. `schema` declares the domain of each column.
     Columns are published together, as axes of the boxes that can be asked for: all of the schema, or

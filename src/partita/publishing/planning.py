@@ -20,7 +20,7 @@ from partita.publishing.request import Request
 from partita.publishing.shares import Shares
 from partita.publishing.view_request import ColumnRequest, ViewRequest
 from partita.publishing.views import Views
-from partita.queries import Queries
+from partita.queries.queries import Queries
 from partita.releases.figures import figure, table
 from partita.showing import card, grid
 

@@ -15,11 +15,12 @@ from partita.mechanisms.workload_mechanism import WorkloadMechanism, sentence
 from partita.points import Points
 from partita.publishing.view_request import ViewRequest, facts_of
 from partita.publishing.views import check_columns
-from partita.queries import Queries, parse
+from partita.queries.parsing import parse
+from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.file_views import QUERIES, queries_described
 from partita.releases.query_view import QueryView
-from partita.sources import Tally
+from partita.sources.tally import Tally
 
 __all__ = ["QueryRequest", "checked_queries", "query_request"]
 

@@ -21,7 +21,7 @@ from partita.publishing.shares import Shares
 from partita.publishing.sum_request import SumRequest
 from partita.publishing.view_request import CountRequest, ViewRequest
 from partita.publishing.views import Views, checked_views
-from partita.queries import Queries
+from partita.queries.queries import Queries
 from partita.releases.release import Release
 
 __all__ = ["Request", "bound_by", "checked_schema", "unit_by"]

@@ -7,60 +7,22 @@ and read in memory by the code that will write and read the release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
 from partita.errors import InvalidParameter, InvalidRelease
-from partita.inference.tent_strategy import MOST_LEVELS
-from partita.publishing.query_request import QueryRequest
 from partita.publishing.request import Request
-from partita.publishing.sum_request import SumRequest
 from partita.publishing.view_request import ColumnRequest, ViewRequest
 from partita.releases.checksum import checksum
 from partita.releases.file import LARGEST, packed, unpacked
 from partita.releases.file_entries import guarantee_entries, provenance_entries
+from partita.releases.kinds import ReleaseKind
 from partita.releases.provenance import Provenance
 from partita.releases.ranges import Json
 from partita.releases.spec import FORMAT, Stored, columns_of, version_of
 
-__all__ = ["MOST_BOX_SERIES", "MOST_QUERY_SERIES", "MOST_SERIES", "MOST_SUM_SERIES", "check_room"]
-
-MOST_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
-    "histogram": lambda size: 1,
-    "intervals-paper": lambda size: 2 + size.bit_length(),
-    "laplace": lambda size: 1,
-    "partition-tents": lambda size: 3 + MOST_LEVELS,
-    "spending-tree": lambda size: 8,
-    "tents": lambda size: MOST_LEVELS,
-    "thresholds": lambda size: 1,
-    "tree": lambda size: 1 + size.bit_length(),
-}
-"""How many series a release of each kind has at most, over so many cells."""
-
-MOST_SUM_SERIES: Final[Mapping[str, int]] = {"level-trees": 4, "log-tree": 1}
-"""How many series a release of sums of each kind has."""
-
-MOST_QUERY_SERIES: Final[Mapping[str, int]] = {
-    "global-truncation": 10,
-    "instance-specific": 10,
-    "linear": 2,
-    "normalization": 10,
-    "projected-laplace": 8,
-    "truncation": 2,
-    "weights": 6,
-}
-"""How many series a release of answers of each kind has at most."""
-
-MOST_BOX_SERIES: Final[Mapping[str, Callable[[int], int]]] = {
-    "grid": lambda axes: 1,
-    "rank-boxes": lambda axes: 8 * (axes + 1) + 4,
-    "rectangles": lambda axes: 8 * (axes + 1) + 4,
-    "rectangles-paper": lambda axes: 8 * axes + 8,
-    "spending-boxes": lambda axes: 8,
-}
-"""How many series a release of each kind has at most, over so many axes."""
+__all__ = ["check_room"]
 
 _MOST_DIGITS: Final = 100
 _LONGEST_NUMBER: Final = "9" * 400
@@ -138,22 +100,11 @@ def _beside(view: ViewRequest[Any]) -> dict[str, Json]:
 
 
 def _most_series(view: ViewRequest[Any]) -> int:
-    return max(_most_of(view, kind) for kind in _kinds(view.choice.mechanism))
+    levels = view.domain.size.bit_length() if isinstance(view, ColumnRequest) else len(view.columns)
+    return max(kind.count_series(levels) for kind in _kinds(view.choice.mechanism))
 
 
-def _most_of(view: ViewRequest[Any], kind: str) -> int:
-    if isinstance(view, ColumnRequest):
-        return MOST_SERIES[kind](view.domain.size)
-    if isinstance(view, SumRequest):
-        return MOST_SUM_SERIES[kind]
-    return (
-        MOST_QUERY_SERIES[kind]
-        if isinstance(view, QueryRequest)
-        else MOST_BOX_SERIES[kind](len(view.columns))
-    )
-
-
-def _kinds(mechanism: object) -> list[str]:
+def _kinds(mechanism: object) -> list[type[ReleaseKind]]:
     """The kinds of releases that a mechanism may make, as its signature says."""
     released = get_type_hints(type(mechanism).release)["return"]  # type: ignore[attr-defined]
-    return [kind.kind for kind in get_args(released) or (released,)]
+    return list(get_args(released) or (released,))

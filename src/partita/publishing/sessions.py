@@ -13,7 +13,8 @@ from partita.mechanisms.online_weights import WeightsSession, open_session
 from partita.publishing.making import salt
 from partita.publishing.request import bound_by, checked_schema, unit_by
 from partita.queries.universe import Universe
-from partita.sources import open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import tally
 
 __all__ = ["open_weights"]
 

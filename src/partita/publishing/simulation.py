@@ -22,7 +22,7 @@ from partita.releases.figures import figure, table
 from partita.releases.file_views import view_name
 from partita.releases.view import View
 from partita.showing import card, grid
-from partita.sources import open_source
+from partita.sources.opening import open_source
 
 __all__ = ["Measured", "Simulation", "simulate"]
 

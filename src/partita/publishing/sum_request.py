@@ -21,7 +21,7 @@ from partita.releases.key_counts import KeyCounts
 from partita.releases.published import Published
 from partita.releases.sum_view import Sums, SumView, sum_name
 from partita.releases.totals import AnyView
-from partita.sources import Tally
+from partita.sources.tally import Tally
 
 __all__ = ["SumRequest", "sum_request"]
 

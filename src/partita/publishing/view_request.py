@@ -18,7 +18,7 @@ from partita.releases.file_views import about, described, view_name
 from partita.releases.published import Published
 from partita.releases.totals import AnyView
 from partita.releases.view import View
-from partita.sources import Column, Tally
+from partita.sources.tally import Column, Tally
 
 __all__ = ["BoxRequest", "ColumnRequest", "CountRequest", "Facts", "ViewRequest", "facts_of"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from partita.answer import Answer
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.inference.boxes.nodes import Corners
 from partita.inference.curve import Curve, Floats
+from partita.releases.kinds import ReleaseKind
 from partita.releases.ranges import Parts
 
 __all__ = ["BoxTerm", "Boxes", "Region"]
@@ -34,15 +35,12 @@ class Region(Protocol):
         """The share of each box, corners included, that lies in the region: by volume, in [0, 1]."""
 
 
-class Boxes(ABC):
+class Boxes(ReleaseKind, ABC):
     """Released counts over the boxes of several axes.
 
     Positions along an axis are those of `Axis`: special cells have positions of their own, and the box
     of all positions holds every row. `guarantee` is None if the release was made with injected noise.
     """
-
-    kind: ClassVar[str]
-    """The name of this kind in files; never changes its meaning."""
 
     axes: tuple[Axis, ...]
     guarantee: Guarantee | None

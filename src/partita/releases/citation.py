@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-__all__ = ["BEHIND", "PAPERS", "citation"]
+from partita.releases.kinds import ReleaseKind
+
+__all__ = ["PAPERS", "citation"]
 
 PAPERS: Final[Mapping[str, str]] = {
     "DMNS06": """@inproceedings{DMNS06,
@@ -64,38 +66,19 @@ PAPERS: Final[Mapping[str, str]] = {
 }
 """BibTeX entries by their keys in docs/references.md."""
 
-BEHIND: Final[Mapping[str, tuple[str, ...]]] = {
-    "composition": ("KDD22", "HLY21", "DR14"),
-    "global-truncation": ("KDD22", "HLM12"),
-    "grid": ("DMNS06",),
-    "histogram": ("DMNS06",),
-    "instance-specific": ("KDD22", "HLM12"),
-    "intervals": ("DNRR15",),
-    "intervals-paper": ("DNRR15", "DNPR10"),
-    "laplace": ("SU",),
-    "linear": ("DMNS06", "SU"),
-    "normalization": ("KDD22", "HLM12"),
-    "partition-tents": ("DNRR15",),
-    "projection": ("DR14",),
-    "rectangles": ("DNRR15",),
-    "rectangles-paper": ("DNRR15", "DNPR10"),
-    "single-truncation": ("HLY21",),
-    "thresholds": ("SU",),
-    "tree": ("SU", "DNPR10"),
-    "weights": ("HLM12",),
-}
-"""The papers behind a mechanism; one that is not here is described in the library only."""
-
 _NOISE: Final = "CKS20"
 
 
 def citation(mechanisms: Iterable[str], *, version: str) -> str:
     """BibTeX entries for the library, for the papers behind the mechanisms, and for exact noise.
 
+    The papers are those that the kinds of releases name; of an unknown mechanism there are none.
+
     >>> [line for line in citation(["tree"], version="0.1.0").splitlines() if line.startswith("@")]
     ['@software{partita,', '@misc{SU,', '@inproceedings{DNPR10,', '@inproceedings{CKS20,']
     """
-    keys = dict.fromkeys(key for name in mechanisms for key in BEHIND.get(name, ()))
+    behind = {name: keys for kind in ReleaseKind.kinds().values() for name, keys in kind.papers.items()}
+    keys = dict.fromkeys(key for name in mechanisms for key in behind.get(name, ()))
     return "\n\n".join([_library(version), *(PAPERS[key] for key in [*keys, _NOISE])]) + "\n"
 
 

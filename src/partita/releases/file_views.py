@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 from partita.domain import Domain, domain_from_spec
 from partita.domain.axis import MOST_AXES, Axis
-from partita.queries import Queries, queries_from
+from partita.queries.parsing import queries_from
+from partita.queries.queries import Queries
 from partita.queries.universe import Universe
 from partita.releases.box_view import BoxView
+from partita.releases.boxes import Boxes
 from partita.releases.file_entries import (
     entries,
     guarantee_entries,
@@ -22,14 +24,14 @@ from partita.releases.file_entries import (
     text,
 )
 from partita.releases.key_counts import KeyCounts
-from partita.releases.kinds import box_class_of, class_of, query_class_of, sum_class_of
-from partita.releases.log_tree import LogTreeRelease
 from partita.releases.published import Published
 from partita.releases.query_view import QueryView
-from partita.releases.ranges import Json, Parts
+from partita.releases.ranges import Json, Parts, Ranges
 from partita.releases.sum_view import Sums, SumView, sum_name
+from partita.releases.sums import SumRelease
 from partita.releases.totals import AnyView
 from partita.releases.view import View
+from partita.releases.workload import WorkloadRelease
 
 __all__ = [
     "EVERY_VIEW",
@@ -171,7 +173,7 @@ def _said(view: Entry) -> dict[str, str]:
 
 def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
     domain = _domain(view["domain"])
-    axis = class_of(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    axis = Ranges.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
     if axis.size != domain.size:
         raise refused("must have a domain of as many cells as were released")
     specials = specials_from(view["specials"], domain.specials)
@@ -179,7 +181,7 @@ def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
 
 
 def _box_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> BoxView:
-    boxes = box_class_of(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    boxes = Boxes.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
     return BoxView(columns=_columns(view, least=2), domains=_domains(view), boxes=boxes, **_said(view))
 
 
@@ -197,10 +199,9 @@ def _sum_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> SumView:
 
 
 def _sums(view: Entry, parts: Parts, keys: Mapping[str, Domain], domain: Domain) -> Sums:
-    kind, guarantee = sum_class_of(text(view["kind"])), guarantee_from(view["guarantee"])
-    if issubclass(kind, LogTreeRelease):
-        return kind.from_parts(parts, guarantee, value=domain)
-    return kind.from_parts(parts, guarantee, keys=tuple(map(Axis.of, keys.values())), value=domain)
+    kind, guarantee = SumRelease.of_kind(text(view["kind"])), guarantee_from(view["guarantee"])
+    axes = tuple(map(Axis.of, keys.values()))
+    return cast(Sums, kind.from_parts(parts, guarantee, keys=axes, value=domain))
 
 
 def _summed(view: Entry) -> dict[str, Json]:
@@ -215,7 +216,7 @@ def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryVi
     declared = _declared(view, least=1)
     columns, domains = tuple(declared), tuple(declared.values())
     queries, universe = queries_from(view["queries"]), Universe(columns, domains)
-    answers = query_class_of(text(view["kind"])).from_parts(
+    answers = WorkloadRelease.of_kind(text(view["kind"])).from_parts(
         parts, guarantee_from(view["guarantee"]), queries, universe
     )
     return QueryView(columns=columns, domains=domains, queries=queries, answers=answers, **_said(view))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
@@ -49,6 +49,8 @@ class GridRelease(Boxes):
     """
 
     kind: ClassVar[str] = "grid"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"grid": ("DMNS06",)}
+    max_series: ClassVar[int] = 1
 
     axes: tuple[Axis, ...]
     noisy: NDArray[Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -24,6 +24,8 @@ class HistogramRelease(FlatRelease):
     """The noisy count of each cell; a range is the sum of its cells."""
 
     kind: ClassVar[str] = "histogram"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"histogram": ("DMNS06",)}
+    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int] = 2**24
 
     @staticmethod

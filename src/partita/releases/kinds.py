@@ -1,92 +1,55 @@
-"""The kinds of releases that a file may hold."""
+"""What every kind of release says about itself, and how the class of a kind is found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any, Final
+from typing import ClassVar, Final, Self
 
+from partita.discovery import find_classes
 from partita.errors import InvalidRelease
-from partita.releases.boxes import Boxes
-from partita.releases.ranges import Ranges
-from partita.releases.sum_view import Sums
-from partita.releases.workload import WorkloadRelease
 
-__all__ = [
-    "BOX_KINDS",
-    "KINDS",
-    "QUERY_KINDS",
-    "SUM_KINDS",
-    "box_class_of",
-    "class_of",
-    "query_class_of",
-    "sum_class_of",
-]
+__all__ = ["RELEASE_PACKAGES", "ReleaseKind"]
 
-KINDS: Final[Mapping[str, str]] = {
-    "histogram": "histogram_counts",
-    "intervals-paper": "paper_intervals",
-    "laplace": "laplace",
-    "partition-tents": "partition_tents",
-    "spending-tree": "spending_tree",
-    "tents": "tents",
-    "thresholds": "thresholds",
-    "tree": "tree",
-}
-"""The module of `partita.releases` in which each kind of release along an axis is at home."""
-
-BOX_KINDS: Final[Mapping[str, str]] = {
-    "grid": "grid",
-    "rank-boxes": "rank_boxes",
-    "rectangles": "rectangles",
-    "rectangles-paper": "paper_rectangles",
-    "spending-boxes": "spending_boxes",
-}
-"""The same for each kind of release over several axes."""
-
-SUM_KINDS: Final[Mapping[str, str]] = {"level-trees": "level_trees", "log-tree": "log_tree"}
-"""The same for each kind of release of sums."""
-
-QUERY_KINDS: Final[Mapping[str, str]] = {
-    "global-truncation": "numerical_global",
-    "instance-specific": "numerical_instance",
-    "linear": "linear_workload",
-    "normalization": "numerical_normalization",
-    "projected-laplace": "projected_laplace",
-    "truncation": "numerical_truncation",
-    "weights": "multiplicative_weights",
-}
-"""The same for each kind of release of answers to queries."""
+RELEASE_PACKAGES: Final = ("partita.releases",)
+"""The packages whose modules define releases. Whatever a file says, nothing else is imported for it."""
 
 
-def class_of(kind: str) -> type[Ranges]:
-    """The class of this kind along an axis; nothing but the modules above is ever imported for a file."""
-    found: type[Ranges] = _found(kind, KINDS)
-    return found
+class ReleaseKind:
+    """The facts about a kind of release that files, citations and the check of a request need.
 
+    A concrete class states them as class attributes and is found by them; there is no list to add it to.
+    """
 
-def box_class_of(kind: str) -> type[Boxes]:
-    """The class of this kind over several axes."""
-    found: type[Boxes] = _found(kind, BOX_KINDS)
-    return found
+    kind: ClassVar[str]
+    """The name of this kind in files; never changes its meaning."""
 
+    papers: ClassVar[Mapping[str, tuple[str, ...]]]
+    """The names of the mechanisms that make such releases, each with the keys of the papers behind it."""
 
-def sum_class_of(kind: str) -> type[Sums]:
-    """The class of this kind of sums."""
-    found: type[Sums] = _found(kind, SUM_KINDS)
-    return found
+    max_series: ClassVar[int]
+    """The largest number of series of such a release in a file, but for those of its levels."""
 
+    max_series_per_level: ClassVar[int] = 0
+    """The largest number of series for each level, see `count_series`."""
 
-def query_class_of(kind: str) -> type[WorkloadRelease]:
-    """The class of this kind of answers to queries."""
-    found: type[WorkloadRelease] = _found(kind, QUERY_KINDS)
-    return found
+    @classmethod
+    def count_series(cls, levels: int) -> int:
+        """The largest number of series of such a release in a file.
 
+        `levels` is the number of bits of the size of one axis, or the number of several axes.
+        """
+        return cls.max_series + levels * cls.max_series_per_level
 
-def _found(kind: str, homes: Mapping[str, str]) -> type[Any]:
-    if kind in homes:
-        home = import_module(f"partita.releases.{homes[kind]}")
-        for each in vars(home).values():
-            if isinstance(each, type) and vars(each).get("kind") == kind:
-                return each
-    raise InvalidRelease("kind", "is not known here", fix="read the file with a newer Partita")
+    @classmethod
+    def kinds(cls) -> dict[str, type[Self]]:
+        """The subclasses that a file may hold, by the name of their kind."""
+        found = [each for each in find_classes(*RELEASE_PACKAGES) if issubclass(each, cls)]
+        return dict(sorted({each.kind: each for each in found if "kind" in vars(each)}.items()))
+
+    @classmethod
+    def of_kind(cls, kind: str) -> type[Self]:
+        """The subclass of this kind."""
+        found = cls.kinds().get(kind)
+        if found is None:
+            raise InvalidRelease("kind", "is not known here", fix="read the file with a newer Partita")
+        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -27,6 +27,8 @@ class LaplaceRelease(FlatRelease):
     """
 
     kind: ClassVar[str] = "laplace"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"laplace": ("SU",)}
+    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int] = 1447
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
@@ -29,6 +29,7 @@ from partita.releases.axes import checked_terms
 from partita.releases.boxes import BoxTerm
 from partita.releases.ranges import Json, Parts
 from partita.releases.reading import PartsReader
+from partita.releases.sums import SumRelease
 
 __all__ = ["LevelTreesRelease"]
 
@@ -38,7 +39,7 @@ _SERIES: Final = ("along", "at", "buckets", "noisy")
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LevelTreesRelease:
+class LevelTreesRelease(SumRelease):
     """Noisy masses on every node of the trees over the parts of the keys, and noisy counts of magnitudes.
 
     `noisy` holds them in whole units, all nodes of one control after the other. Everything else follows: the
@@ -48,6 +49,8 @@ class LevelTreesRelease:
     """
 
     kind: ClassVar[str] = "level-trees"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"level-trees": ()}
+    max_series: ClassVar[int] = 4
 
     keys: tuple[Axis, ...]
     value: ValueLine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self, final
@@ -32,6 +33,8 @@ class LinearWorkloadRelease(WorkloadRelease):
     """A noisy integer for each query, in units of one over the granularity, all with noise of one scale."""
 
     kind: ClassVar[str] = "linear"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"linear": ("DMNS06", "SU")}
+    max_series: ClassVar[int] = 2
 
     noisy: NDArray[Any]
     scale: Fraction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
@@ -24,6 +24,7 @@ from partita.releases.axes import checked_terms
 from partita.releases.boxes import BoxTerm
 from partita.releases.ranges import Parts
 from partita.releases.reading import PartsReader
+from partita.releases.sums import SumRelease
 
 __all__ = ["LogTreeRelease"]
 
@@ -32,7 +33,7 @@ _LARGEST_BRANCHING: Final = 2**14
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LogTreeRelease:
+class LogTreeRelease(SumRelease):
     """The noisy count of every node of a tree over the cells of the values, leaves first.
 
     Questions are runs of positions of the value axis, special cells included. Values of a cell are taken to
@@ -40,6 +41,9 @@ class LogTreeRelease:
     """
 
     kind: ClassVar[str] = "log-tree"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"log-tree": ()}
+    max_series: ClassVar[int] = 1
+    own_key: ClassVar[bool] = True
     moments: ClassVar[bool] = True
 
     value: ValueLine
@@ -110,8 +114,13 @@ class LogTreeRelease:
         return Parts({"branching": self.branching, "scale": str(self.scale)}, {"noisy": self.noisy})
 
     @classmethod
-    def from_parts(cls, parts: Parts, guarantee: Guarantee | None, *, value: Domain) -> Self:
-        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, *, keys: Sequence[Axis] = (), value: Domain
+    ) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`.
+
+        The keys follow from the value; that those of the view are the same is checked there.
+        """
         reader, line = PartsReader(parts), ValueLine.of(value)
         reader.expect(facts=("branching", "scale"), series=("noisy",))
         branching = reader.integer("branching", low=2, high=_LARGEST_BRANCHING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
@@ -37,6 +38,8 @@ class WeightsRelease(WorkloadRelease):
     """
 
     kind: ClassVar[str] = "weights"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("HLM12",)}
+    max_series: ClassVar[int] = 6
 
     weighed: Weighed
 

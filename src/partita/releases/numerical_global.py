@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self, final
@@ -30,6 +31,8 @@ class GlobalTruncationRelease(NumericalRelease):
     """Noisy counts of rows by the octave of their largest weight, and queries cut where these end."""
 
     kind: ClassVar[str] = "global-truncation"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"global-truncation": ("KDD22", "HLM12")}
+    max_series: ClassVar[int] = 10
 
     octaves: NDArray[Any]
     octave_scale: Fraction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final, Literal, Self, TypeAlias, final
@@ -40,6 +41,8 @@ class InstanceTruncationRelease(NumericalRelease):
     """
 
     kind: ClassVar[str] = "instance-specific"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"instance-specific": ("KDD22", "HLM12")}
+    max_series: ClassVar[int] = 10
 
     rule: Rule
 

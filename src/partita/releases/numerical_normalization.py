@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, final
@@ -27,6 +28,8 @@ class NormalizationRelease(NumericalRelease):
     """Nothing is cut off: every answer is multiplied with the largest weight that the universe allows."""
 
     kind: ClassVar[str] = "normalization"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"normalization": ("KDD22", "HLM12")}
+    max_series: ClassVar[int] = 10
 
     @property
     def columns(self) -> Ints:

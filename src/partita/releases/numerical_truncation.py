@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self, final
@@ -43,6 +44,11 @@ class TruncationRelease(WorkloadRelease):
     """
 
     kind: ClassVar[str] = "truncation"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "composition": ("KDD22", "HLY21", "DR14"),
+        "single-truncation": ("HLY21",),
+    }
+    max_series: ClassVar[int] = 2
 
     octaves: NDArray[Any]
     """A row for each query, a column for each octave."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self, final
 
@@ -34,6 +34,9 @@ class PaperIntervalsRelease(Ranges):
     """
 
     kind: ClassVar[str] = "intervals-paper"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"intervals-paper": ("DNRR15", "DNPR10")}
+    max_series: ClassVar[int] = 2
+    max_series_per_level: ClassVar[int] = 1
 
     cut: Cut
     tree: TreeRelease

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
@@ -45,6 +46,9 @@ class PaperRectanglesRelease(Boxes):
     """
 
     kind: ClassVar[str] = "rectangles-paper"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"rectangles-paper": ("DNRR15", "DNPR10")}
+    max_series: ClassVar[int] = 8
+    max_series_per_level: ClassVar[int] = 8
 
     axes: tuple[Axis, ...]
     edges: tuple[UInts, ...]

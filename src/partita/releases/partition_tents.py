@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -23,6 +24,7 @@ from partita.inference.tent_budget import LARGEST_FULL, LITTLE, informed
 from partita.inference.tent_counts import TentCounts, TentEvidence
 from partita.inference.tent_estimate import UnitCounts, unit_counts, unit_counts_with_atoms
 from partita.inference.tent_pairs import PairEvidence, Pairs, with_last_cells_apart
+from partita.inference.tent_strategy import MOST_LEVELS
 from partita.releases.cut import Cut
 from partita.releases.ranges import Json, Parts
 from partita.releases.reading import PartsReader
@@ -50,6 +52,11 @@ class PartitionTentsRelease(TentRanges):
     """
 
     kind: ClassVar[str] = "partition-tents"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "intervals": ("DNRR15",),
+        "partition-tents": ("DNRR15",),
+    }
+    max_series: ClassVar[int] = 3 + MOST_LEVELS
 
     size: int
     total: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
@@ -40,6 +41,8 @@ class ProjectedLaplaceRelease(WorkloadRelease):
     """
 
     kind: ClassVar[str] = "projected-laplace"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"projection": ("DR14",)}
+    max_series: ClassVar[int] = 8
 
     rows: int
     rows_scale: Fraction

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, UInts
+from partita.releases.kinds import ReleaseKind
 
 __all__ = ["Json", "Parts", "Ranges", "Term"]
 
@@ -46,14 +47,11 @@ class Parts(NamedTuple):
         return seen.digest()
 
 
-class Ranges(ABC):
+class Ranges(ReleaseKind, ABC):
     """Released counts over the cells 0, ..., size-1 of one axis.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
-
-    kind: ClassVar[str]
-    """The name of this kind in files; never changes its meaning."""
 
     size: int
     guarantee: Guarantee | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -66,6 +66,9 @@ class RankBoxesRelease(EngineBoxes):
     """
 
     kind: ClassVar[str] = "rank-boxes"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"rank-boxes": (), "rectangles": ("DNRR15",)}
+    max_series: ClassVar[int] = 12
+    max_series_per_level: ClassVar[int] = 8
 
     axes: tuple[Axis, ...] = field(init=False)
     views: RankViews

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Final, Self, final
@@ -34,6 +35,9 @@ class RectanglesRelease(Boxes):
     """
 
     kind: ClassVar[str] = "rectangles"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"rectangles": ("DNRR15",)}
+    max_series: ClassVar[int] = 12
+    max_series_per_level: ClassVar[int] = 8
 
     axes: tuple[Axis, ...] = field(init=False)
     chosen: Boxes

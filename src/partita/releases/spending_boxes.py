@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -64,6 +65,8 @@ class SpendingBoxesRelease(EngineBoxes):
     """
 
     kind: ClassVar[str] = "spending-boxes"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"rectangles": ("DNRR15",), "spending-boxes": ()}
+    max_series: ClassVar[int] = 8
 
     axes: tuple[Axis, ...] = field(init=False)
     shape: BoxShape

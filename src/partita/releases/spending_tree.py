@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -51,6 +52,8 @@ class SpendingTreeRelease(Ranges):
     """
 
     kind: ClassVar[str] = "spending-tree"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"intervals": ("DNRR15",), "spending-tree": ()}
+    max_series: ClassVar[int] = 8
 
     size: int = field(init=False)
     shape: TreeShape

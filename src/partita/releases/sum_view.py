@@ -56,7 +56,7 @@ class SumView:
     def __post_init__(self) -> None:
         if set(self.declared) != {*self.keys, self.column} or len(set(self.keys)) < len(self.keys):
             raise InvalidRelease("sums", "must have a domain for each column", fix="get the file again")
-        if isinstance(self.sums, LogTreeRelease) != (self.keys == (self.column,)):
+        if self.sums.own_key != (self.keys == (self.column,)):
             raise InvalidRelease("sums", "must be of a kind that suits their keys", fix="get the file again")
         if self.sums.keys != tuple(map(Axis.of, self.domains)):
             raise InvalidRelease("sums", "must have the cells of their domains", fix="get the file again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, final
 
@@ -82,6 +82,8 @@ class TentRelease(TentRanges):
     """
 
     kind: ClassVar[str] = "tents"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"tents": ()}
+    max_series: ClassVar[int] = MOST_LEVELS
 
     size: int
     tents: TentCounts

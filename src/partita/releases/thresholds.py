@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -28,6 +28,8 @@ class ThresholdRelease(FlatRelease):
     """The noisy count of the cells 0, ..., t for every cell t."""
 
     kind: ClassVar[str] = "thresholds"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"thresholds": ("SU",)}
+    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int] = 2**24
 
     @staticmethod

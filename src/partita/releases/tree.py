@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
@@ -39,6 +39,9 @@ class TreeRelease(Ranges):
     """
 
     kind: ClassVar[str] = "tree"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"tree": ("SU", "DNPR10")}
+    max_series: ClassVar[int] = 1
+    max_series_per_level: ClassVar[int] = 1
 
     levels: tuple[NDArray[Any], ...]
     size: int

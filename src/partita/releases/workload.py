@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Self
 
 from partita.answer import Answer, Answers
 from partita.cached import cached_property
@@ -16,20 +16,18 @@ from partita.inference.released import damaged
 from partita.queries.queries import Queries
 from partita.queries.structured import Structured
 from partita.queries.universe import Universe
+from partita.releases.kinds import ReleaseKind
 from partita.releases.ranges import Parts
 
 __all__ = ["WorkloadRelease"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WorkloadRelease(ABC):
+class WorkloadRelease(ReleaseKind, ABC):
     """Released answers to all queries of a workload.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
-
-    kind: ClassVar[str]
-    """The name of this kind in files; never changes its meaning."""
 
     queries: Queries
     universe: Universe

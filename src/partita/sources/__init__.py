@@ -6,11 +6,3 @@
 A value never raises and never shows: what cannot be read is a cell of its own, and an error
 speaks of files, columns and types only. docs/decisions/sources.md says how rows are read.
 """
-
-from __future__ import annotations
-
-from partita.sources.opening import open_source
-from partita.sources.protocol import Source
-from partita.sources.tally import Column, Tally, tally
-
-__all__ = ["Column", "Source", "Tally", "open_source", "tally"]

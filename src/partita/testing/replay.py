@@ -29,7 +29,7 @@ from partita.domain import Domain
 from partita.noise.hazard import Law
 from partita.noise.reals import enclose, precision
 from partita.noise.system import SYSTEM
-from partita.publishing import publish
+from partita.publishing.pipeline import publish
 from partita.releases.file import encode
 from partita.testing.tapes import EndlessTape, tape_noise
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from partita import mechanisms as package
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, PartitaError
 from partita.histogram import Histogram
+from partita.mechanisms import catalogue
 from partita.noise.system import SYSTEM
 from partita.points import Points
 from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
@@ -84,11 +84,8 @@ _BOX_GROUND = _Ground(
 
 
 def mechanisms() -> list[type[Any]]:
-    """Every mechanism that the package exports, made with a size or with axes: a guarantee, a release."""
-    exported = (getattr(package, name) for name in package.__all__)
-    return [
-        each for each in exported if hasattr(each, "guarantee") and hasattr(each, "release") and _shaped(each)
-    ]
+    """Every mechanism of the package that is made with a size or with axes."""
+    return [each for each in catalogue.mechanisms().values() if _shaped(each)]
 
 
 def _shaped(mechanism: type[Any]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
-from partita.sources import open_source
+from partita.sources.opening import open_source
 from partita.sources.spark import SparkSource, aggregate, is_spark
 from partita.sources.spark.blocks import whole_groups
 from partita.sources.spark.numbers import to_cells, to_longs

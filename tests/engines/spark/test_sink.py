@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
-from partita.streams.durable import DurableCounter, DurableFamily, open_counter, open_family
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.opening import open_counter, open_family
 from partita.testing import ZeroNoise
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")

@@ -15,7 +15,8 @@ import pytest
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.histogram import AxisCounts, Histogram
 from partita.releases.cut import Cut
-from partita.sources import Column, Tally, open_source, tally
+from partita.sources.opening import open_source
+from partita.sources.tally import Column, Tally, tally
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 

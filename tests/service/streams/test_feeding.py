@@ -14,7 +14,7 @@ from partita.service.access.guard import Guard
 from partita.service.steward.commits import Commits
 from partita.service.steward.feeding import FeedRequest
 from partita.service.steward.intake import Intake
-from partita.streams.durable import Event
+from partita.streams.durable.events import Event
 from partita.streams.durable.journal import Journal
 from tests.service.streams.conftest import Service
 

@@ -20,15 +20,12 @@ from typing import Any
 
 from partita.errors import PartitaError
 from partita.ledger import Ledger
-from partita.streams.durable import (
-    DurableCounter,
-    DurableFamily,
-    Event,
-    open_counter,
-    open_family,
-    read_outputs,
-)
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.events import Event
+from partita.streams.durable.opening import open_counter, open_family
 from partita.streams.durable.outputs import AnyOutput
+from partita.streams.durable.reading import read_outputs
 from partita.testing import ZeroNoise
 from tests.streams.durable.planted import PLANTED
 

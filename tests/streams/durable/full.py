@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from partita.errors import PartitaError
-from partita.streams.durable import DurableCounter, open_counter
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.opening import open_counter
 from partita.testing import ZeroNoise
 
 TURNS = 60

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from partita.errors import HorizonReached, StreamError
 from partita.sources.spark import sink
 from partita.sources.spark.session import Cluster
-from partita.streams.durable import DurableStream, Event, database, journal, open_counter, open_family
-from partita.streams.durable.events import Fed, checked_events, grouped
+from partita.streams.durable import database, journal
+from partita.streams.durable.durable_stream import DurableStream
+from partita.streams.durable.events import Event, Fed, checked_events, grouped
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.memory import forget, remember
+from partita.streams.durable.opening import open_counter, open_family
 from partita.streams.durable.schema import SCHEMA
 from partita.streams.durable.settings import Settings
 from partita.streams.durable.slots import _pieces

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.streams.base import LARGEST
-from partita.streams.durable import Event
-from partita.streams.durable.events import Fed, Name, checked_events, portions
+from partita.streams.durable.events import Event, Fed, Name, checked_events, portions
 from partita.streams.durable.memory import log
 from partita.streams.durable.schema import SCHEMA
 from partita.streams.durable.settings import Settings

@@ -13,7 +13,8 @@ import pytest
 
 from partita.errors import InvalidState, StreamBusy, StreamError
 from partita.streams.base import ContinualCounter
-from partita.streams.durable import Event, database
+from partita.streams.durable import database
+from partita.streams.durable.events import Event
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.settings import Settings
 from tests.streams.durable.conftest import Opener

@@ -23,20 +23,19 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.streams.durable import (
-    DurableCounter,
-    DurableFamily,
-    Event,
-    FamilyOutput,
+from partita.streams.durable import settings
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.events import Event
+from partita.streams.durable.opening import (
     open_counter,
     open_family,
-    read_outputs,
     resume_counter,
     resume_family,
     resume_stream,
-    settings,
 )
-from partita.streams.durable.outputs import OutputsFile
+from partita.streams.durable.outputs import FamilyOutput, OutputsFile
+from partita.streams.durable.reading import read_outputs
 from partita.streams.family import FAMILY_LARGEST, CounterFamily
 from partita.streams.plot import band
 from partita.testing import EndlessTape, ZeroNoise, tape_noise

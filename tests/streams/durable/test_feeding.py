@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from partita.errors import HorizonReached, InvalidParameter
-from partita.streams.durable import DurableCounter
+from partita.streams.durable.durable_counter import DurableCounter
 from partita.streams.durable.journal import Journal
 from tests.streams.durable.conftest import Opener
 

@@ -31,17 +31,14 @@ from partita.guarantee import Guarantee
 from partita.ledger import Ledger
 from partita.noise import SYSTEM
 from partita.streams.base import ContinualCounter
-from partita.streams.durable import (
-    DurableCounter,
-    Output,
-    account,
-    open_counter,
-    read_outputs,
-    resume_counter,
-)
+from partita.streams.durable import account
 from partita.streams.durable.account import Account
+from partita.streams.durable.durable_counter import DurableCounter
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.mechanisms import MECHANISMS
+from partita.streams.durable.opening import open_counter, resume_counter
+from partita.streams.durable.outputs import Output
+from partita.streams.durable.reading import read_outputs
 from partita.streams.durable.settings import Settings
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from tests.streams.durable.conftest import Opener, known_by, made_with

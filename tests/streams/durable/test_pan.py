@@ -11,7 +11,8 @@ import pytest
 
 from partita.errors import InvalidData, InvalidParameter, StreamBusy, StreamError, StreamForked
 from partita.guarantee import Guarantee
-from partita.streams.durable import Event, open_counter, resume_counter
+from partita.streams.durable.events import Event
+from partita.streams.durable.opening import open_counter, resume_counter
 from partita.streams.slots_file import PanStore
 from partita.testing import RecordingNoise, ZeroNoise
 from tests.streams.durable.conftest import Opener

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from partita.errors import StreamError
 from partita.streams import slots_file
-from partita.streams.durable import DurableCounter, open_counter
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.opening import open_counter
 from partita.streams.durable.slots import _joined, _parted
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.slots_file import PanStore

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from partita.errors import HorizonReached, InvalidParameter
-from partita.streams.durable import Output, settings
+from partita.streams.durable import settings
 from partita.streams.durable.clock import SECOND, Schedule, moment_of, nanoseconds, period_of
 from partita.streams.durable.mechanisms import MECHANISMS
+from partita.streams.durable.outputs import Output
 from partita.streams.durable.running import Ticker
 from partita.testing import EndlessTape, tape_noise
 from tests.streams.durable.conftest import Opener, known_by, made_with

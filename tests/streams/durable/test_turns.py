@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from partita.errors import HorizonReached
-from partita.streams.durable import DurableCounter, Event
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.events import Event
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.turns import Turns
 from tests.streams.durable.conftest import Opener

@@ -23,15 +23,18 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
-    from partita.mechanisms import LevelTrees, LogTree
-    from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
+    from partita.mechanisms.catalogue import (
+        axis_mechanisms,
+        box_mechanisms,
+        query_mechanisms,
+        sum_mechanisms,
+    )
     from partita.releases.figures import table
 
-    sums = {each.name: each for each in (LevelTrees, LogTree)}
     kinds = {
         "one": axis_mechanisms(),
         "several": box_mechanisms(),
-        "sums": sums,
+        "sums": sum_mechanisms(),
         "queries": query_mechanisms(),
     }
     records = [

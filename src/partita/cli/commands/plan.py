@@ -35,7 +35,8 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Plan, and try the plan out on public data if some is named; the result says that it is not private."""
-    from partita.publishing import plan, simulate
+    from partita.publishing.planning import plan
+    from partita.publishing.simulation import simulate
 
     spec = spec_of(options)
     planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)

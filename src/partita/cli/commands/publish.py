@@ -62,7 +62,7 @@ def declare(commands: Commands) -> None:
 
 def run(options: Options) -> Outcome:
     """Publish, and say what was promised and paid."""
-    from partita.publishing import publish
+    from partita.publishing.pipeline import publish
     from partita.publishing.progress import phase
 
     if options.dataset is not None and options.ledger is None:

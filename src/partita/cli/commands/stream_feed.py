@@ -131,7 +131,7 @@ def _name(counter: AnyStream, name: str | None) -> str | None:
 
 def _resumed(options: Options) -> AbstractContextManager[AnyStream]:
     from partita.ledger import Ledger
-    from partita.streams.durable import resume_stream
+    from partita.streams.durable.opening import resume_stream
 
     ledger = None if options.ledger is None else Ledger(options.ledger)
     return resume_stream(options.counter, ledger=ledger, catch_up=False)

@@ -90,7 +90,7 @@ class Feeder:
 
     def _events(self, lines: list[bytes]) -> Iterator[Any]:
         """What each line is known by: a person and an id, its number under a name, or nothing at all."""
-        from partita.streams.durable import Event as Counted
+        from partita.streams.durable.events import Event as Counted
 
         settings = self._counter.settings
         for line in lines:

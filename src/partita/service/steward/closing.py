@@ -8,8 +8,9 @@ from typing import final
 
 from partita.errors import LedgerError, StreamError, StreamForked
 from partita.service.web.logs import Log
-from partita.streams.durable import DurableCounter, DurableFamily
 from partita.streams.durable.clock import SECOND
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.durable_family import DurableFamily
 
 __all__ = ["AnyStream", "Closing"]
 

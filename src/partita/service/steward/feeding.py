@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.streams.durable import Event
+from partita.streams.durable.events import Event
 from partita.streams.durable.settings import Settings
 
 __all__ = ["HEADER", "FeedRequest", "feed_request", "feed_schema"]

@@ -15,7 +15,9 @@ from typing import Any, Final, final
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.sources.spark.session import Cluster, Frame, numbered
-from partita.streams.durable import DurableCounter, DurableFamily, Event
+from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.events import Event
 
 __all__ = ["feed"]
 

@@ -21,35 +21,3 @@
 
 Why no period is ever published with two noises: docs/decisions/durable-counters.md
 """
-
-from __future__ import annotations
-
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.durable_family import DurableFamily
-from partita.streams.durable.durable_stream import DurableStream
-from partita.streams.durable.events import Event
-from partita.streams.durable.opening import (
-    open_counter,
-    open_family,
-    resume_counter,
-    resume_family,
-    resume_stream,
-)
-from partita.streams.durable.outputs import FamilyOutput, Output
-from partita.streams.durable.reading import Published, read_outputs
-
-__all__ = [
-    "DurableCounter",
-    "DurableFamily",
-    "DurableStream",
-    "Event",
-    "FamilyOutput",
-    "Output",
-    "Published",
-    "open_counter",
-    "open_family",
-    "read_outputs",
-    "resume_counter",
-    "resume_family",
-    "resume_stream",
-]
