@@ -19,7 +19,7 @@ from partita.domain import Integer
 from partita.errors import BudgetExceeded, LedgerError, StreamForked, TermsDiffer
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.ledger.store import Connection
+from partita.ledger.entries import Connection
 from partita.publishing import publish
 from partita.streams.durable import open_counter
 from partita.streams.durable.account import Writer

@@ -13,7 +13,7 @@ from partita.service.steward.clock import Clock
 from partita.service.steward.closing import AnyStream
 from partita.service.steward.requests import MOST_DUE
 from partita.streams.durable import DurableCounter
-from partita.streams.durable.clock import SECOND
+from partita.streams.durable.settings import SECOND
 from tests.service.streams.conftest import Service
 from tests.service.web.client import logged
 

@@ -34,7 +34,6 @@ from partita.streams.durable import (
     resume_counter,
     resume_family,
     resume_stream,
-    settings,
 )
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.family import FAMILY_LARGEST, CounterFamily
@@ -373,7 +372,7 @@ def test_the_public_side_is_the_same_but_for_the_values(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On one tape, other events change the values of their keys by their counts, and no other byte."""
-    monkeypatch.setattr(settings, "token", lambda: "0" * 32)
+    monkeypatch.setattr("partita.streams.durable.open.token", lambda: "0" * 32)
     none: list[dict[str, int]] = [{}] * 30
     many = [{"north": period * period % 7} if period % 3 else {} for period in range(30)]
     (quiet, low), (busy, high) = (public_side(opened, tmp_path, events) for events in (none, many))

@@ -22,7 +22,7 @@ from partita.cli.pictures import add_picture, draw
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.streams.durable.making import AnyStream
+    from partita.streams.durable.open import AnyStream
 
 __all__ = ["MECHANISMS", "declare"]
 

@@ -9,7 +9,7 @@ from typing import final
 from partita.errors import LedgerError, StreamError, StreamForked
 from partita.service.web.logs import Log
 from partita.streams.durable import DurableCounter, DurableFamily
-from partita.streams.durable.clock import SECOND
+from partita.streams.durable.settings import SECOND
 
 __all__ = ["AnyStream", "Closing"]
 

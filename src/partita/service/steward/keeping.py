@@ -19,9 +19,9 @@ from partita.service.steward.requests import NewStream
 from partita.service.web.errors import Refusal, not_found
 from partita.service.web.logs import Log
 from partita.streams.durable import open_counter, open_family, resume_stream
-from partita.streams.durable.clock import SECOND
 from partita.streams.durable.journal import SECRET
 from partita.streams.durable.outputs import OUTPUTS
+from partita.streams.durable.settings import SECOND
 from partita.streams.durable.settings import Settings as StreamSettings
 from partita.streams.durable.slots import SLOTS, Slots
 
