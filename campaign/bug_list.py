@@ -632,20 +632,20 @@ STREAMS: Final = (
     Bug(
         "streams",
         "an event closes a period",
-        "streams/durable/durable_stream.py",
-        "                    self._keeper.add(some, complete=place == len(portions))\n",
-        "                    self._keeper.add(some, complete=place == len(portions))\n"
-        "                    self._keeper.close_period()\n",
+        "streams/durable/stream.py",
+        "                    self._store.add(some, complete=place == len(portions))\n",
+        "                    self._store.add(some, complete=place == len(portions))\n"
+        "                    self._store.close_period()\n",
         "tests/streams/durable/test_time.py::test_adding_returns_nothing_and_closes_nothing",
     ),
     Bug(
         "streams",
         "the public sees a period before the ledger hears of it",
-        "streams/durable/durable_stream.py",
+        "streams/durable/stream.py",
         "            if self._writer is not None:\n"
         "                self._writer.reach(closed, self._witness(closed))\n"
-        "            self._file.write(self._published, self._keeper.records(since=self._published))\n",
-        "            self._file.write(self._published, self._keeper.records(since=self._published))\n"
+        "            self._file.write(self._published, self._store.records(since=self._published))\n",
+        "            self._file.write(self._published, self._store.records(since=self._published))\n"
         "            if self._writer is not None:\n"
         "                self._writer.reach(closed, self._witness(closed))\n",
         "tests/streams/durable/test_opening.py::test_the_ledger_hears_of_a_period_before_the_public",
@@ -653,7 +653,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a person has one event more than agreed in a stream on disk",
-        "streams/durable/memory.py",
+        "streams/durable/journal.py",
         "WHERE person = ?1) < ?3",
         "WHERE person = ?1) <= ?3",
         "tests/streams/durable/test_events.py::test_a_person_counts_no_more_often_than_agreed",
@@ -824,7 +824,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "each portion of a call counts in the period in which it is stored",
-        "streams/durable/durable_stream.py",
+        "streams/durable/stream.py",
         "complete=place == len(portions)",
         "complete=True",
         "tests/streams/durable/test_calls.py::test_one_event_more_changes_one_cell",
@@ -1345,7 +1345,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "amounts are added as floats",
-        "ledger/amount.py",
+        "ledger/entries.py",
         "return Amount(self.epsilon + other.epsilon, self.delta + other.delta)",
         "return Amount(Fraction(float(self.epsilon) + float(other.epsilon)), self.delta + other.delta)",
         "tests/ledger/test_arithmetic.py::test_random_debits_never_pass_the_total",
@@ -1353,7 +1353,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "charges are rounded down",
-        "ledger/debit.py",
+        "ledger/entries.py",
         "str(debit.charged.epsilon),",
         "str(Fraction(int(debit.charged.epsilon * 10**9), 10**9)),",
         "tests/ledger/test_arithmetic.py::test_three_thirds_are_one",
@@ -1361,7 +1361,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "a larger delta fits",
-        "ledger/amount.py",
+        "ledger/entries.py",
         "return self.epsilon <= room.epsilon and self.delta <= room.delta",
         "return self.epsilon <= room.epsilon",
         "tests/ledger/test_arithmetic.py::test_delta_adds_up_as_epsilon_does",
@@ -1369,7 +1369,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "parts of different columns are taken to be disjoint",
-        "ledger/spending.py",
+        "ledger/entries.py",
         "return sum(columns.values(), start=self.sums.get(None, _NOTHING))",
         "return reduce(or_, columns.values(), _NOTHING) + self.sums.get(None, _NOTHING)",
         "tests/ledger/test_parts.py::test_spent_is_the_most_that_any_person_lost",
@@ -1377,15 +1377,15 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "the same key is charged again",
-        "ledger/book.py",
-        'earlier = None if debit.key is None else find_debit(connection, "key", debit.key)',
+        "ledger/ledger.py",
+        'earlier = None if debit.key is None else _find_debit(connection, "key", debit.key)',
         "earlier = None",
         "tests/ledger/test_keys.py::test_a_done_debit_comes_back_without_a_charge",
     ),
     Bug(
         "ledger",
         "a key pays for another request",
-        "ledger/book.py",
+        "ledger/ledger.py",
         "if not earlier.same_request(debit):",
         "if earlier.dataset != debit.dataset:",
         "tests/ledger/test_keys.py::test_a_key_for_another_request_is_refused",
@@ -1393,7 +1393,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "lost budget is given back",
-        "ledger/tables.py",
+        "ledger/ledger.py",
         'FROM entries WHERE dataset = ?"\n',
         "FROM entries WHERE dataset = ? AND state <> 'lost'\"\n",
         "tests/ledger/test_keys.py::test_lost_budget_stays_spent",

@@ -11,7 +11,7 @@ import pytest
 from partita.cli.commands import stream
 from partita.streams.counter import Counter
 from partita.streams.durable.mechanisms import MECHANISMS
-from partita.streams.durable.reading import read_outputs
+from partita.streams.durable.outputs import read_outputs
 from partita.streams.plot import band, plot
 
 from .conftest import Done, Run

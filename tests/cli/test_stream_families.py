@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.streams.durable.reading import read_outputs
+from partita.streams.durable.outputs import read_outputs
 from partita.streams.plot import plot
 
 from .conftest import Run

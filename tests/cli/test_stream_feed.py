@@ -13,8 +13,8 @@ import pytest
 from partita.cli.commands import stream_feed
 from partita.cli.commands.stream_lines import Feeder, Lines
 from partita.errors import StreamError
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.opening import resume_counter
+from partita.streams.durable.open import resume_counter
+from partita.streams.durable.stream import DurableCounter
 
 from .conftest import CANARY, Done, Run
 from .test_shell import interrupted

@@ -12,9 +12,9 @@ from fractions import Fraction
 
 from partita.guarantee import Guarantee
 from partita.ledger import Amount, Debit, Ledger
-from partita.ledger.address import is_address
-from partita.ledger.store import Connection
-from partita.ledger.tables import add_debit
+from partita.ledger.entries import Connection
+from partita.ledger.ledger import add_debit
+from partita.ledger.postgres import is_address
 
 
 def main(place: str, dataset: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from partita.errors import InvalidParameter, LedgerError, PartitaError
 from partita.ledger import Ledger
-from partita.ledger.address import Address, is_address, is_no_path, shown
+from partita.ledger.postgres import Address, is_address, is_no_path, shown
 
 CANARY = "CANARY-93ab"
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 
 from partita.errors import BudgetExceeded, InvalidParameter, LedgerError, PartitaError, TermsDiffer
 from partita.guarantee import Guarantee
-from partita.ledger import Amount, Balance, Debit, Ledger, file
+from partita.ledger import Amount, Balance, Debit, Ledger, sqlite
 
 RELEASE = Guarantee(epsilon="1/10")
 
@@ -190,7 +191,8 @@ def test_a_full_disk_loses_nothing_and_grants_nothing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The debit that no longer fits is refused, those before it stay."""
-    monkeypatch.setattr(file, "_SETTINGS", (*file._SETTINGS, "PRAGMA max_page_count = 12"))
+    pragmas = (*sqlite._FORMAT.pragmas, "PRAGMA max_page_count = 12")
+    monkeypatch.setattr(sqlite, "_FORMAT", replace(sqlite._FORMAT, pragmas=pragmas))
     granted: list[Debit] = []
 
     with pytest.raises(LedgerError, match="cannot grow: the disk is full; free some space") as refusal:
@@ -208,7 +210,7 @@ def fill(ledger: Ledger, granted: list[Debit]) -> None:
 def test_half_a_ledger_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If making it fails, nothing is left, and the next opening starts afresh."""
     with monkeypatch.context() as patch:
-        patch.setattr(file, "SCHEMA", "CREATE TABLE half (a); nonsense;")
+        patch.setattr(sqlite, "_FORMAT", replace(sqlite._FORMAT, schema="CREATE TABLE half (a); nonsense;"))
         with pytest.raises(LedgerError, match="cannot be created"):
             Ledger(tmp_path / "budget.db").open("people", epsilon=1)
     assert list(tmp_path.iterdir()) == []

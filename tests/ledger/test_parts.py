@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from partita.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.ledger import Amount, Ledger
-from partita.ledger.names import Part
-from partita.ledger.spending import Spending
+from partita.ledger.entries import Part, Spending
 
 COLUMNS = {"region": ("north", "south", "west"), "sex": ("f", "m"), "shard": ("0", "1")}
 NORTH, SOUTH, FEMALE = ("region", "north"), ("region", "south"), ("sex", "f")

@@ -19,10 +19,10 @@ from partita.domain import Integer
 from partita.errors import BudgetExceeded, LedgerError, StreamForked, TermsDiffer
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.ledger.store import Connection
+from partita.ledger.entries import Connection
 from partita.publishing.pipeline import publish
 from partita.streams.durable.account import Writer
-from partita.streams.durable.opening import open_counter
+from partita.streams.durable.open import open_counter
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.engines

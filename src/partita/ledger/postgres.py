@@ -8,18 +8,186 @@ nobody can say whether a commit was heard, and the error says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeVar, final
 
-from partita.errors import LedgerError
-from partita.ledger.address import Address
-from partita.ledger.postgres_schema import RULES, SCHEMA
-from partita.ledger.schema import MARK, VERSION
-from partita.ledger.store import DAMAGED, LOCKED, Connection, Damaged, Found
+from partita.errors import InvalidParameter, LedgerError
+from partita.ledger.entries import DAMAGED, LOCKED, MARK, VERSION, Connection, Found
+from partita.storage import Damaged
 
-__all__ = ["PostgresStore"]
+__all__ = ["Address", "PostgresStore", "is_address", "is_no_path", "shown"]
+
+# Addresses of PostgreSQL databases, of which only host and database are ever shown.
+#
+#     postgresql://user:password@host:5432/database?sslmode=verify-full
+#
+# A password may be in the address, and is better in a password file or a service file, which libpq reads.
+
+_SCHEMES: Final = ("postgresql://", "postgres://")
+_MAY_HIDE: Final = re.compile(r"://|password\s*=", re.IGNORECASE)
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]*\]|[^@/?#\s:,\[\]]*)(?::\d*)?"
+_SHAPE: Final = re.compile(
+    rf"postgres(?:ql)?://(?:[^@/?#\s]*@)?({_HOST}(?:,{_HOST})*)(?:/([^@/?#\s]*))?(?:\?[^@#\s]*)?"
+)
+
+
+def is_address(place: object) -> bool:
+    """Whether this is meant as the address of a database: it starts like one, after spaces perhaps.
+
+    >>> is_address("postgresql://steward@db.example.org/budget"), is_address("budget.db")
+    (True, False)
+    """
+    return isinstance(place, str) and place.lstrip().startswith(_SCHEMES)
+
+
+def is_no_path(place: object) -> bool:
+    """Whether this is meant as an address of any kind, and may have a password in it wherever that is.
+
+    >>> is_no_path("host=db.example.org password=hunter2"), is_no_path("budget.db")
+    (True, False)
+    """
+    return isinstance(place, str) and _MAY_HIDE.search(place) is not None
+
+
+def shown(place: str) -> str:
+    """What may be shown of a path, or of an address; what is neither is refused unseen.
+
+    >>> shown("postgresql://steward:hunter2@db.example.org/budget"), shown("budget.db")
+    ('postgresql://db.example.org/budget', 'budget.db')
+    """
+    return str(Address(place)) if is_no_path(place) else place
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Address:
+    """The address of a database, whole in `secret`, which never appears in a text of ours.
+
+    A character that means something in an address is written with a percent sign elsewhere, such as %40 for
+    the @ in a password: otherwise nobody could say where the password ends.
+
+    >>> Address("postgresql://steward:hunter2@db.example.org:5432/budget?sslmode=require")
+    postgresql://db.example.org:5432/budget
+    """
+
+    secret: str
+
+    def __post_init__(self) -> None:
+        if not is_no_path(self.secret) or _SHAPE.fullmatch(self.secret) is None:
+            raise InvalidParameter(
+                "address",
+                "must be an address like postgresql://user@host/database",
+                given=_Unshown(),
+                fix="write @ : / ? # in a user or password as %40 %3A %2F %3F %23",
+            )
+
+    def __repr__(self) -> str:
+        host, database = _SHAPE.fullmatch(self.secret).groups()  # type: ignore[union-attr]
+        return f"postgresql://{host}/{database or ''}"
+
+
+class _Unshown:
+    """Stands in an error for an address that cannot be taken apart, and may be a password anywhere."""
+
+
+# The tables of a ledger in PostgreSQL: those of SQLite, with the same rules that refuse to forget.
+#
+# Names are compared byte by byte, whatever the collation of the database. The one row of `stamp` says which
+# version the tables have; writers lock that table to come one after the other, so that a role which may only
+# debit needs no right to change a table of debits.
+
+_RULES: Final = {
+    "stamp": ("stamp_stays", "stamp_rests"),
+    "datasets": ("terms_stay", "terms_rest"),
+    "entries": ("entries_stay", "entries_keep", "entries_rest"),
+    "counters": ("counters_stay", "counters_rise", "counters_rest"),
+}
+"""The triggers that each table must have, for it is they who refuse."""
+
+_SCHEMA: Final = f"""
+CREATE SCHEMA IF NOT EXISTS partita;
+SET LOCAL search_path = partita, pg_temp;
+
+CREATE TABLE stamp (version INTEGER NOT NULL);
+INSERT INTO stamp VALUES ({VERSION});
+
+CREATE TABLE datasets (
+    name          TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    epsilon       TEXT NOT NULL,
+    delta         TEXT NOT NULL,
+    neighbors     TEXT NOT NULL,
+    unit          TEXT NOT NULL,
+    contributions BIGINT,
+    constant      TEXT NOT NULL
+);
+
+CREATE TABLE entries (
+    number               BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    dataset              TEXT COLLATE "C" NOT NULL REFERENCES datasets (name),
+    what                 TEXT NOT NULL,
+    day                  TEXT NOT NULL,
+    epsilon              TEXT COLLATE "C" NOT NULL,
+    delta                TEXT COLLATE "C" NOT NULL,
+    part_column          TEXT COLLATE "C",
+    part_value           TEXT COLLATE "C",
+    stated_epsilon       TEXT NOT NULL,
+    stated_delta         TEXT NOT NULL,
+    stated_neighbors     TEXT NOT NULL,
+    stated_unit          TEXT NOT NULL,
+    stated_contributions TEXT NOT NULL,
+    stated_intrusions    TEXT NOT NULL,
+    key                  TEXT COLLATE "C" UNIQUE,
+    request              TEXT,
+    state                TEXT NOT NULL CHECK (state IN ('debited', 'done', 'lost')),
+    CHECK ((part_column IS NULL) = (part_value IS NULL))
+);
+CREATE INDEX charges ON entries (dataset);
+
+CREATE TABLE counters (
+    counter TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    periods BIGINT NOT NULL,
+    record  BYTEA NOT NULL,
+    writer  TEXT NOT NULL
+);
+
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION USING MESSAGE = TG_ARGV[0]; END $$;
+
+CREATE FUNCTION keep_entry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state <> 'debited' THEN
+        RAISE EXCEPTION 'done and lost are final';
+    END IF;
+    IF to_jsonb(NEW) - 'state' <> to_jsonb(OLD) - 'state' THEN
+        RAISE EXCEPTION 'entries are never rewritten';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER stamp_stays BEFORE INSERT OR UPDATE OR DELETE ON stamp
+FOR EACH ROW EXECUTE FUNCTION refuse('the stamp never changes');
+CREATE TRIGGER stamp_rests BEFORE TRUNCATE ON stamp EXECUTE FUNCTION refuse('the stamp never changes');
+
+CREATE TRIGGER terms_stay BEFORE UPDATE OR DELETE ON datasets
+FOR EACH ROW EXECUTE FUNCTION refuse('terms never change, and datasets are never removed');
+CREATE TRIGGER terms_rest BEFORE TRUNCATE ON datasets EXECUTE FUNCTION refuse('datasets are never removed');
+
+CREATE TRIGGER entries_stay BEFORE DELETE ON entries
+FOR EACH ROW EXECUTE FUNCTION refuse('entries are never removed');
+CREATE TRIGGER entries_keep BEFORE UPDATE ON entries FOR EACH ROW EXECUTE FUNCTION keep_entry();
+CREATE TRIGGER entries_rest BEFORE TRUNCATE ON entries EXECUTE FUNCTION refuse('entries are never removed');
+
+CREATE TRIGGER counters_stay BEFORE DELETE ON counters
+FOR EACH ROW EXECUTE FUNCTION refuse('counters are never removed');
+CREATE TRIGGER counters_rise BEFORE UPDATE ON counters FOR EACH ROW WHEN (NEW.periods < OLD.periods)
+EXECUTE FUNCTION refuse('periods never become fewer');
+CREATE TRIGGER counters_rest BEFORE TRUNCATE ON counters
+EXECUTE FUNCTION refuse('counters are never removed');
+"""
+
 
 Result = TypeVar("Result")
 
@@ -118,7 +286,7 @@ class PostgresStore:
         """Refuse a ledger without the rules that make it remember, or on a server that forgets."""
         self._connected(self._check_server)
         found = {tuple(row) for row in self.read(lambda connection: connection.execute(_GUARDED).fetchall())}
-        if not {(table, rule) for table, rules in RULES.items() for rule in rules} <= found:
+        if not {(table, rule) for table, rules in _RULES.items() for rule in rules} <= found:
             raise self.error(*DAMAGED)
 
     def create(self) -> None:
@@ -127,9 +295,9 @@ class PostgresStore:
         def make(connection: Connection) -> None:
             self._check_server(connection)
             connection.execute("BEGIN")
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (MARK,))
+            connection.execute("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(MARK),))
             if not _is_there(connection):
-                connection.execute(SCHEMA)
+                connection.execute(_SCHEMA)
             connection.execute("COMMIT")
 
         self._connected(make)

@@ -7,25 +7,16 @@ a crash may lose a run, and never answers twice from one.
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
 from partita.errors import InvalidState, StreamBusy, StreamError
-from partita.ledger.file import HELD, REFUSALS, primary_name, put_in_place
 from partita.noise.kernel import token
-from partita.streams.durable.lock import Lock
+from partita.storage import SqliteFormat, SqliteWriter
 
 __all__ = ["Begun", "OnlineStore", "Update"]
 
-_MARK: Final = int.from_bytes(b"PWgt")
-_VERSION: Final = 1
-_SCHEMA: Final = f"""
-BEGIN;
-PRAGMA application_id = {_MARK};
-PRAGMA user_version = {_VERSION};
+_SCHEMA: Final = """
 CREATE TABLE session (
     name TEXT NOT NULL, terms TEXT NOT NULL, acts INTEGER NOT NULL DEFAULT 0, begun TEXT,
     by_ledger INTEGER NOT NULL DEFAULT 0
@@ -39,11 +30,20 @@ CREATE TRIGGER updates_stay BEFORE DELETE ON updates
 BEGIN SELECT RAISE (ABORT, 'updates are never removed'); END;
 CREATE TRIGGER updates_keep BEFORE UPDATE ON updates
 BEGIN SELECT RAISE (ABORT, 'updates are never rewritten'); END;
-COMMIT;
 """
-_SETTINGS: Final = ("PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON")
-_FOREIGN: Final = ("is not a weights session", "check the path")
-_DAMAGED: Final = ("is damaged", "restore the latest copy; an older one would answer twice")
+_FORMAT: Final = SqliteFormat(
+    name="weights session",
+    mark=b"PWgt",
+    versions=(1,),
+    schema=_SCHEMA,
+    error=StreamError,
+    busy_error=StreamBusy,
+    busy=("is open elsewhere", "a session has one writer, so ask there"),
+    foreign=("is not a weights session", "check the path"),
+    damaged=("is damaged", "restore the latest copy; an older one would answer twice"),
+)
+_WAIT: Final = 5
+"""For how many seconds to wait for somebody who looks at the file, such as a backup: SQLite's own default."""
 
 
 class Begun(NamedTuple):
@@ -68,21 +68,12 @@ class OnlineStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._said():
-            self._lock = Lock(path)
-        try:
-            self._connection = self._connected()
-        except BaseException:
-            self._lock.close()
-            raise
+        self._file = SqliteWriter(_FORMAT, path, timeout=_WAIT)
 
     @staticmethod
     def create(path: Path, terms: str) -> None:
         """Put a new session at the path, unless there is one."""
-        try:
-            put_in_place(path, ".weights.", lambda name: _build(name, terms))
-        except (OSError, sqlite3.Error):
-            raise _failed(path, "cannot be created", "check the folder and the disk") from None
+        _FORMAT.create(path, "INSERT INTO session (name, terms) VALUES (?, ?)", (token(), terms))
 
     @property
     def name(self) -> str:
@@ -133,67 +124,22 @@ class OnlineStore:
 
     def close(self) -> None:
         """Let others open it."""
-        self._connection.close()
-        self._lock.close()
+        self._file.close()
 
     def _session(self) -> tuple[Any, ...]:
         rows = self._ask("SELECT name, terms, acts, begun, by_ledger FROM session")
         if len(rows) != 1:
-            raise _failed(self.path, *_DAMAGED)
+            raise self._file.damaged()
         return rows[0]
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
-        with self._said():
-            return self._connection.execute(query).fetchall()
+        with self._file.access() as connection:
+            return connection.execute(query).fetchall()
 
     def _write(self, statement: str, *values: object) -> None:
         """One statement is one transaction: it is on disk when this returns."""
-        with self._said():
-            self._connection.execute(statement, values)
-
-    def _connected(self) -> sqlite3.Connection:
-        with self._said():
-            address = f"{self.path.as_uri()}?mode=rw"
-            connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-            try:
-                self._check(connection)
-            except BaseException:
-                connection.close()
-                raise
-            return connection
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        for setting in _SETTINGS:
-            connection.execute(setting)
-        stamps = [
-            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        ]
-        if stamps != [_MARK, _VERSION]:
-            raise _failed(self.path, *_FOREIGN)
-        if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-            raise _failed(self.path, *_DAMAGED)
-
-    @contextmanager
-    def _said(self) -> Iterator[None]:
-        """What SQLite and the lock say, about this kind of file."""
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            name = primary_name(error)
-            if name in HELD:
-                raise _busy(self.path) from None
-            refusals = {**REFUSALS, "SQLITE_NOTADB": _FOREIGN}
-            raise _failed(self.path, *refusals.get(name, _DAMAGED)) from None
-        except StreamBusy:
-            raise _busy(self.path) from None
-
-
-def _build(name: str, terms: str) -> None:
-    with closing(sqlite3.connect(name, isolation_level=None)) as connection:
-        for setting in _SETTINGS:
-            connection.execute(setting)
-        connection.executescript(_SCHEMA)
-        connection.execute("INSERT INTO session (name, terms) VALUES (?, ?)", (token(), terms))
+        with self._file.access() as connection:
+            connection.execute(statement, values)
 
 
 def _begun(text: object) -> Begun | None:
@@ -219,13 +165,3 @@ def _integer(text: object) -> int:
 
 def _invalid(name: str) -> InvalidState:
     return InvalidState(name, "must be of a weights session", fix="check the path")
-
-
-def _busy(path: Path) -> StreamBusy:
-    return StreamBusy(
-        f"weights session {str(path)!r} is open elsewhere; a session has one writer, so ask there"
-    )
-
-
-def _failed(path: Path, rule: str, fix: str) -> StreamError:
-    return StreamError(f"weights session {str(path)!r} {rule}; {fix}")

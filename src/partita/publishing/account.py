@@ -15,7 +15,7 @@ from typing import Any, Final, final
 
 from partita.errors import IncompatibleGuarantees, InvalidRelease, PartitaError
 from partita.ledger import Debit, Ledger
-from partita.ledger.names import Part, digest
+from partita.ledger.entries import Part, digest
 from partita.publishing.place import Place, Store
 from partita.publishing.request import Request
 from partita.releases.release import Release

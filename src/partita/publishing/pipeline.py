@@ -12,7 +12,7 @@ from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors
 from partita.ledger import LedgerPlace, ledger_at
-from partita.ledger.names import Part, checked_day, checked_part, checked_text
+from partita.ledger.entries import Part, checked_day, checked_part, checked_text
 from partita.mechanisms.catalogue import AUTO
 from partita.publishing.account import Account
 from partita.publishing.making import count, draw

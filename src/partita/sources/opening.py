@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.exact import integer
-from partita.ledger.address import is_address
+from partita.ledger.postgres import is_address
 from partita.sources.csv import Csv
 from partita.sources.files import File, find
 from partita.sources.frames import Frame, Mapped

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from partita.errors import InvalidParameter, SourceError
 from partita.exact import integer
-from partita.ledger.address import Address
+from partita.ledger.postgres import Address
 from partita.sources.grouped import finished
 from partita.sources.keys import check_sum
 from partita.sources.names import checked, positions

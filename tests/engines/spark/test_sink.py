@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.durable_family import DurableFamily
-from partita.streams.durable.opening import open_counter, open_family
+from partita.streams.durable.open import open_counter, open_family
+from partita.streams.durable.stream import DurableCounter, DurableFamily
 from partita.testing import ZeroNoise
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")

@@ -22,7 +22,7 @@ from partita.service import process
 from partita.service.access.token_file import TokenFile
 from partita.service.settings import Limits, Settings
 from partita.service.web import ready
-from partita.streams.durable.opening import open_counter
+from partita.streams.durable.open import open_counter
 from tests.service.web.client import CANARY
 
 pytestmark = pytest.mark.faults

@@ -19,7 +19,7 @@ from partita.service.reading.app import reading_app
 from partita.service.reading.watching import Watch
 from partita.service.settings import Limits, Settings
 from partita.service.steward.app import steward_app
-from partita.streams.durable.clock import SECOND
+from partita.streams.durable.settings import SECOND
 from partita.testing import ZeroNoise
 
 SCOPES = {"reader": "read", "other": "read", "gate": "feed", "door": "feed", "boss": "admin"}

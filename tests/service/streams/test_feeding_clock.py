@@ -12,8 +12,8 @@ from partita.service.steward import keeping
 from partita.service.steward.clock import Clock
 from partita.service.steward.closing import AnyStream
 from partita.service.steward.requests import MOST_DUE
-from partita.streams.durable.clock import SECOND
-from partita.streams.durable.durable_counter import DurableCounter
+from partita.streams.durable.settings import SECOND
+from partita.streams.durable.stream import DurableCounter
 from tests.service.streams.conftest import Service
 from tests.service.web.client import logged
 

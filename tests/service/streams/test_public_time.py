@@ -15,9 +15,8 @@ from partita.service.reading import stream_records
 from partita.service.reading.watching import Shown, Watch
 from partita.service.steward.intake import Intake
 from partita.service.steward.keeping import Streams
-from partita.streams.durable import settings
-from partita.streams.durable.clock import SECOND
 from partita.streams.durable.outputs import OutputsFile
+from partita.streams.durable.settings import SECOND
 from partita.testing import EndlessTape, tape_noise
 from tests.service.streams.conftest import Service, Starter
 from tests.service.streams.listening import Listener
@@ -152,7 +151,7 @@ def test_planted_leaks_are_seen(
 @pytest.fixture(autouse=True)
 def same_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams have the same name for themselves, which is random, in all runs."""
-    monkeypatch.setattr(settings, "token", lambda: "0" * 32)
+    monkeypatch.setattr("partita.streams.durable.open.token", lambda: "0" * 32)
 
 
 def public_side(

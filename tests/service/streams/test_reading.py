@@ -18,9 +18,8 @@ import pytest
 from partita.service.reading import live, stream_records
 from partita.service.reading.watching import Watch
 from partita.service.settings import Settings
-from partita.streams.durable.clock import SECOND
-from partita.streams.durable.outputs import OutputsFile
-from partita.streams.durable.reading import read_outputs
+from partita.streams.durable.outputs import OutputsFile, read_outputs
+from partita.streams.durable.settings import SECOND
 from partita.streams.plot import band
 from tests.service.streams.conftest import Service, Starter
 from tests.service.streams.listening import Listener

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.opening import open_counter
+from partita.streams.durable.open import open_counter
+from partita.streams.durable.stream import DurableCounter
 from partita.testing import ZeroNoise
 
 Opener: TypeAlias = Callable[..., DurableCounter]

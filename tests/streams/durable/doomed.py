@@ -20,12 +20,10 @@ from typing import Any
 
 from partita.errors import PartitaError
 from partita.ledger import Ledger
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.durable_family import DurableFamily
 from partita.streams.durable.events import Event
-from partita.streams.durable.opening import open_counter, open_family
-from partita.streams.durable.outputs import AnyOutput
-from partita.streams.durable.reading import read_outputs
+from partita.streams.durable.open import open_counter, open_family
+from partita.streams.durable.outputs import AnyOutput, read_outputs
+from partita.streams.durable.stream import DurableCounter, DurableFamily
 from partita.testing import ZeroNoise
 from tests.streams.durable.planted import PLANTED
 

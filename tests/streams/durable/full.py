@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from partita.errors import PartitaError
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.opening import open_counter
+from partita.streams.durable.open import open_counter
+from partita.streams.durable.stream import DurableCounter
 from partita.testing import ZeroNoise
 
 TURNS = 60

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from partita.streams.durable import database, durable_stream, memory
+from partita.streams.durable import journal, stream
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.durable.settings import Settings
@@ -31,18 +32,19 @@ def publish_before_commit() -> None:
     def trusting(keeper: Any, outputs: Any, periods: int) -> None:
         write(outputs, periods, [])
 
-    vars(durable_stream)["reconcile"] = trusting
+    vars(stream)["reconcile"] = trusting
     Journal.batch, Journal.follow = hasty, follow  # type: ignore[method-assign]
 
 
 def never_sync() -> None:
     """SQLite is told not to wait for the disk."""
-    vars(database)["_SETTINGS"] = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = OFF")
+    careless = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = OFF")
+    vars(journal)["_FORMAT"] = replace(journal._FORMAT, pragmas=careless)
 
 
 def forget_numbers() -> None:
     """Sequence numbers are not remembered, nor what is used in place of them."""
-    vars(memory).update(_is_new=lambda *_: True, _is_new_text=lambda *_: True)
+    vars(journal).update(_is_new=lambda *_: True, _is_new_text=lambda *_: True)
 
 
 def sort_the_keys() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from partita.errors import PartitaError
 from partita.ledger import Ledger
-from partita.streams.durable.opening import open_counter
+from partita.streams.durable.open import open_counter
 
 PROCESSES = 8
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,15 +17,13 @@ from hypothesis import strategies as st
 from partita.errors import HorizonReached, StreamError
 from partita.sources.spark import sink
 from partita.sources.spark.session import Cluster
-from partita.streams.durable import database, journal
-from partita.streams.durable.durable_stream import DurableStream
+from partita.streams.durable import journal
 from partita.streams.durable.events import Event, Fed, checked_events, grouped
-from partita.streams.durable.journal import Journal
-from partita.streams.durable.memory import forget, remember
-from partita.streams.durable.opening import open_counter, open_family
-from partita.streams.durable.schema import SCHEMA
+from partita.streams.durable.journal import SCHEMA, Journal, forget, remember
+from partita.streams.durable.open import open_counter, open_family
 from partita.streams.durable.settings import Settings
 from partita.streams.durable.slots import _pieces
+from partita.streams.durable.stream import DurableStream
 from partita.testing import ZeroNoise
 
 KEYS = ("north", "south")
@@ -39,9 +38,8 @@ KINDS = ("counter", "family", "users", "pan-private")
 def _short_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few events in a transaction, and nobody waits for the disk: nothing here is about power cuts."""
     monkeypatch.setattr(journal, "AT_ONCE", PORTION)
-    monkeypatch.setattr(
-        database, "_SETTINGS", ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = OFF")
-    )
+    careless = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = OFF")
+    monkeypatch.setattr(journal, "_FORMAT", replace(journal._FORMAT, pragmas=careless))
 
 
 def opened(path: Path, kind: str) -> Any:
@@ -343,6 +341,7 @@ def test_what_is_forgotten_was_never_known(before: list[int], call: list[int]) -
         unit=None,
         dataset=None,
         options={},
+        counter="0" * 32,
     )
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(SCHEMA)

@@ -17,8 +17,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.streams.base import LARGEST
 from partita.streams.durable.events import Event, Fed, Name, checked_events, portions
-from partita.streams.durable.memory import log
-from partita.streams.durable.schema import SCHEMA
+from partita.streams.durable.journal import SCHEMA, log
 from partita.streams.durable.settings import Settings
 from tests.streams.durable.conftest import Opener
 
@@ -35,6 +34,7 @@ def made_settings(**named: object) -> Settings:
         "unit": None,
         "dataset": None,
         "options": {},
+        "counter": "0" * 32,
     }
     return Settings.of(**(usual | named))  # type: ignore[arg-type]
 

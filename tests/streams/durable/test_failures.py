@@ -13,7 +13,7 @@ import pytest
 
 from partita.errors import InvalidState, StreamBusy, StreamError
 from partita.streams.base import ContinualCounter
-from partita.streams.durable import database
+from partita.streams.durable import journal
 from partita.streams.durable.events import Event
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.settings import Settings
@@ -42,7 +42,7 @@ def test_the_log_does_not_grow_while_outputs_wait(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Feeding goes on through an outage, and what it writes is moved to its place as ever."""
-    monkeypatch.setattr(database, "_PAGES", 8)
+    monkeypatch.setattr(journal, "_PAGES", 8)
     counter = opened()
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)

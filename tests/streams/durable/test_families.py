@@ -23,19 +23,16 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger import Ledger
-from partita.streams.durable import settings
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.durable_family import DurableFamily
 from partita.streams.durable.events import Event
-from partita.streams.durable.opening import (
+from partita.streams.durable.open import (
     open_counter,
     open_family,
     resume_counter,
     resume_family,
     resume_stream,
 )
-from partita.streams.durable.outputs import FamilyOutput, OutputsFile
-from partita.streams.durable.reading import read_outputs
+from partita.streams.durable.outputs import FamilyOutput, OutputsFile, read_outputs
+from partita.streams.durable.stream import DurableCounter, DurableFamily
 from partita.streams.family import FAMILY_LARGEST, CounterFamily
 from partita.streams.plot import band
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
@@ -372,7 +369,7 @@ def test_the_public_side_is_the_same_but_for_the_values(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On one tape, other events change the values of their keys by their counts, and no other byte."""
-    monkeypatch.setattr(settings, "token", lambda: "0" * 32)
+    monkeypatch.setattr("partita.streams.durable.open.token", lambda: "0" * 32)
     none: list[dict[str, int]] = [{}] * 30
     many = [{"north": period * period % 7} if period % 3 else {} for period in range(30)]
     (quiet, low), (busy, high) = (public_side(opened, tmp_path, events) for events in (none, many))

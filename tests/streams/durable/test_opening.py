@@ -33,13 +33,12 @@ from partita.noise import SYSTEM
 from partita.streams.base import ContinualCounter
 from partita.streams.durable import account
 from partita.streams.durable.account import Account
-from partita.streams.durable.durable_counter import DurableCounter
 from partita.streams.durable.journal import Journal
 from partita.streams.durable.mechanisms import MECHANISMS
-from partita.streams.durable.opening import open_counter, resume_counter
-from partita.streams.durable.outputs import Output
-from partita.streams.durable.reading import read_outputs
+from partita.streams.durable.open import open_counter, resume_counter
+from partita.streams.durable.outputs import Output, read_outputs
 from partita.streams.durable.settings import Settings
+from partita.streams.durable.stream import DurableCounter
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
@@ -217,9 +216,9 @@ def test_a_counter_has_one_writer(opened: Opener) -> None:
 def test_a_writer_of_an_earlier_epoch_is_stopped(opened: Opener) -> None:
     """Where locks do not work, who opened it last goes on, and the other writes nothing any more."""
     counter = opened()
-    keeper = counter._keeper
+    keeper = counter._store
     assert isinstance(keeper, Journal)
-    with keeper._database.transaction() as connection:
+    with keeper._file.transaction() as connection:
         connection.execute("UPDATE counter SET epoch = epoch + 1")
 
     with pytest.raises(StreamBusy, match="opened again elsewhere"):

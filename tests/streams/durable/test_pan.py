@@ -12,7 +12,7 @@ import pytest
 from partita.errors import InvalidData, InvalidParameter, StreamBusy, StreamError, StreamForked
 from partita.guarantee import Guarantee
 from partita.streams.durable.events import Event
-from partita.streams.durable.opening import open_counter, resume_counter
+from partita.streams.durable.open import open_counter, resume_counter
 from partita.streams.slots_file import PanStore
 from partita.testing import RecordingNoise, ZeroNoise
 from tests.streams.durable.conftest import Opener
@@ -126,9 +126,9 @@ def test_a_restart_begins_a_new_block(opened: Opener) -> None:
     """The noise of a period that was lost is never used again: all of it is drawn afresh."""
     with opened(**PAN) as counter:
         counter.tick(now=3)
-        assert counter._keeper.counter._start == 0  # type: ignore[union-attr]
+        assert counter._store.counter._start == 0  # type: ignore[union-attr]
     with opened(**PAN) as counter:
-        assert counter._keeper.counter._start == 3  # type: ignore[union-attr]
+        assert counter._store.counter._start == 3  # type: ignore[union-attr]
 
 
 def test_an_output_that_was_not_published_is_published_once(
@@ -141,7 +141,7 @@ def test_an_output_that_was_not_published_is_published_once(
             patched.setattr(type(counter), "_publish", _die_after_the_first())
             with pytest.raises(KeyboardInterrupt):
                 counter.tick(now=3)
-        stored = counter._keeper.counter.exact  # type: ignore[union-attr]
+        stored = counter._store.counter.exact  # type: ignore[union-attr]
         assert counter.periods == 2
     with opened(**PAN, noise=None) as counter:
         assert [output.exact for output in counter.outputs()][2:] == [stored]

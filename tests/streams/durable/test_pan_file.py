@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from partita.errors import StreamError
 from partita.streams import slots_file
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.opening import open_counter
+from partita.streams.durable.open import open_counter
 from partita.streams.durable.slots import _joined, _parted
+from partita.streams.durable.stream import DurableCounter
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.slots_file import PanStore
 from partita.streams.state import unpack
@@ -86,7 +86,7 @@ class Life:
                 self.counter.tick(now=self.seconds + 1)
 
     def memory(self) -> Vector:
-        return look(self.counter._keeper.counter)
+        return look(self.counter._store.counter)
 
     def file(self) -> Vector:
         return [number for row in stored(self.folder / PLACE).values() for number in row]
@@ -260,10 +260,10 @@ def test_a_counter_that_is_closed_or_dropped_leaves_no_cells_in_memory(variant: 
     """Whoever looks after a restart in the same process does not find the block before it."""
     life = Life(tmp_path, GivenNoise(numbers("noise", 99)), horizon=8, variant=variant)
     life.act("add", 5)
-    dropped: Any = life.counter._keeper.counter
+    dropped: Any = life.counter._store.counter
     life.act("fail", 0)
     life.act("add", 5)
-    closed: Any = life.counter._keeper.counter
+    closed: Any = life.counter._store.counter
     life.counter.close()
 
     assert dropped is not closed

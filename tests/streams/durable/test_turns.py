@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from partita.errors import HorizonReached
-from partita.streams.durable.durable_counter import DurableCounter
 from partita.streams.durable.events import Event
 from partita.streams.durable.journal import Journal
-from partita.streams.durable.turns import Turns
+from partita.streams.durable.stream import DurableCounter
+from partita.streams.durable.ticker import ClockPriorityLock
 from tests.streams.durable.conftest import Opener
 
 Sizes = list[int]
@@ -49,7 +49,7 @@ def waiting_clock(counter: DurableCounter, now: int) -> Iterator[Callable[[int],
     def come(transaction: int) -> None:
         if transaction == 2:
             clock.start()
-            while not counter._turns._due:
+            while not counter._lock._due:
                 pass
 
     yield come
@@ -95,19 +95,19 @@ def test_a_batch_that_the_horizon_cuts_is_an_error(
 
 def test_the_urgent_goes_first() -> None:
     """Whoever had a turn gets another one only after the clock, every time."""
-    turns, order = Turns(), []
+    lock, order = ClockPriorityLock(), []
 
     def tick() -> None:
-        with turns.urgent():
+        with lock.for_clock():
             order.append("clock")
 
     for _ in range(100):
         clock = threading.Thread(target=tick)
-        with turns.patient():
+        with lock.for_others():
             clock.start()
-            while not turns._due:
+            while not lock._due:
                 pass
-        with turns.patient():
+        with lock.for_others():
             order.append("feeder")
         clock.join(60)
 
@@ -116,8 +116,8 @@ def test_the_urgent_goes_first() -> None:
 
 def test_a_clock_that_fails_lets_others_go_on() -> None:
     """Nobody waits for it any more."""
-    turns = Turns()
-    with pytest.raises(ZeroDivisionError), turns.urgent(), turns.urgent():
+    lock = ClockPriorityLock()
+    with pytest.raises(ZeroDivisionError), lock.for_clock(), lock.for_clock():
         raise ZeroDivisionError
-    with turns.patient():
-        assert not turns._due
+    with lock.for_others():
+        assert not lock._due

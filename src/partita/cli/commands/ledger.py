@@ -93,7 +93,7 @@ def _declare_forecast(acts: Commands) -> None:
 
 def _open(options: Options) -> Outcome:
     from partita.ledger import Ledger
-    from partita.ledger.address import shown
+    from partita.ledger.postgres import shown
 
     terms = Ledger(options.ledger).open(
         options.dataset,
@@ -153,7 +153,7 @@ def _columns(rows: Iterable[Sequence[str]]) -> str:
 def _existing(path: str) -> Ledger:
     """A ledger to look at: one that is not there is an error, and is not made."""
     from partita.ledger import Ledger
-    from partita.ledger.address import shown
+    from partita.ledger.postgres import shown
 
     ledger = Ledger(path)
     if not ledger.exists():

@@ -94,7 +94,7 @@ def _part(text: str) -> tuple[str, str]:
 
 
 def _receipt(options: Options, release: Release, dataset: str | None, *, stored: bool) -> Outcome:
-    from partita.ledger.address import shown
+    from partita.ledger.postgres import shown
     from partita.releases.figures import table
     from partita.releases.file_entries import guarantee_entries
 
@@ -172,7 +172,7 @@ def _promise(release: Release) -> str:
 def _paid(ledger: str | None, dataset: str | None) -> tuple[str, Record | None]:
     """Who paid, in words, and what is left of that budget."""
     from partita.ledger import Ledger
-    from partita.ledger.address import shown
+    from partita.ledger.postgres import shown
 
     if ledger is None or dataset is None:
         return "by nobody: no ledger was named, so this spending is not recorded", None

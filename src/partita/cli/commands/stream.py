@@ -22,7 +22,7 @@ from partita.cli.pictures import add_picture, draw
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.streams.durable.making import AnyStream
+    from partita.streams.durable.open import AnyStream
 
 __all__ = ["MECHANISMS", "declare"]
 
@@ -133,7 +133,7 @@ def _create(options: Options) -> Outcome:
 def _made(options: Options) -> AnyStream:
     """A new counter, or a family if there are keys."""
     from partita.ledger import Ledger
-    from partita.streams.durable.opening import open_counter, open_family
+    from partita.streams.durable.open import open_counter, open_family
 
     common: dict[str, Any] = {
         "epsilon": options.epsilon,
@@ -166,7 +166,7 @@ def _check_new(options: Options) -> None:
 
 def _read(options: Options) -> Outcome:
     """What the public file has; no lock, no secret."""
-    from partita.streams.durable.reading import read_outputs
+    from partita.streams.durable.outputs import read_outputs
 
     return outputs_said(read_outputs(options.counter, since=options.since).outputs)
 
@@ -174,7 +174,7 @@ def _read(options: Options) -> Outcome:
 def _info(options: Options) -> Outcome:
     """What was promised, and the last output with its bounds; from the public file."""
     from partita.releases.figures import table
-    from partita.streams.durable.reading import read_outputs
+    from partita.streams.durable.outputs import read_outputs
     from partita.streams.plot import band
 
     published = read_outputs(options.counter, since=-1)
@@ -194,7 +194,7 @@ def _info(options: Options) -> Outcome:
 
 def _plot(options: Options) -> Outcome:
     """Draw what the public file has."""
-    from partita.streams.durable.reading import read_outputs
+    from partita.streams.durable.outputs import read_outputs
     from partita.streams.plot import plot
 
     published, name = read_outputs(options.counter), Path(options.counter).name

@@ -17,7 +17,7 @@ from partita.cli.output import Outcome, show
 from partita.errors import HorizonReached, InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.streams.durable.making import AnyStream
+    from partita.streams.durable.open import AnyStream
     from partita.streams.durable.outputs import AnyOutput
 
 __all__ = ["declare"]
@@ -131,7 +131,7 @@ def _name(counter: AnyStream, name: str | None) -> str | None:
 
 def _resumed(options: Options) -> AbstractContextManager[AnyStream]:
     from partita.ledger import Ledger
-    from partita.streams.durable.opening import resume_stream
+    from partita.streams.durable.open import resume_stream
 
     ledger = None if options.ledger is None else Ledger(options.ledger)
     return resume_stream(options.counter, ledger=ledger, catch_up=False)
@@ -224,7 +224,7 @@ def _require_period(counter: AnyStream) -> None:
 
 def _wait(counter: AnyStream, failed: Event) -> None:
     """Until the open period has ended, as the clock says then, or something has failed."""
-    from partita.streams.durable.clock import SECOND
+    from partita.streams.durable.settings import SECOND
 
     end = counter.settings.schedule.end(counter.periods + 1)
     while not failed.is_set() and (left := end - time.time_ns()) > 0:

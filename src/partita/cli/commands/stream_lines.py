@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, final
 
 if TYPE_CHECKING:
-    from partita.streams.durable.making import AnyStream
+    from partita.streams.durable.open import AnyStream
 
 __all__ = ["Feeder", "Lines"]
 

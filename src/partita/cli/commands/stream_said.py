@@ -38,7 +38,7 @@ def output_record(output: AnyOutput) -> Record:
 
 def settings_said(settings: Settings) -> list[tuple[str, str]]:
     """What a counter promises, in words."""
-    from partita.streams.durable.clock import SECOND
+    from partita.streams.durable.settings import SECOND
 
     known = "without end" if settings.horizon is None else f"{settings.horizon:,}"
     return [
@@ -53,7 +53,7 @@ def settings_said(settings: Settings) -> list[tuple[str, str]]:
 def settings_record(settings: Settings) -> Record:
     """What everybody may know about a counter."""
     from partita.releases.file_entries import guarantee_entries
-    from partita.streams.durable.clock import SECOND
+    from partita.streams.durable.settings import SECOND
 
     return {
         "mechanism": settings.mechanism,
@@ -72,6 +72,6 @@ def _line(output: AnyOutput) -> str:
 
 
 def _start(settings: Settings) -> str:
-    from partita.streams.durable.clock import moment_of
+    from partita.streams.durable.settings import moment_of
 
     return moment_of(settings.start).isoformat()

@@ -113,7 +113,7 @@ def _line(token: Token) -> str:
 
 
 def _moment(seconds: int | None) -> str | None:
-    from partita.streams.durable.clock import SECOND, moment_of
+    from partita.streams.durable.settings import SECOND, moment_of
 
     return None if seconds is None else moment_of(seconds * SECOND).isoformat()
 
@@ -127,7 +127,7 @@ def _file(options: Options) -> TokenFile:
 @argument
 def _length(text: str) -> int:
     """A length of time in whole seconds."""
-    from partita.streams.durable.clock import SECOND, period_of
+    from partita.streams.durable.settings import SECOND, period_of
 
     try:
         return max(1, period_of(text) // SECOND)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
 from partita.errors import InvalidParameter
-from partita.ledger.file import sync_folder
 from partita.releases.file_disk import new_file
 from partita.service.access.tokens import Caller, Key, Token, Tokens
+from partita.storage import FileLock, sync_folder
 
 __all__ = ["Keyring", "TokenFile"]
 
@@ -26,7 +25,6 @@ _OWNER: Final = 0o600
 _OTHERS_WRITE: Final = 0o022
 _VERSION: Final = 1
 _LARGEST: Final = 2**24
-_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @final
@@ -80,14 +78,11 @@ class TokenFile:
     def _writing(self) -> Iterator[None]:
         """One writer at a time; the file of the lock is empty, and stays."""
         try:
-            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), _LOCK, _OWNER)
+            lock = FileLock(self.path, wait=True)
         except OSError as error:
             raise _unusable(self.path, f"must be in a folder you may write ({error.strerror})") from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with closing(lock):
             yield
-        finally:
-            os.close(lock)
 
     def _keep(self, tokens: Tokens, text: str) -> str:
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")

@@ -19,7 +19,7 @@ from partita.errors import InvalidParameter
 from partita.exact import one_of
 from partita.noise.kernel import token as fresh
 from partita.service.settings import NAME
-from partita.streams.durable.feeding import FILE
+from partita.streams.durable.settings import UNNAMED_FEEDER
 
 __all__ = ["ANYBODY", "SCOPES", "Caller", "Key", "Token", "Tokens"]
 
@@ -112,7 +112,7 @@ class Tokens:
         """A new name with a key of its own."""
         if any(token.name == name for token in self.all):
             raise InvalidParameter("name", "must not be taken", given=name, fix="rotate or revoke that token")
-        if name in self.retired or name == FILE:
+        if name in self.retired or name == UNNAMED_FEEDER:
             rule = "must be new to the streams, which know feeders by their names"
             raise InvalidParameter("name", rule, given=name, fix="choose another name")
         key, text = _new_key(until)

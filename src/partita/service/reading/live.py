@@ -19,7 +19,7 @@ from partita.service.reading.stream_records import Bounds, Record, page_of
 from partita.service.reading.threads import Threads
 from partita.service.reading.watching import Shown, Watch
 from partita.service.web.errors import Refusal
-from partita.streams.durable.clock import SECOND
+from partita.streams.durable.settings import SECOND
 
 __all__ = ["EventStream", "Live"]
 

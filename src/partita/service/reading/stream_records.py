@@ -11,9 +11,8 @@ from pydantic import BaseModel, Field
 from partita.releases.file_entries import guarantee_entries
 from partita.service.reading.tables import csv_text
 from partita.service.reading.watching import Shown
-from partita.streams.durable.clock import SECOND, moment_of
 from partita.streams.durable.outputs import AnyOutput
-from partita.streams.durable.settings import Settings
+from partita.streams.durable.settings import SECOND, Settings, moment_of
 from partita.streams.plot import band
 
 __all__ = [

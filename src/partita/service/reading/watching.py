@@ -23,8 +23,8 @@ import anyio.to_thread
 from partita.service.settings import NAME, Settings
 from partita.service.web.errors import not_found
 from partita.service.web.logs import Log
-from partita.streams.durable.clock import SECOND
 from partita.streams.durable.outputs import OUTPUTS, AnyOutput, OutputsFile
+from partita.streams.durable.settings import SECOND
 
 __all__ = ["Shown", "Watch"]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final, final
 
 from partita.service.steward.keeping import Streams
-from partita.streams.durable.clock import SECOND
+from partita.streams.durable.settings import SECOND
 
 __all__ = ["Clock"]
 

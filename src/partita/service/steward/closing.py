@@ -8,9 +8,8 @@ from typing import final
 
 from partita.errors import LedgerError, StreamError, StreamForked
 from partita.service.web.logs import Log
-from partita.streams.durable.clock import SECOND
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.durable_family import DurableFamily
+from partita.streams.durable.settings import SECOND
+from partita.streams.durable.stream import DurableCounter, DurableFamily
 
 __all__ = ["AnyStream", "Closing"]
 

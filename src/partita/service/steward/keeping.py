@@ -18,10 +18,10 @@ from partita.service.steward.closing import AnyStream, Closing
 from partita.service.steward.requests import NewStream
 from partita.service.web.errors import Refusal, not_found
 from partita.service.web.logs import Log
-from partita.streams.durable.clock import SECOND
 from partita.streams.durable.journal import SECRET
-from partita.streams.durable.opening import open_counter, open_family, resume_stream
+from partita.streams.durable.open import open_counter, open_family, resume_stream
 from partita.streams.durable.outputs import OUTPUTS
+from partita.streams.durable.settings import SECOND
 from partita.streams.durable.settings import Settings as StreamSettings
 from partita.streams.durable.slots import SLOTS, Slots
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from partita.guarantee import positive_epsilon
-from partita.ledger.names import checked_text
+from partita.ledger.entries import checked_text
 from partita.service.settings import NAME, Settings
 from partita.service.steward.jobs import Job, Jobs, Order
 from partita.service.steward.publish_process import Publisher

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from partita.errors import InvalidParameter
+from partita.noise.kernel import token
 from partita.releases.file_entries import guarantee_entries
 from partita.service.settings import NAME
-from partita.streams.durable.clock import SECOND, moment_of, nanoseconds, period_of
-from partita.streams.durable.settings import FAMILY, Settings
+from partita.streams.durable.settings import FAMILY, SECOND, Settings, moment_of, nanoseconds, period_of
 
 __all__ = ["MOST_DUE", "NewStream", "StewardStream"]
 
@@ -92,7 +92,7 @@ class NewStream(BaseModel):
         begins = start if self.start is None else nanoseconds(self.start, "start")
         kind = self.mechanism if self.keys is None else FAMILY
         given = {**self.common, "start": begins, "mechanism": kind, "keys": self.keys or ()}
-        return Settings.of(**given, options=self.options)
+        return Settings.of(**given, options=self.options, counter=token())
 
 
 class StewardStream(BaseModel):

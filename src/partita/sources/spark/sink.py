@@ -15,9 +15,8 @@ from typing import Any, Final, final
 
 from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.sources.spark.session import Cluster, Frame, numbered
-from partita.streams.durable.durable_counter import DurableCounter
-from partita.streams.durable.durable_family import DurableFamily
 from partita.streams.durable.events import Event
+from partita.streams.durable.stream import DurableCounter, DurableFamily
 
 __all__ = ["feed"]
 

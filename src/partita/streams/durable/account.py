@@ -13,7 +13,7 @@ from typing import Final, final
 
 from partita.errors import InvalidParameter, LedgerRefusal, StreamForked
 from partita.ledger import Debit, Ledger
-from partita.ledger.store import Connection, Store
+from partita.ledger.entries import Connection, Store
 from partita.noise.kernel import token
 from partita.streams.durable.settings import Settings
 

@@ -11,6 +11,7 @@ from partita.exact import one_of
 from partita.noise.protocol import Noise
 from partita.streams.base import ContinualCounter
 from partita.streams.counter import Counter
+from partita.streams.durable.outputs import next_record
 from partita.streams.durable.settings import Settings
 from partita.streams.family import CounterFamily
 from partita.streams.pan_private import PanPrivateCounter
@@ -18,7 +19,7 @@ from partita.streams.sliding_counter import SlidingCounter
 from partita.streams.sparse_counter import SparseCounter
 from partita.streams.tree_counter import TreeCounter
 
-__all__ = ["MECHANISMS", "AnyCounter", "made", "restored", "step", "units"]
+__all__ = ["MECHANISMS", "AnyCounter", "made", "record_after", "restored", "step"]
 
 AnyCounter: TypeAlias = ContinualCounter | CounterFamily
 
@@ -80,11 +81,13 @@ def step(counter: AnyCounter, totals: list[int]) -> None:
         counter.update(totals[0])
 
 
-def units(counter: AnyCounter) -> tuple[int, ...]:
-    """The last output, or that for each key, in units of the granularity."""
+def record_after(before: bytes, counter: AnyCounter) -> bytes:
+    """The public record of the period that a counter has closed last: outputs in units of the granularity."""
     if isinstance(counter, CounterFamily):
-        return counter.units
-    return (int(counter.exact / counter.granularity),)
+        units = counter.units
+    else:
+        units = (int(counter.exact / counter.granularity),)
+    return next_record(before, counter.periods, units)
 
 
 def _mechanism(settings: Settings) -> type[AnyCounter]:

@@ -4,7 +4,8 @@ A record is the number of the period, the outputs in units of the granularity, o
 and the check.
 
 Each record has a check that depends on all before it, so two files that agree in a record agree in all
-earlier ones, and whoever kept a copy can tell if a period was ever published twice.
+earlier ones, and whoever kept a copy can tell if a period was ever published twice. `read_outputs` reads this
+file and nothing else.
 """
 
 from __future__ import annotations
@@ -22,21 +23,23 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias, final
 
 from partita.errors import InvalidState, StreamForked
-from partita.ledger.file import sync_folder
+from partita.exact import integer
+from partita.storage import sync_folder
 from partita.streams.base import LARGEST
-from partita.streams.durable.clock import moment_of
-from partita.streams.durable.files import disk, failed, with_suffix
-from partita.streams.durable.settings import Settings
+from partita.streams.durable.settings import Settings, base_path, disk, failed, moment_of, with_suffix
 from partita.streams.state import WIDTH
 
 __all__ = [
     "OUTPUTS",
     "AnyOutput",
     "FamilyOutput",
+    "FilePath",
     "Output",
     "OutputsFile",
+    "Published",
     "at_once",
     "next_record",
+    "read_outputs",
     "witness",
 ]
 
@@ -288,3 +291,29 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
+
+
+FilePath: TypeAlias = str | os.PathLike[str]
+
+
+@final
+@dataclass(frozen=True)
+class Published:
+    """What the public file of a counter or family holds, or some of it."""
+
+    settings: Settings
+    outputs: tuple[AnyOutput, ...]
+
+
+def read_outputs(path: FilePath, *, since: int = 0, limit: int | None = None) -> Published:
+    """What was published by the counter or family at a path, from its public file alone.
+
+    All outputs after period `since`, or the last n of them for `since=-n`; no more than `limit`, if there is
+    one. Nothing secret is read, and whoever has the counter open is not disturbed.
+    """
+    base = base_path(path)
+    file = OutputsFile.read(base if base.name.endswith(OUTPUTS) else with_suffix(base, OUTPUTS))
+    after = integer(since, "since", low=-LARGEST, high=LARGEST)
+    begin = after if after >= 0 else max(0, file.closed + after)
+    most = LARGEST if limit is None else integer(limit, "limit", low=0, high=LARGEST)
+    return Published(file.settings, tuple(islice(file.outputs(since=begin), most)))

@@ -1,27 +1,174 @@
-"""What a durable counter was opened with: public, and the same for all its life."""
+"""What a durable counter was opened with, and public time: nothing here is secret.
+
+Schedule    whole periods, one after another from a public start; moments are nanoseconds since 1970 in UTC
+Settings    public parameters, the same for all the life of a counter
+base_path   the paths of a counter's files, and the errors about them
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias, final, get_args
 
-from partita.errors import InvalidParameter, InvalidState
-from partita.exact import one_of
+from partita.errors import InvalidParameter, InvalidState, StreamError
+from partita.exact import one_of, rational
 from partita.guarantee import Guarantee, positive_epsilon
-from partita.noise.kernel import token
-from partita.streams.base import Terms, horizon_of
-from partita.streams.durable.clock import Schedule, period_of
+from partita.storage import describe_os_error
+from partita.streams.base import LARGEST, Terms, horizon_of
 
-__all__ = ["FAMILY", "Level", "Settings"]
+__all__ = [
+    "FAMILY",
+    "SECOND",
+    "UNNAMED_FEEDER",
+    "Level",
+    "Schedule",
+    "Settings",
+    "base_path",
+    "disk",
+    "failed",
+    "moment_of",
+    "nanoseconds",
+    "period_of",
+    "present",
+    "with_suffix",
+]
+
+SECOND: Final = 10**9
+
+_UNITS: Final = {
+    "ms": SECOND // 1000,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
+    "d": 86_400 * SECOND,
+    "w": 604_800 * SECOND,
+}
+_WRITTEN: Final = re.compile(r"([0-9]{1,9})(ms|[smhdw])")
+_SHORTEST: Final = SECOND // 1000
+_FARTHEST: Final = 2**80
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Periods of equal length, numbered from 1.
+
+    >>> schedule = Schedule(start=0, period=60 * SECOND)
+    >>> schedule.ended(185 * SECOND), schedule.number(185 * SECOND)
+    (3, 4)
+    """
+
+    start: int
+    period: int
+
+    def ended(self, now: int) -> int:
+        """How many periods have ended."""
+        return max(0, min((now - self.start) // self.period, LARGEST))
+
+    def number(self, moment: int) -> int:
+        """The period that a moment lies in; 0 or less before the start."""
+        return (moment - self.start) // self.period + 1
+
+    def end(self, number: int) -> int:
+        """When a period ends; the end of period 0 is the start."""
+        return self.start + number * self.period
+
+
+def period_of(period: object) -> int:
+    """The length of a period: "30s", "1m", "1h", "1d", "1w", or a number of seconds.
+
+    >>> period_of("1m") == period_of(60) == 60 * SECOND
+    True
+    """
+    written = _WRITTEN.fullmatch(period) if isinstance(period, str) else None
+    length = int(written[1]) * _UNITS[written[2]] if written else _seconds(period)
+    if not _SHORTEST <= length < LARGEST:
+        raise InvalidParameter(
+            "period", "must be a millisecond or longer", given=period, fix='pass for example "1m"'
+        )
+    return length
+
+
+def nanoseconds(moment: object, name: str) -> int:
+    """A moment as people write it: a datetime, ISO 8601 text, or seconds since 1970. No zone means UTC.
+
+    >>> nanoseconds("1970-01-02", "start") == nanoseconds(86_400, "start") == 86_400 * SECOND
+    True
+    """
+    try:
+        written = _parsed(moment) if isinstance(moment, str) else moment
+        exact = _since_epoch(written) if isinstance(written, date) else _exact(written, name)
+    except (ValueError, OverflowError):
+        exact = _FARTHEST
+    if not -_FARTHEST < exact < _FARTHEST:
+        raise InvalidParameter(
+            name, "must be a moment", given=moment, fix='pass a datetime or text like "2026-01-31T12:00"'
+        )
+    return exact
+
+
+def moment_of(moment: int) -> datetime:
+    """Nanoseconds as a datetime in UTC, down to the microsecond; the first or last there is, if beyond.
+
+    >>> moment_of(90 * SECOND).isoformat()
+    '1970-01-01T00:01:30+00:00'
+    """
+    try:
+        return _EPOCH + (moment // 1000) * _MICROSECOND
+    except OverflowError:
+        return (datetime.max if moment > 0 else datetime.min).replace(tzinfo=UTC)
+
+
+def present(now: object) -> int:
+    """The moment that was given; the system's clock if none was."""
+    return time.time_ns() if now is None else nanoseconds(now, "now")
+
+
+def _parsed(text: str) -> datetime | str:
+    """Text as a date and time if it is written as one; else it may be a number."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+def _seconds(period: object) -> int:
+    try:
+        return _exact(period, "period")
+    except InvalidParameter:
+        raise InvalidParameter(
+            "period", "must be a length of time", given=period, fix='pass for example "1m"'
+        ) from None
+
+
+def _exact(seconds: object, name: str) -> int:
+    return int(Fraction(rational(seconds, name) * SECOND))
+
+
+def _since_epoch(moment: date) -> int:
+    day = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
+    zoned = day if day.tzinfo else day.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // _MICROSECOND * 1000
+
 
 Level: TypeAlias = Literal["event", "user"]
 
 FAMILY: Final = "family"
 """The mechanism of a counter for each of some keys."""
+
+UNNAMED_FEEDER: Final = "timestamps"
+"""The feeder of events with times, if the caller names none."""
 
 _PAN_PRIVATE: Final = "pan-private"
 _LONGEST: Final = 900
@@ -67,9 +214,10 @@ class Settings:
         unit: Level | None,
         dataset: str | None,
         options: Mapping[str, object],
+        counter: str,
         keys: Sequence[str] = (),
     ) -> Self:
-        """The parameters as people write them, checked."""
+        """The parameters as people write them, checked; `counter` is a new name at random."""
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         settings = cls(
             mechanism=mechanism,
@@ -82,7 +230,7 @@ class Settings:
             unit=_unit(unit, terms),
             dataset=dataset,
             options={name: _option(value, name) for name, value in sorted(options.items())},
-            counter=token(),
+            counter=counter,
             keys=tuple(_key(key) for key in keys),
         )
         settings._check_size()
@@ -198,3 +346,36 @@ def _option(value: object, name: str) -> int | str:
     if isinstance(value, (float, Fraction)):
         return str(value)
     raise InvalidParameter(name, "must be a number or text", given=value, fix="open it without")
+
+
+_SECRET: Final = ".db"
+
+
+def base_path(path: object) -> Path:
+    """The name of a counter as a path: "visits" or "visits.db" for visits.db and visits.outputs."""
+    if isinstance(path, (str, os.PathLike)):
+        text = os.fspath(path)
+        if isinstance(text, str) and Path(text).name and "\0" not in text:
+            return Path(os.path.realpath(text.removesuffix(_SECRET)))
+    raise InvalidParameter(
+        "path", "must be the path of a counter", given=path, fix='pass for example "visits"'
+    )
+
+
+def with_suffix(base: Path, suffix: str) -> Path:
+    """visits.v2 with .db is visits.v2.db."""
+    return base.with_name(base.name + suffix)
+
+
+@contextmanager
+def disk(path: Path) -> Iterator[None]:
+    """What the system says about a file, as a `StreamError`."""
+    try:
+        yield
+    except OSError as error:
+        raise failed(path, *describe_os_error(error)) from None
+
+
+def failed(path: Path, rule: str, fix: str) -> StreamError:
+    """An error about one file of a counter."""
+    return StreamError(f"counter file {str(path)!r} {rule}; {fix}")

@@ -12,11 +12,9 @@ from partita.errors import InvalidState, StreamError
 from partita.noise.protocol import Noise
 from partita.streams.base import LARGEST
 from partita.streams.durable.events import Fed, summed
-from partita.streams.durable.files import failed
-from partita.streams.durable.keeper import record_after
-from partita.streams.durable.mechanisms import AnyCounter, restored
+from partita.streams.durable.mechanisms import AnyCounter, record_after, restored
 from partita.streams.durable.outputs import OutputsFile
-from partita.streams.durable.settings import Settings
+from partita.streams.durable.settings import Settings, failed
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.slots_file import PanStore
 

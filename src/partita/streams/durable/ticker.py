@@ -1,15 +1,50 @@
-"""The clock of a counter: a thread that closes periods when they end, whatever was counted."""
+"""The clock thread of a counter: it closes periods when they end, whatever was counted, and goes first."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, final
 
 from partita.errors import HorizonReached, LedgerError, StreamError, StreamForked
-from partita.streams.durable.clock import SECOND, Schedule
+from partita.streams.durable.settings import SECOND, Schedule
 
-__all__ = ["Ticker"]
+__all__ = ["ClockPriorityLock", "Ticker"]
+
+
+@final
+class ClockPriorityLock:
+    """A lock in which the clock thread goes first: it waits for one other thread at most.
+
+    The clock thread may take it again, but not `for_others` within `for_clock`: it would wait for itself.
+    """
+
+    def __init__(self) -> None:
+        self._clocks = threading.RLock()
+        self._free = threading.Condition()
+        self._due = False
+
+    @contextmanager
+    def for_clock(self) -> Iterator[None]:
+        """Hold the lock as the clock: the next to have it, however many are waiting."""
+        with self._clocks:
+            self._due = True
+            try:
+                with self._free:
+                    yield
+            finally:
+                with self._free:
+                    self._due = False
+                    self._free.notify_all()
+
+    @contextmanager
+    def for_others(self) -> Iterator[None]:
+        """Hold the lock as anybody else, when no clock waits for it."""
+        with self._free:
+            self._free.wait_for(lambda: not self._due)
+            yield
+
 
 _LONGEST_SLEEP: Final = 3600 * SECOND
 

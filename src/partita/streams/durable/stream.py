@@ -1,4 +1,11 @@
-"""What goes on after a crash, and publishes by the clock: all that a counter and a family have in common."""
+"""Counters and families that go on after a crash, and publish by the clock.
+
+StateStore        what stores the secret state, a `Journal` or `Slots`
+reconcile         what is published again, and what is refused, when a counter is opened
+DurableStream     all that a counter and a family have in common
+DurableCounter    one running count
+DurableFamily     a running count for each of some public keys
+"""
 
 from __future__ import annotations
 
@@ -6,32 +13,145 @@ import os
 import threading
 import time
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from partita.errors import HorizonReached, InvalidParameter, StreamBusy, StreamError
+from partita.errors import (
+    HorizonReached,
+    InvalidData,
+    InvalidParameter,
+    StreamBusy,
+    StreamError,
+    StreamForked,
+)
 from partita.exact import integer
 from partita.guarantee import Guarantee
 from partita.noise.words import Uncopyable
-from partita.streams.base import LARGEST
+from partita.streams.base import LARGEST, Running
 from partita.streams.durable.account import Account
-from partita.streams.durable.clock import present
-from partita.streams.durable.events import AT_ONCE, Event, Fed, Name, checked_events, grouped, require_period
-from partita.streams.durable.feeding import FILE, fed_before
-from partita.streams.durable.keeper import Keeper
+from partita.streams.durable.events import (
+    AT_ONCE,
+    Event,
+    Fed,
+    Name,
+    Times,
+    by_period,
+    checked_events,
+    fed_before,
+    grouped,
+    require_period,
+)
 from partita.streams.durable.mechanisms import AnyCounter
-from partita.streams.durable.outputs import AnyOutput, OutputsFile, witness
-from partita.streams.durable.recovery import reconcile
-from partita.streams.durable.running import Ticker
-from partita.streams.durable.settings import Settings
-from partita.streams.durable.turns import Turns
+from partita.streams.durable.outputs import AnyOutput, FamilyOutput, Output, OutputsFile, witness
+from partita.streams.durable.settings import UNNAMED_FEEDER, Settings, present
+from partita.streams.durable.ticker import ClockPriorityLock, Ticker
 
-__all__ = ["DurableStream"]
+__all__ = ["DurableCounter", "DurableFamily", "DurableStream", "StateStore", "reconcile"]
+
+
+class StateStore(Protocol):
+    """A counter, and everything that is needed to go on with it after a crash.
+
+    What is said within `batch` is on disk when the batch is left, all of it or nothing.
+    """
+
+    @property
+    def at_once(self) -> int:
+        """How many periods one batch may close."""
+
+    @property
+    def settings(self) -> Settings:
+        """What the counter was opened with."""
+
+    @property
+    def counter(self) -> AnyCounter | None:
+        """The counter as it is on disk; None if it was not begun."""
+
+    def begin(self, counter: AnyCounter) -> AnyCounter:
+        """Store a new counter; the one to go on with."""
+
+    def batch(self) -> AbstractContextManager[None]:
+        """The events and periods of one transaction."""
+
+    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+        """The events of one call as the transactions that store them."""
+
+    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
+        """Store events that were checked, each once; if the call is complete, all of it counts now."""
+
+    def settle_calls(self) -> bool:
+        """Undo a portion of a call that was not completed, or sweep up after others; False if all is done."""
+
+    def has_counted(self, feeder: str, first: int, last: int) -> bool:
+        """Whether a feeder has counted under any number from the first to the last."""
+
+    def close_period(self) -> None:
+        """Close the open period and open the next one."""
+
+    def record(self, period: int) -> bytes | None:
+        """The record of a period, if it is still here."""
+
+    def records(self, *, since: int) -> Iterator[bytes]:
+        """The records of all periods after one."""
+
+    def follow(self, outputs: OutputsFile) -> None:
+        """Say where records are published, each after the one before it."""
+
+    def settle(self) -> None:
+        """Do what can wait until outputs are published."""
+
+    def close(self) -> None:
+        """Let others open it."""
+
+
+def reconcile(store: StateStore, outputs: OutputsFile, periods: int) -> None:
+    """Bring the public file up to the state: records that are stored and not published are published now.
+
+    So are records that a power cut has torn. A file that is ahead of the state, or that tells another story,
+    shows that the state is an old copy.
+    """
+    if outputs.record(periods + 1) != outputs.blank:
+        raise _forked(outputs, "has periods that the state does not know")
+    published = _whole(store, outputs, _written(outputs, periods))
+    outputs.write(published, store.records(since=published))
+
+
+def _written(outputs: OutputsFile, periods: int) -> int:
+    """The last period of which there is anything in the file."""
+    while periods and outputs.record(periods) == outputs.blank:
+        periods -= 1
+    return periods
+
+
+def _whole(store: StateStore, outputs: OutputsFile, written: int) -> int:
+    """Up to which period the file is whole: only what was written at once, in the end, can be torn."""
+    whole, begin = written, max(0, written - store.at_once)
+    for period, found in enumerate(outputs.records(since=begin), begin + 1):
+        stored = store.record(period)
+        if stored is None or found == stored:
+            continue
+        if not _is_torn(found, stored):
+            raise _forked(outputs, "differs from what the state has published")
+        whole = min(whole, period - 1)
+    return whole
+
+
+def _is_torn(found: bytes, stored: bytes) -> bool:
+    """Whether all that is left of a record is as it is stored, and the rest was never written."""
+    return all(byte in (0, whole) for byte, whole in zip(found, stored, strict=True))
+
+
+def _forked(outputs: OutputsFile, rule: str) -> StreamForked:
+    return StreamForked(
+        f"counter file {str(outputs.path)!r} {rule}: the state is an old copy, and to go on from it would "
+        "publish periods twice; restore the latest state, or start a new counter"
+    )
+
 
 T = TypeVar("T", bound=AnyOutput)
 
@@ -46,26 +166,26 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     one process has it open.
     """
 
-    def __init__(self, keeper: Keeper, outputs: OutputsFile, account: Account | None) -> None:
-        self._keeper, self._file = keeper, outputs
-        self._turns, self._calls = Turns(), threading.Lock()
+    def __init__(self, store: StateStore, outputs: OutputsFile, account: Account | None) -> None:
+        self._store, self._file = store, outputs
+        self._lock, self._calls = ClockPriorityLock(), threading.Lock()
         self._owner, self._open = os.getpid(), True
         self._ticker: Ticker | None = None
-        keeper.follow(outputs)
+        store.follow(outputs)
         periods = self._counter.periods
         self._writer = None if account is None else account.claim(self.settings, periods, self._witness)
-        reconcile(keeper, outputs, periods)
+        reconcile(store, outputs, periods)
         self._published = periods
 
     @property
     def settings(self) -> Settings:
         """What the counter was opened with; public."""
-        return self._keeper.settings
+        return self._store.settings
 
     @property
     def guarantee(self) -> Guarantee | None:
         """What all outputs together promise; None if the noise was injected."""
-        with self._turns.patient():
+        with self._lock.for_others():
             return self.settings.guarantee if self._counter.guarantee is not None else None
 
     @property
@@ -117,9 +237,9 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         with self._ticking():
             self._publish()
             while left := max(0, min(period, self._last_period) - self._published):
-                with self._keeper.batch():
-                    for _ in range(min(left, self._keeper.at_once)):
-                        self._keeper.close_period()
+                with self._store.batch():
+                    for _ in range(min(left, self._store.at_once)):
+                        self._store.close_period()
                 self._publish()
 
     @contextmanager
@@ -178,10 +298,10 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         """
         if os.getpid() != self._owner:
             return
-        with self._turns.patient():
+        with self._lock.for_others():
             if self._open:
                 self._open = False
-                self._keeper.close()
+                self._store.close()
 
     def _repr_html_(self) -> str:
         from partita.streams.html import MOST_SHOWN, stream_card
@@ -199,7 +319,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
     @property
     def _counter(self) -> AnyCounter:
-        counter = self._keeper.counter
+        counter = self._store.counter
         if counter is None:
             raise StreamError("this counter was not begun; open it again")
         return counter
@@ -218,7 +338,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     @contextmanager
     def _feeding(self) -> Iterator[None]:
         self._require_owner()
-        with self._turns.patient():
+        with self._lock.for_others():
             self._require_open()
             self._require_clock()
             yield
@@ -226,7 +346,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     @contextmanager
     def _ticking(self) -> Iterator[None]:
         self._require_owner()
-        with self._turns.urgent():
+        with self._lock.for_clock():
             self._require_open()
             yield
 
@@ -257,7 +377,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             self._settle_calls()
             for call in grouped(calls, most=max(1, AT_ONCE // self.settings.columns)):
                 try:
-                    self._add_call(self._keeper.portions(call))
+                    self._add_call(self._store.portions(call))
                 finally:
                     # The call is counted or failed by now; what cannot be tidied up is left to the next one.
                     with suppress(StreamError):
@@ -270,15 +390,15 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
                 period = self._counter.periods + 1
                 self._require_more(period)
                 require_period(some, period, self.settings)
-                with self._keeper.batch():
-                    self._keeper.add(some, complete=place == len(portions))
+                with self._store.batch():
+                    self._store.add(some, complete=place == len(portions))
 
     def _settle_calls(self) -> None:
         """Undo what a call has left that was not completed, and remove what is left of others."""
         more = True
         while more:
             with self._feeding():
-                more = self._keeper.settle_calls()
+                more = self._store.settle_calls()
 
     def _tick(self, moment: int) -> list[T]:
         with self._ticking():
@@ -294,13 +414,13 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         if closed > self._published:
             if self._writer is not None:
                 self._writer.reach(closed, self._witness(closed))
-            self._file.write(self._published, self._keeper.records(since=self._published))
+            self._file.write(self._published, self._store.records(since=self._published))
             self._published = closed
-            self._keeper.settle()
+            self._store.settle()
 
     def _record(self, period: int) -> bytes:
         """The record of a period, from the state where it has it."""
-        return self._keeper.record(period) or self._file.record(period)
+        return self._store.record(period) or self._file.record(period)
 
     def _witness(self, period: int) -> bytes:
         """What the ledger keeps of a record: that of a family may be long."""
@@ -309,7 +429,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
     def _source(self, feeder: str | None) -> str | None:
         """Who feeds a file: what is said, or a name for all who say nothing."""
-        return FILE if feeder is None and not self.settings.pan_private else feeder
+        return UNNAMED_FEEDER if feeder is None and not self.settings.pan_private else feeder
 
     def _feed_stretch(self, feeder: str | None, first: int, counts: NDArray[np.int64]) -> None:
         """Count a row of numbers in each period from the first on, and close all of them."""
@@ -325,20 +445,20 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         self, source: str | None, first: int, last: int, counts: NDArray[np.int64], *, named: bool
     ) -> None:
         self._require_more(last)
-        if not named and self._keeper.has_counted(FILE, first, last):
+        if not named and self._store.has_counted(UNNAMED_FEEDER, first, last):
             raise fed_before(self.settings)
         self.close_until(first - 1)
-        for begin in range(0, len(counts), self._keeper.at_once):
-            self._feed(source, first + begin, counts[begin : begin + self._keeper.at_once])
+        for begin in range(0, len(counts), self._store.at_once):
+            self._feed(source, first + begin, counts[begin : begin + self._store.at_once])
 
     def _feed(self, feeder: str | None, first: int, counts: NDArray[np.int64]) -> None:
         """The counts of some periods, closed one after another in one transaction."""
-        with self._keeper.batch():
+        with self._store.batch():
             for period, row in enumerate(counts, first):
                 event = Event(feeder, period, self._counted(row))
-                self._keeper.add(checked_events([event], self.settings))
+                self._store.add(checked_events([event], self.settings))
                 if self._counter.periods < period:
-                    self._keeper.close_period()
+                    self._store.close_period()
         self._publish()
 
     def _counted(self, row: NDArray[np.int64]) -> Any:
@@ -374,3 +494,119 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
                 f"the counter has {self._last_period} periods in all; what it counted and published stays, "
                 "start a new one for what comes"
             )
+
+
+@final
+class DurableCounter(DurableStream[Output]):
+    """A running count over public periods, in two files: a secret one and a public one.
+
+    Guarantee: that of its mechanism, for all outputs together, through crashes and restarts.
+    Error:     that of its mechanism; `answer` says how far off an output may be.
+    Proof:     docs/decisions/durable-counters.md (no period is ever published with two noises)
+
+    What it does with events and time is said at `DurableStream`.
+    """
+
+    @property
+    def value(self) -> float:
+        """The last output; 0 before the first."""
+        return next((output.value for output in self.outputs(since=self._published - 1)), 0.0)
+
+    def answer(self, beta: float = 0.05) -> Running:
+        """The last output with its error: for this period, and for all periods at once."""
+        with self._settled() as counter:
+            running: Running = counter.answer(beta)
+            return running
+
+    def add(
+        self,
+        count: int = 1,
+        *,
+        feeder: str | None = None,
+        sequence: int | str | None = None,
+        person: Name = None,
+        id: Name = None,
+    ) -> None:
+        """Count in the open period, once for each feeder and sequence number or text, or person and id.
+
+        From a feeder, a count of n is n events of one change each: epsilon is for one of them. A pan-private
+        counter takes no names, and counts each call: `sequence`, if given, must be the number of the open
+        period, and what is meant for another one is refused.
+        """
+        self._add(count, feeder=feeder, sequence=sequence, person=person, id=id)
+
+    def feed_timestamps(
+        self, times: Times | ArrayLike, *, start: object, end: object, feeder: str | None = None
+    ) -> None:
+        """Count events that lie ready, by their times, and close all periods from a public start to an end.
+
+        Events outside go to the first or the last of these periods. What is no time is left out. Each period
+        counts once for a feeder: a call that names one may be made again if it was interrupted, and other
+        events need another name. Without a name, periods that were fed before are refused. A pan-private
+        counter takes no name, and periods that are closed are refused.
+        """
+        self._require_events()
+        first, counts = by_period(times, self.settings.schedule, start=start, end=end)
+        self._feed_stretch(feeder, first, counts[:, None])
+
+
+@final
+class DurableFamily(DurableStream[FamilyOutput]):
+    """Running counts for public keys over public periods, in two files: a secret one and a public one.
+
+    Guarantee: that of `CounterFamily`, for all outputs of all keys together, through crashes and restarts.
+    Error:     that of `CounterFamily`; `answer` says how far off an output may be.
+    Proof:     docs/decisions/durable-counters.md (no period is ever published with two noises)
+
+    Every period has one output for every key, whatever was counted. At user level a person has at most
+    `contributions` events over all keys together. What it does with events and time is said at
+    `DurableStream`.
+    """
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The public keys, in the order of the public file."""
+        return self.settings.keys
+
+    @property
+    def value(self) -> dict[str, float]:
+        """The last output for each key; 0 before the first."""
+        last = (output.value for output in self.outputs(since=self._published - 1))
+        return next(last, dict.fromkeys(self.keys, 0.0))
+
+    def answer(self, key: str, beta: float = 0.05) -> Running:
+        """The last output for a key with its error: for this period, and for all its periods at once."""
+        with self._settled() as family:
+            running: Running = family.answer(key, beta)
+            return running
+
+    def add(
+        self,
+        counts: Mapping[str, int],
+        *,
+        feeder: str | None = None,
+        sequence: int | str | None = None,
+        person: Name = None,
+        id: Name = None,
+    ) -> None:
+        """Count under some keys in the open period, all of them under one number, or none.
+
+        Once for each feeder and sequence number or text, or person and id. From a feeder, a count of n is n
+        events of one change each; an event of a person is under one key.
+        """
+        self._add(counts, feeder=feeder, sequence=sequence, person=person, id=id)
+
+    def feed_timestamps(
+        self, times: Mapping[str, Times | ArrayLike], *, start: object, end: object, feeder: str | None = None
+    ) -> None:
+        """Count events that lie ready by key, by their times, and close all periods from a start to an end.
+
+        As `DurableCounter.feed_timestamps`; keys that are left out had no events.
+        """
+        self._require_events()
+        if not self.settings.places.keys() >= times.keys():
+            raise InvalidData("times", "must be under keys of the family", fix="use those of settings.keys")
+        columns = [
+            by_period(times.get(key, ()), self.settings.schedule, start=start, end=end) for key in self.keys
+        ]
+        self._feed_stretch(feeder, columns[0][0], np.stack([counts for _, counts in columns], axis=1))

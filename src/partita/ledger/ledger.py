@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from partita.errors import (
     BudgetExceeded,
@@ -20,27 +22,38 @@ from partita.errors import (
 )
 from partita.exact import integer
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.ledger.address import Address, is_no_path
-from partita.ledger.amount import Balance
-from partita.ledger.debit import Debit, State
-from partita.ledger.file import LedgerFile
-from partita.ledger.names import Part, checked_day, checked_guarantee, checked_text, digest
-from partita.ledger.store import Connection, Store
-from partita.ledger.tables import (
-    add_debit,
-    add_terms,
-    find_debit,
-    find_debits,
-    read_spending,
-    read_terms,
-    set_state,
+from partita.ledger.entries import (
+    COLUMNS,
+    Amount,
+    Balance,
+    Connection,
+    Debit,
+    Part,
+    Spending,
+    State,
+    Store,
+    Terms,
+    amount,
+    checked_day,
+    checked_guarantee,
+    checked_text,
+    digest,
+    from_row,
+    to_row,
 )
-from partita.ledger.terms import Terms
+from partita.ledger.postgres import Address, PostgresStore, is_no_path
+from partita.ledger.sqlite import LedgerFile
+from partita.storage import Damaged
 
-__all__ = ["Ledger", "LedgerPlace", "ledger_at"]
+__all__ = ["Ledger", "LedgerPlace", "add_debit", "ledger_at"]
 
 LedgerPlace: TypeAlias = "Ledger | str | os.PathLike[str]"
 """A ledger as people give it: opened, or by its path or address."""
+
+_SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM entries"
+_INSERT: Final = (
+    f"INSERT INTO entries ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' for _ in COLUMNS[1:])})"
+)
 
 
 @final
@@ -120,23 +133,23 @@ class Ledger:
 
     def datasets(self) -> dict[str, Terms]:
         """The terms of every dataset, by name."""
-        return self._store.read(read_terms)
+        return self._store.read(_read_terms)
 
     def entries(self, dataset: str) -> tuple[Debit, ...]:
         """Every debit of a dataset, in the order they were made."""
         self._terms(dataset)
-        return self._store.read(lambda connection: find_debits(connection, "dataset", dataset))
+        return self._store.read(lambda connection: _find_debits(connection, "dataset", dataset))
 
     def balance(self, dataset: str) -> Balance:
         """The total of a dataset, and what is spent and left of it."""
         terms = self._terms(dataset)
-        return Balance(terms.total, self._store.read(lambda c: read_spending(c, dataset)).spent)
+        return Balance(terms.total, self._store.read(lambda c: _read_spending(c, dataset)).spent)
 
     def forecast(self, dataset: str, guarantee: Guarantee, *, part: Part | None = None) -> int:
         """How many more releases with this guarantee the dataset can pay for."""
         terms = self._terms(dataset)
         price, place = terms.price(checked_guarantee(guarantee)), terms.checked_part(part)
-        spending = self._store.read(lambda connection: read_spending(connection, dataset))
+        spending = self._store.read(lambda connection: _read_spending(connection, dataset))
         return price.times_in(terms.total - spending.before(place))
 
     def debit(
@@ -185,7 +198,7 @@ class Ledger:
         return f"Ledger({self.address!r})"
 
     def _terms(self, dataset: str) -> Terms:
-        terms = self._store.read(read_terms).get(checked_text(dataset, "dataset"))
+        terms = self._store.read(_read_terms).get(checked_text(dataset, "dataset"))
         if terms is None:
             raise UnknownDataset(
                 f"dataset {dataset!r} has no budget in ledger {self.address!r}; the steward opens it first"
@@ -194,9 +207,9 @@ class Ledger:
 
 
 def _open(connection: Connection, dataset: str, terms: Terms) -> None:
-    there = read_terms(connection).get(dataset)
+    there = _read_terms(connection).get(dataset)
     if there is None:
-        add_terms(connection, dataset, terms)
+        _add_terms(connection, dataset, terms)
     elif there != terms:
         raise TermsDiffer(
             f"dataset {dataset!r} is open with {_written(there)}, and terms never change, got "
@@ -205,10 +218,10 @@ def _open(connection: Connection, dataset: str, terms: Terms) -> None:
 
 
 def _debit(connection: Connection, debit: Debit, terms: Terms) -> Debit:
-    earlier = None if debit.key is None else find_debit(connection, "key", debit.key)
+    earlier = None if debit.key is None else _find_debit(connection, "key", debit.key)
     if earlier is not None:
         return _replayed(earlier, debit)
-    spending = read_spending(connection, debit.dataset)
+    spending = _read_spending(connection, debit.dataset)
     left = terms.total - spending.before(debit.part)
     if not debit.charged.fits(left):
         amounts = (spending.spent, terms.total, debit.charged, left)
@@ -242,7 +255,7 @@ def _checked_debit(debit: object) -> Debit:
 
 
 def _mark(connection: Connection, debit: Debit, state: State) -> Debit:
-    stored = find_debit(connection, "number", debit.number)
+    stored = _find_debit(connection, "number", debit.number)
     if stored is None or replace(stored, state="debited") != replace(debit, state="debited"):
         raise LedgerRefusal(
             f"entry {debit.number} of this ledger is another debit; mark it in its own ledger"
@@ -253,7 +266,7 @@ def _mark(connection: Connection, debit: Debit, state: State) -> Debit:
         )
     marked = replace(stored, state=state)
     if marked != stored:
-        set_state(connection, marked)
+        _set_state(connection, marked)
     return marked
 
 
@@ -270,8 +283,6 @@ def _written(terms: Terms) -> str:
 def _store(path: object, patience: int) -> Store:
     if not is_no_path(path):
         return LedgerFile(_checked_path(path), patience)
-    from partita.ledger.postgres import PostgresStore
-
     return PostgresStore(Address(str(path)), patience)
 
 
@@ -294,3 +305,87 @@ def ledger_at(ledger: object) -> Ledger:
     raise InvalidParameter(
         "ledger", "must be a Ledger or the path of one", given=ledger, fix='pass for example "budget.db"'
     )
+
+
+# The statements of a ledger, always inside a transaction.
+
+
+def _read_terms(connection: Connection) -> dict[str, Terms]:
+    """The terms of every dataset, in the order of their names."""
+    rows = connection.execute(
+        "SELECT name, epsilon, delta, neighbors, unit, contributions, constant FROM datasets ORDER BY name"
+    )
+    return {name: _terms(*row) for name, *row in rows.fetchall()}
+
+
+def _add_terms(connection: Connection, dataset: str, terms: Terms) -> None:
+    """Write the terms of a new dataset."""
+    connection.execute(
+        "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            dataset,
+            str(terms.epsilon),
+            str(terms.delta),
+            terms.neighbors,
+            terms.unit,
+            terms.contributions,
+            json.dumps(terms.constant),
+        ),
+    )
+
+
+def _read_spending(connection: Connection, dataset: str) -> Spending:
+    """The sums per part: the store counts equal charges, so that only different ones are added here."""
+    rows = connection.execute(
+        "SELECT part_column, part_value, epsilon, delta, COUNT(*) FROM entries WHERE dataset = ?"
+        " GROUP BY part_column, part_value, epsilon, delta",
+        (dataset,),
+    )
+    sums: defaultdict[Part | None, Amount] = defaultdict(Amount)
+    for column, value, epsilon, delta, count in rows.fetchall():
+        sums[(column, value) if column is not None else None] += amount(epsilon, delta) * count
+    return Spending(dict(sums))
+
+
+def _find_debits(connection: Connection, column: str, value: str | int) -> tuple[Debit, ...]:
+    """The entries with `value` in `column`, in the order they were made."""
+    rows = connection.execute(f"{_SELECT} WHERE {column} = ? ORDER BY number", (value,))
+    return tuple(from_row(row) for row in rows.fetchall())
+
+
+def _find_debit(connection: Connection, column: str, value: str | int) -> Debit | None:
+    """The entry with `value` in a column of distinct values, if there is one."""
+    return next(iter(_find_debits(connection, column, value)), None)
+
+
+def add_debit(connection: Connection, debit: Debit) -> int:
+    """Write an entry; its number, which is the largest: numbers rise, and writers come one by one."""
+    connection.execute(_INSERT, to_row(debit))
+    (number,) = connection.execute("SELECT MAX(number) FROM entries").fetchone()
+    return int(number)
+
+
+def _set_state(connection: Connection, debit: Debit) -> None:
+    """Write the state of an entry that is there."""
+    connection.execute("UPDATE entries SET state = ? WHERE number = ?", (debit.state, debit.number))
+
+
+def _terms(
+    epsilon: str, delta: str, neighbors: Any, unit: Any, contributions: int | None, constant: str
+) -> Terms:
+    total = amount(epsilon, delta)
+    return Terms(
+        epsilon=total.epsilon,
+        delta=total.delta,
+        neighbors=neighbors,
+        unit=unit,
+        contributions=contributions,
+        constant=_column_names(constant),
+    )
+
+
+def _column_names(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(json.loads(text))
+    except (TypeError, ValueError):
+        raise Damaged from None

@@ -1,0 +1,601 @@
+"""What a ledger holds, wherever it is stored: amounts, terms, debits, and how charges compose.
+
+Amount, Balance    epsilon and delta as a currency
+checked_...        what callers hand in, checked
+Store              what keeps a ledger: one piece of work in one durable transaction
+Terms              what the steward opened: a total, a unit, neighbours, constant columns
+Spending           charges compose sequentially, and in parallel over the parts of a column
+Debit              one entry of the ledger, and its row
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from operator import or_
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
+
+from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError
+from partita.exact import integer
+from partita.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
+from partita.showing import card
+from partita.storage import Damaged
+
+__all__ = [
+    "COLUMNS",
+    "DAMAGED",
+    "LOCKED",
+    "MARK",
+    "VERSION",
+    "Amount",
+    "Balance",
+    "Connection",
+    "Debit",
+    "Found",
+    "Part",
+    "Spending",
+    "State",
+    "Store",
+    "Terms",
+    "amount",
+    "checked_day",
+    "checked_guarantee",
+    "checked_part",
+    "checked_text",
+    "digest",
+    "from_row",
+    "to_row",
+]
+
+# Privacy as a currency: epsilon and delta, exact, each added up for itself.
+
+_READABLE: Final = 40
+
+
+@final
+@dataclass(frozen=True)
+class Amount:
+    """Some epsilon and some delta.
+
+    >>> print(Amount(Fraction(1, 3)) + Amount(Fraction(1, 6), Fraction(1, 1000)))
+    epsilon 1/2 and delta 1/1000
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.epsilon - other.epsilon, self.delta - other.delta)
+
+    def __mul__(self, count: int) -> Amount:
+        return Amount(self.epsilon * count, self.delta * count)
+
+    def __or__(self, other: Amount) -> Amount:
+        """The larger epsilon and the larger delta."""
+        return Amount(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
+
+    def fits(self, room: Amount) -> bool:
+        """Whether neither epsilon nor delta is above what `room` has."""
+        return self.epsilon <= room.epsilon and self.delta <= room.delta
+
+    def times_in(self, room: Amount) -> int:
+        """How often this positive amount fits into `room`, one after the other.
+
+        >>> Amount(Fraction(1, 3)).times_in(Amount(Fraction(1)))
+        3
+        """
+        pairs = [(room.epsilon, self.epsilon), (room.delta, self.delta)]
+        return min(int(has // needs) for has, needs in pairs if needs)
+
+    def __str__(self) -> str:
+        return self.said(delta=self.delta > 0)
+
+    def said(self, *, delta: bool) -> str:
+        """In words, with delta or without."""
+        return f"epsilon {_shown(self.epsilon)}" + (f" and delta {_shown(self.delta)}" if delta else "")
+
+
+@final
+@dataclass(frozen=True)
+class Balance:
+    """What a dataset has: `left` is what a release about everybody may cost.
+
+    A release about one part may cost more where other parts have spent more than it has.
+    """
+
+    total: Amount
+    spent: Amount
+
+    @property
+    def left(self) -> Amount:
+        """What is not spent."""
+        return self.total - self.spent
+
+    def _repr_html_(self) -> str:
+        return card("Balance", [("total", self.total), ("spent", self.spent), ("left", self.left)])
+
+
+def _shown(number: Fraction) -> str:
+    """The exact number where it is short, else six digits of it."""
+    if number.numerator.bit_length() + number.denominator.bit_length() <= 3 * _READABLE:
+        return str(number)
+    return f"about {Decimal(number.numerator) / Decimal(number.denominator):.6g}"
+
+
+# What callers hand in, checked before anything is written: names, parts, days, requests.
+
+Part: TypeAlias = tuple[str, str]
+
+_LONGEST_TEXT: Final = 200
+_MOST_BITS: Final = 4096
+
+
+def checked_text(value: object, name: str) -> str:
+    """`value`, if it is a line of visible text without space around it."""
+    if isinstance(value, str) and value and value.isprintable() and value == value.strip():
+        if len(value) <= _LONGEST_TEXT:
+            return value
+        raise InvalidParameter(
+            name, f"must have at most {_LONGEST_TEXT} characters", given=value, fix="shorten it"
+        )
+    raise InvalidParameter(
+        name,
+        "must be non-empty text in one line, without space around it",
+        given=value,
+        fix='pass a name like "people"',
+    )
+
+
+def checked_part(part: object) -> Part | None:
+    """A column and one of its values, both as text, or None for everybody."""
+    if part is None:
+        return None
+    if not isinstance(part, tuple) or len(part) != 2:
+        raise InvalidParameter(
+            "part", "must be a pair of a column and a value", given=part, fix='pass ("region", "north")'
+        )
+    return checked_text(part[0], "part column"), checked_text(part[1], "part value")
+
+
+def checked_day(day: object) -> str:
+    """A day as 2026-01-31, never a time; today in UTC if none is given.
+
+    >>> checked_day(date(2026, 1, 31))
+    '2026-01-31'
+    """
+    if day is None:
+        return datetime.now(UTC).date().isoformat()
+    if isinstance(day, date) and not isinstance(day, datetime):
+        return day.isoformat()
+    if isinstance(day, str) and _is_day(day):
+        return day
+    raise InvalidParameter("day", "must be a day", given=day, fix='pass a date or text like "2026-01-31"')
+
+
+def checked_guarantee(guarantee: object) -> Guarantee:
+    """`guarantee`, if it is one, of numbers that fit into a ledger."""
+    if not isinstance(guarantee, Guarantee):
+        raise InvalidParameter(
+            "guarantee", "must be a Guarantee", given=guarantee, fix="pass the .guarantee of a mechanism"
+        )
+    for name in ("epsilon", "delta", "contributions", "intrusions"):
+        writable(getattr(guarantee, name), name)
+    return guarantee
+
+
+def writable(number: Fraction | int, name: str) -> None:
+    """Refuse a number of thousands of digits: every later sum would drag it along."""
+    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+    if bits > _MOST_BITS:
+        raise InvalidParameter(
+            name, f"must be a ratio of integers below 2^{_MOST_BITS}", given=bits, fix="round it up"
+        )
+
+
+def digest(request: object) -> str | None:
+    """The SHA-256 of a request written as JSON, whatever the order of its entries.
+
+    >>> digest({"epsilon": "1", "by": ["age"]}) == digest({"by": ["age"], "epsilon": "1"})
+    True
+    """
+    if request is None:
+        return None
+    try:
+        text = json.dumps(_plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidParameter(
+            "request",
+            "must be a mapping that JSON can write, with text as keys",
+            given=request,
+            fix="write exact numbers as text",
+        ) from None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(request: object) -> dict[str, object]:
+    if not isinstance(request, Mapping):
+        raise TypeError
+    return {_text_key(key): _plain_value(value) for key, value in request.items()}
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _plain(value)
+    return [_plain_value(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _text_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError
+    return key
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+# What keeps a ledger: a file or a database. Both run one piece of work in one durable transaction.
+#
+# The tables, the rules and the arithmetic are the same on both, and are said in SQL that both understand;
+# a question mark stands for a value.
+
+Result = TypeVar("Result")
+
+MARK: Final = b"PLdg"
+VERSION: Final = 1
+"""What the tables of a ledger are stamped with, wherever they are."""
+
+LOCKED = ("is locked by another process", "try again, or end the process that holds it")
+DAMAGED = ("is damaged", "restore a copy that knows every debit; a new ledger would forget what was spent")
+
+
+class Found(Protocol):
+    """What a statement found or changed."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """An open transaction."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Found:
+        """Run one statement, with a value for each of its question marks."""
+
+
+class Store(Protocol):
+    """Where a ledger is; it holds nothing open between two acts.
+
+    `address` is what may be shown of the place. `additions` are statements that add what ledgers of earlier
+    days lack; to run them again changes nothing.
+    """
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def additions(self) -> Sequence[str]: ...
+
+    def exists(self) -> bool:
+        """Whether there is something at the place that might be a ledger."""
+
+    def check(self) -> None:
+        """Refuse what is no ledger, or one that was tampered with as far as the store can tell."""
+
+    def create(self) -> None:
+        """Put an empty ledger at the place, whole or not at all, unless there is one."""
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """What `work` finds in one consistent state."""
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """What `work` returns, once all it wrote is on disk; if it raises, nothing is written.
+
+        Writers come one after the other, and each sees what all before it wrote.
+        """
+
+    def error(self, rule: str, fix: str) -> LedgerError:
+        """An error that names the place as it may be shown."""
+
+
+# What the steward opened a dataset with; terms never change.
+
+_MOST_CONTRIBUTIONS: Final = 1_000_000
+_ROWS: Final = ("row", "event")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The total, and between which neighbours it is promised.
+
+    `contributions` is the most rows (events) that a person (user) has in the dataset, where that is
+    publicly known; it prices releases that protect single rows only. `constant` names the columns
+    in which all rows of a person have the same value.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    neighbors: Neighbors
+    unit: Unit
+    contributions: int | None
+    constant: tuple[str, ...]
+
+    @staticmethod
+    def checked(
+        *,
+        epsilon: object,
+        delta: object,
+        neighbors: Neighbors,
+        unit: Unit,
+        contributions: int | None,
+        constant: object,
+    ) -> Terms:
+        """Terms that follow the rules, with a warning where epsilon is large."""
+        bound = None if contributions is None else _bound(contributions)
+        total = checked_guarantee(
+            Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors, unit=unit, contributions=bound or 1)
+        )
+        return Terms(
+            epsilon=total.epsilon,
+            delta=total.delta,
+            neighbors=neighbors,
+            unit=unit,
+            contributions=None if unit in _ROWS else bound,
+            constant=_columns(constant),
+        )
+
+    @property
+    def total(self) -> Amount:
+        """What all debits of the dataset may add up to."""
+        return Amount(self.epsilon, self.delta)
+
+    def price(self, guarantee: Guarantee) -> Amount:
+        """What a release with `guarantee` costs here, or a refusal if no public factor tells.
+
+        >>> terms = Terms.checked(epsilon=3, delta=0, neighbors="change-one", unit="person",
+        ...                       contributions=5, constant=())
+        >>> print(terms.price(Guarantee(epsilon="1/10")))
+        epsilon 1
+        """
+        charged = self._per_unit(guarantee).to_neighbors(self.neighbors)
+        writable(charged.epsilon, "charged epsilon")
+        writable(charged.delta, "charged delta")
+        return Amount(charged.epsilon, charged.delta)
+
+    def checked_part(self, given: object) -> Part | None:
+        """The part that was given, if one unit lies in one part of that column only."""
+        part = checked_part(given)
+        if part is None:
+            return None
+        if self.neighbors != ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"parts compose in parallel under {ADD_REMOVE} neighbors only, and this dataset has "
+                f"{self.neighbors}: a changed {self.unit} may move from one part to another; "
+                "leave part out and pay sequentially"
+            )
+        if self.unit not in _ROWS and part[0] not in self.constant:
+            raise InvalidParameter(
+                "part",
+                f"must be on a column that the steward declared constant per {self.unit}",
+                given=part[0],
+                fix="leave part out and pay sequentially",
+            )
+        return part
+
+    def _per_unit(self, guarantee: Guarantee) -> Guarantee:
+        if guarantee.unit == self.unit:
+            return guarantee
+        if self.unit in _ROWS:
+            return guarantee.to_unit(self.unit, contributions=1)
+        if self.contributions is None:
+            raise IncompatibleGuarantees(
+                f"a guarantee per {guarantee.unit} has no price in a dataset opened per {self.unit} without "
+                f"contributions; make the release with unit {self.unit!r}"
+            )
+        if guarantee.neighbors != ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"a {guarantee.neighbors} guarantee per {guarantee.unit} says nothing about a {self.unit} "
+                f"whose number of rows changes; make the release with unit {self.unit!r}, "
+                f"or under {ADD_REMOVE}"
+            )
+        return guarantee.to_unit(self.unit, contributions=self.contributions)
+
+
+def _bound(contributions: object) -> int:
+    return integer(contributions, "contributions", low=1, high=_MOST_CONTRIBUTIONS)
+
+
+def _columns(constant: object) -> tuple[str, ...]:
+    if not isinstance(constant, (tuple, list, set, frozenset)):
+        raise InvalidParameter(
+            "constant", "must be a tuple of column names", given=constant, fix='pass ("region",)'
+        )
+    return tuple(sorted({checked_text(column, "constant") for column in constant}))
+
+
+# How charges compose: what anybody may have lost so far, and what room is left.
+
+_NOTHING = Amount()
+
+
+@final
+@dataclass(frozen=True)
+class Spending:
+    """The sum of charges for each part; under None what was charged about everybody.
+
+    A unit lies in one part of each column. So it has lost what was charged about everybody, and
+    for each column what its own part was charged, which is the column's largest sum at most.
+
+    >>> from fractions import Fraction
+    >>> north, south = ("region", "north"), ("region", "south")
+    >>> one = Amount(Fraction(1))
+    >>> spending = Spending({None: one, north: one * 2, south: one * 3})
+    >>> print(spending.spent)
+    epsilon 4
+    >>> print(spending.before(north))
+    epsilon 3
+    """
+
+    sums: Mapping[Part | None, Amount]
+
+    @property
+    def spent(self) -> Amount:
+        return self._total(self._peaks())
+
+    def before(self, part: Part | None) -> Amount:
+        """The most that anybody in `part` has lost, to which a charge on `part` adds."""
+        if part is None:
+            return self.spent
+        return self._total({**self._peaks(), part[0]: self.sums.get(part, _NOTHING)})
+
+    def _peaks(self) -> dict[str, Amount]:
+        """For each column the largest sum of a part."""
+        columns = {part[0] for part in self.sums if part}
+        return {
+            column: reduce(or_, (amount for part, amount in self.sums.items() if part and part[0] == column))
+            for column in columns
+        }
+
+    def _total(self, columns: Mapping[str, Amount]) -> Amount:
+        return sum(columns.values(), start=self.sums.get(None, _NOTHING))
+
+
+# One entry of the ledger, and how it is written in a row of text.
+
+State: TypeAlias = Literal["debited", "done", "lost"]
+
+COLUMNS = (
+    "number",
+    "dataset",
+    "what",
+    "day",
+    "epsilon",
+    "delta",
+    "part_column",
+    "part_value",
+    "stated_epsilon",
+    "stated_delta",
+    "stated_neighbors",
+    "stated_unit",
+    "stated_contributions",
+    "stated_intrusions",
+    "key",
+    "request",
+    "state",
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Debit:
+    """A charge that is on disk: `debited`, then `done` once its release is stored, or `lost`.
+
+    `stated` is the guarantee of the release, `charged` its price in the unit and relation of the
+    dataset. `request` is a digest of the public request. Nothing here depends on data.
+    """
+
+    number: int
+    dataset: str
+    what: str
+    day: str
+    stated: Guarantee
+    charged: Amount
+    part: Part | None = None
+    key: str | None = None
+    request: str | None = None
+    state: State = "debited"
+
+    def same_request(self, other: Debit) -> bool:
+        """Whether both ask for the same thing, on whatever day."""
+        return _request(self) == _request(other)
+
+
+def to_row(debit: Debit) -> tuple[str | None, ...]:
+    """All but the number, in the order of `COLUMNS`."""
+    stated = debit.stated
+    return (
+        debit.dataset,
+        debit.what,
+        debit.day,
+        str(debit.charged.epsilon),
+        str(debit.charged.delta),
+        *(debit.part or (None, None)),
+        str(stated.epsilon),
+        str(stated.delta),
+        stated.neighbors,
+        stated.unit,
+        str(stated.contributions),
+        str(stated.intrusions),
+        debit.key,
+        debit.request,
+        debit.state,
+    )
+
+
+def from_row(row: Sequence[Any]) -> Debit:
+    """The entry in a row of `COLUMNS`."""
+    number, dataset, what, day, epsilon, delta, column, value, *stated, key, request, state = row
+    return Debit(
+        number=number,
+        dataset=dataset,
+        what=what,
+        day=day,
+        stated=_stated(*stated),
+        charged=amount(epsilon, delta),
+        part=(column, value) if column is not None else None,
+        key=key,
+        request=request,
+        state=state,
+    )
+
+
+def amount(epsilon: object, delta: object) -> Amount:
+    """The amount that two columns of a row hold."""
+    return Amount(_stored(epsilon), _stored(delta))
+
+
+def _request(debit: Debit) -> tuple[object, ...]:
+    return debit.dataset, debit.what, debit.stated, debit.part, debit.request
+
+
+def _stated(
+    epsilon: str, delta: str, neighbors: str, unit: str, contributions: str, intrusions: str
+) -> Guarantee:
+    """A guarantee as it was written; it was checked, and warned about, before."""
+    guarantee = object.__new__(Guarantee)
+    guarantee.__dict__.update(
+        epsilon=_stored(epsilon),
+        delta=_stored(delta),
+        neighbors=neighbors,
+        unit=unit,
+        contributions=int(_stored(contributions)),
+        intrusions=int(_stored(intrusions)),
+    )
+    return guarantee
+
+
+def _stored(text: object) -> Fraction:
+    try:
+        number = Fraction(str(text))
+    except (ValueError, ZeroDivisionError):
+        raise Damaged from None
+    if number < 0:
+        raise Damaged
+    return number
