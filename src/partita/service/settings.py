@@ -34,13 +34,14 @@ _PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 class Limits:
     """How much one caller may ask for. All of it is public, and none of it depends on data.
 
-    Sizes are in bytes; `json_batch` is that of a batch of counts in JSON, which is parsed in one piece while
-    nothing else is; `rows` counts the values of made-up rows; `rate` and `burst` count requests of a
-    token, or of an address without one; `connections` are those of a process, and `per_address` those of one
-    address among them. `header` is the size of a request's first line and headers together. `seconds` is how
-    long a request may take from its first byte to its last, and then until its answer begins; `idle` is how
-    long a connection may stay open without a request; `slow_write` is how long a reader may take for the next
-    part of an answer. `grace` is how long open requests may go on once the service is told to end.
+    Sizes are in bytes; `counts_body` is that of a batch of counts, which is parsed in one piece while nothing
+    else is, and `events_body` that of a feeding request; `rows` counts the values of made-up rows; `rate` and
+    `burst` count requests of a token, or of an address without one; `connections` are those of a process, and
+    `per_address` those of one address among them. `header` is the size of a request's first line and headers
+    together. `seconds` is how long a request may take from its first byte to its last, and then until its
+    answer begins; `idle` is how long a connection may stay open without a request; `slow_write` is how long a
+    reader may take for the next part of an answer. `grace` is how long open requests may go on once the
+    service is told to end.
 
     `work` is the predicted work of one request (see `reading.work`), and what is below `small_work` is
     answered in a lane of its own.
@@ -48,8 +49,8 @@ class Limits:
 
     header: int = 2**16
     body: int = 2**20
-    batch_body: int = 16 * 2**20
-    json_batch: int = 4 * 2**20
+    counts_body: int = 4 * 2**20
+    events_body: int = 16 * 2**20
     ranges: int = 200_000
     rows: int = 1_000_000
     points: int = 4096
@@ -70,6 +71,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         freeze(self, **{name: integer(value, name, low=1) for name, value in vars(self).items()})
+
+    @property
+    def largest_body(self) -> int:
+        """The size of the largest body that any address takes."""
+        return max(self.body, self.counts_body, self.events_body)
 
 
 @final

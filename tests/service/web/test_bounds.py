@@ -15,7 +15,7 @@ from partita.service.web.errors import Errors
 
 from .client import Client, app, kind, messages
 
-TIGHT = Limits(body=100, batch_body=1000)
+TIGHT = Limits(body=100, counts_body=1000)
 
 
 async def pieces(size: int) -> AsyncIterator[bytes]:

@@ -18,7 +18,8 @@ from partita.service.web.protocol import guarded
 LIMITS = Limits(
     header=1_000,
     body=1_000,
-    batch_body=10_000,
+    counts_body=10_000,
+    events_body=10_000,
     seconds=30,
     idle=10,
     slow_write=20,

@@ -1,16 +1,13 @@
-"""Many counts at once, from JSON or from Arrow: the ends of ranges in arrays, and an array of counts back.
+"""Many counts at once: the ends of ranges in arrays, and an array of counts back.
 
-In JSON, `where` has for each column arrays of lows and of highs, an array of single values, or one
-condition that goes with all:
+`where` has for each column arrays of lows and of highs, an array of single values, or one condition that
+goes with all:
 
     {"where": {"age": {"low": [0, 18], "high": [17, 64]}, "town": "Rome"}, "errors": true}
-
-In Arrow, a stream of record batches has the columns `age.low` and `age.high`, or `age` for single values.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, final
@@ -26,14 +23,11 @@ from partita.errors import InvalidParameter
 from partita.releases.release import Release
 from partita.service.reading.answered import Shown
 from partita.service.reading.cells import Cell, Closed, conditions_of
-from partita.service.reading.messages import Rows, plain_table
 from partita.service.reading.parameters import places
 from partita.service.reading.work import Facts, Predicted
 from partita.service.settings import Limits
 
-__all__ = ["Batch", "Counted", "Options", "Task", "arrow_task", "json_task"]
-
-LOW, HIGH = ".low", ".high"
+__all__ = ["Batch", "Counted", "NoParameters", "Task", "json_task"]
 
 _NO_JSON: Final = {"type": "json_invalid", "loc": ("body",), "msg": "must be JSON, with finite numbers"}
 _VALUES: Final = {
@@ -88,13 +82,10 @@ class Batch(BaseModel):
     errors: bool = Field(default=False, description="whether to give standard errors too, which takes longer")
 
 
-class Options(BaseModel):
-    """What goes with a body in Arrow."""
+class NoParameters(BaseModel):
+    """A batch has no parameters in its address: one that is given there is refused."""
 
     model_config = ConfigDict(extra="forbid")
-
-    where: str = Field(default="", description="with Arrow: conditions on other columns, which go with all")
-    errors: bool = Field(default=False, description="with Arrow: whether to give standard errors too")
 
 
 class Counted(Shown):
@@ -158,29 +149,9 @@ def json_task(facts: Facts, body: bytes, limits: Limits) -> Task:
     )
 
 
-def arrow_task(facts: Facts, body: bytes, options: Options, limits: Limits) -> Task:
-    """The counts that a body in Arrow asks for, as a stream of one record batch."""
-    conditions, release = conditions_of(options.where), facts.release
-    ends = _ends(_table(body, limits), release)
-    many = Many({**cells(conditions), **ends}, closed(conditions)).checked(limits)
-    return Task(
-        many.work(facts, errors=options.errors),
-        lambda: _written_arrow(many.counts(release), errors=options.errors),
-    )
-
-
 def _written_json(counts: Answers, *, errors: bool) -> bytes:
     shown = {"errors": counts.error.tolist()} if errors else {}
     return to_json({"values": counts.values.tolist(), **shown}, inf_nan_mode="null")
-
-
-def _written_arrow(counts: Answers, *, errors: bool) -> bytes:
-    columns = {"value": counts.values, **({"error": counts.error} if errors else {})}
-    sink = pa.BufferOutputStream()
-    batch = pa.record_batch(columns)
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
 
 
 def _many(batch: Batch) -> Many:
@@ -206,30 +177,6 @@ def _column(values: list[Any]) -> object:
         return values
 
 
-def _table(body: bytes, limits: Limits) -> pa.Table:
-    try:
-        return plain_table(body, most=limits.ranges)
-    except Rows as rows:
-        raise _too_many(rows.args[0], limits) from None
-    except (pa.ArrowException, OSError, ValueError, struct.error):
-        raise _no_stream("other bytes") from None
-
-
-def _ends(table: pa.Table, release: Release) -> dict[str, object]:
-    """The arrays of each column that the fields of a table name."""
-    names = table.column_names
-    if len(set(names)) < len(names):
-        raise _no_stream("a field twice")
-    single = {name: table[name].combine_chunks() for name in names if name in release.columns}
-    others = [name for name in names if name not in single]
-    ranges = dict.fromkeys(name.removesuffix(LOW).removesuffix(HIGH) for name in others)
-    if set(others) != {column + end for column in ranges for end in (LOW, HIGH)}:
-        raise _no_stream("other fields")
-    return single | {
-        column: tuple(table[column + end].combine_chunks() for end in (LOW, HIGH)) for column in ranges
-    }
-
-
 def _arrays(value: object) -> list[Any]:
     """The arrays in what is asked of a column."""
     parts = value if isinstance(value, tuple) else (value,)
@@ -239,12 +186,3 @@ def _arrays(value: object) -> list[Any]:
 def _too_many(given: int, limits: Limits) -> InvalidParameter:
     rule = f"must have at most {limits.ranges:,} ranges"
     return InvalidParameter("where", rule, given=given, fix="send several batches")
-
-
-def _no_stream(given: str) -> InvalidParameter:
-    return InvalidParameter(
-        "body",
-        "must be an Arrow stream with fields like age.low and age.high, or age",
-        given=given,
-        fix="write it with pyarrow.ipc.new_stream, uncompressed, with columns of numbers, text or times",
-    )

@@ -1,14 +1,15 @@
-"""The route for many counts at once, in JSON or in Arrow by the type of the content."""
+"""The route for many counts at once."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from partita.service.reading.batches import Batch, Counted, Options, Task, arrow_task, json_task
+from partita.service.reading.batches import Batch, Counted, NoParameters, Task, json_task
 from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.document import ERRORS
+from partita.service.reading.parameters import read as read_parameters
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import JSON
 from partita.service.reading.threads import Lanes, Room
@@ -16,21 +17,19 @@ from partita.service.reading.work import check_work
 from partita.service.settings import Limits
 from partita.service.web.errors import Refusal
 
-__all__ = ["ARROW", "BODIES", "count_routes"]
+__all__ = ["BODIES", "count_routes"]
 
-ARROW: Final = "application/vnd.apache.arrow.stream"
 BODIES: Final = (Batch,)
 """Models of bodies that routes read by themselves."""
 
 _SMALL: Final = 2**16
 """Bytes of a body that is read and answered among the small questions."""
 
-_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 _UNKEPT: Final = {"Cache-Control": "no-store"}
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "content": {JSON: {"schema": {"$ref": f"#/components/schemas/{Batch.__name__}"}}, ARROW: _BINARY},
+        "content": {JSON: {"schema": {"$ref": f"#/components/schemas/{Batch.__name__}"}}},
     }
 }
 
@@ -49,24 +48,18 @@ def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRoute
         operation_id="counts",
         summary="How many rows are in each of many ranges or boxes",
         response_model=Counted,
-        responses={
-            200: {"content": {ARROW: _BINARY}},
-            415: ERRORS[400] | {"description": "Unsupported Media Type"},
-        },
+        responses={415: ERRORS[400] | {"description": "Unsupported Media Type"}},
         openapi_extra=_BODY,
     )
-    async def counts(request: Request, name: Name, options: Annotated[Options, Query()]) -> Response:
+    async def counts(request: Request, name: Name) -> Response:
+        read_parameters(NoParameters, request.query_params)
         facts = (await catalogue.ready(name)).facts
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-        if kind not in (JSON, ARROW):
-            raise Refusal(
-                415, "UnsupportedMediaType", f"the body must be {JSON} or {ARROW}", parameter="body"
-            )
+        if kind != JSON:
+            raise Refusal(415, "UnsupportedMediaType", f"the body must be {JSON}", parameter="body")
 
         def read(body: bytes) -> Task:
-            task = (
-                json_task(facts, body, limits) if kind == JSON else arrow_task(facts, body, options, limits)
-            )
+            task = json_task(facts, body, limits)
             check_work(task.work, limits)
             return task
 
@@ -74,17 +67,11 @@ def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRoute
             body = await request.body()
             task = await lanes.small.run(lambda: read(body))
             made = await lanes.lane(small=task.work <= limits.small_work).run(task.make)
-            return Response(made, media_type=kind, headers=_UNKEPT)
+            return Response(made, media_type=JSON, headers=_UNKEPT)
         async with bodies.place():
             body = await request.body()
-            if kind == JSON and len(body) > limits.json_batch:
-                raise Refusal(
-                    413,
-                    "BodyTooLarge",
-                    f"a batch in JSON may have {limits.json_batch} bytes; send it as Arrow, or in parts",
-                )
             made = await lanes.large.run(lambda: read(body).make())
-            return Response(made, media_type=kind, headers=_UNKEPT)
+            return Response(made, media_type=JSON, headers=_UNKEPT)
 
     return router
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,8 +13,6 @@ from partita.service.settings import Limits
 from partita.service.web.errors import Refusal
 
 __all__ = ["Bounds"]
-
-_BATCHES: Final = ("/counts", "/events")
 
 
 @final
@@ -51,7 +49,9 @@ class Bounds:
             raise Refusal(503, "TooSlow", f"the request took longer than {self.limits.seconds} s") from None
 
     def _largest(self, path: str) -> int:
-        return self.limits.batch_body if path.endswith(_BATCHES) else self.limits.body
+        if path.endswith("/counts"):
+            return self.limits.counts_body
+        return self.limits.events_body if path.endswith("/events") else self.limits.body
 
 
 @final

@@ -191,11 +191,11 @@ class _Guarded(HttpToolsProtocol):
 
     def _check_raw(self) -> None:
         """Count what came after the first piece of a request, also what the parser has not understood yet."""
-        limits = self.shared.limits
+        limits, largest = self.shared.limits, self.shared.limits.largest_body
         if self._in_head and self._raw > limits.header:
             self._refuse(431, "HeadersTooLarge", f"headers may have {limits.header} bytes")
-        elif self._content > limits.batch_body + limits.header:
-            self._refuse(413, "BodyTooLarge", f"a body may have {limits.batch_body} bytes; send it in parts")
+        elif self._content > largest + limits.header:
+            self._refuse(413, "BodyTooLarge", f"a body may have {largest} bytes; send it in parts")
         elif self._raw - self._content > limits.header * 2 + _FRAMING * self._content:
             self._refuse(431, "HeadersTooLarge", "there is too much between the parts of the body")
 
