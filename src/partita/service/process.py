@@ -1,8 +1,8 @@
-"""Both processes of a service together: started, watched, ended.
+"""The processes of a service: checked before they start, supervised, and ended together.
 
-The supervisor opens the ports, so that a taken one is said before anything starts, and hands the sockets
-on. It holds one pipe to each process: when the pipe ends the process does, so none is left behind even
-if the supervisor is killed. A process that dies is not started again in silence: the whole ends.
+The supervisor opens the ports, so that a taken port is reported before anything starts, and passes the
+sockets on. It holds one pipe to each process: when the pipe ends the process does, so none is left behind
+even if the supervisor is killed. A process that dies is not restarted silently: the whole service ends.
 """
 
 from __future__ import annotations
@@ -10,20 +10,118 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from socket import socket
+from importlib.util import find_spec
+from pathlib import Path
 from typing import IO, Final, TypeAlias, final
 
-from partita.errors import PartitaError
-from partita.service.settings import Settings
-from partita.service.web.ready import check_places, listening
+from partita.errors import InvalidParameter, PartitaError
+from partita.service.settings import ServiceSettings
+from partita.service.tokens import TokenFile
 
-__all__ = ["ServiceEnded", "serve"]
+__all__ = ["ServiceEnded", "check_installed", "check_places", "listening", "serve"]
+
+# ---- checks before the start ----
+
+_NEEDED: Final = ("fastapi", "prometheus_client", "uvicorn")
+_OTHERS: Final = 0o077
+_ALL_WRITE: Final = 0o002
+_BACKLOG: Final = 2048
+
+
+def check_installed() -> None:
+    """Refuse to start without what the extra `serve` brings."""
+    for module in _NEEDED:
+        if find_spec(module) is None:
+            raise InvalidParameter(
+                "serve",
+                f"needs {module}",
+                given=f"no {module}",
+                fix='install it: pip install "partita[serve]"',
+            )
+
+
+def check_places(settings: ServiceSettings) -> None:
+    """Refuse folders and files that cannot be used; the secret folder is made if it is not there."""
+    _check_public(settings.folder, write=settings.has_steward)
+    if settings.streams is not None:
+        _check_secret(settings.streams)
+    if settings.specs is not None:
+        _check_folder(settings.specs, "publish", write=False)
+    if settings.tokens is not None:
+        TokenFile(settings.tokens).read()
+    if settings.ledger is not None and "://" not in settings.ledger:
+        fix = "open a dataset with `partita ledger open`"
+        _check_there(Path(settings.ledger).is_file(), "ledger", settings.ledger, fix=fix)
+
+
+@contextmanager
+def listening(settings: ServiceSettings, side: str) -> Iterator[socket.socket]:
+    """A socket that listens where a side should."""
+    parameter, (host, port) = "port" if side == "reading" else "steward_port", settings.place(side)
+    try:
+        opened = _opened(host, port)
+    except OSError as error:
+        raise InvalidParameter(
+            parameter,
+            f"must be free on {host} ({_reason(error)})",
+            given=port,
+            fix="choose another, or end who listens there",
+        ) from None
+    with opened:
+        yield opened
+
+
+def _reason(error: OSError) -> str:
+    """What the system says; a name that nobody knows has an error number of another kind."""
+    return "no such address" if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+
+
+def _opened(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+def _check_folder(folder: Path, name: str, *, write: bool) -> None:
+    _check_there(folder.is_dir(), name, folder, fix="make the folder first, or check its name")
+    if not os.access(folder, os.R_OK | os.X_OK | (os.W_OK if write else 0)):
+        act = "write" if write else "read"
+        raise InvalidParameter(
+            name, f"must be a folder that you may {act}", given=str(folder), fix="check its permissions"
+        )
+
+
+def _check_public(folder: Path, *, write: bool) -> None:
+    """Whoever may write where the steward does could lay links for it to follow."""
+    _check_folder(folder, "folder", write=write)
+    if write and folder.stat().st_mode & _ALL_WRITE:
+        raise InvalidParameter(
+            "folder", "must not be writable for everybody", given=str(folder), fix="chmod o-w it"
+        )
+
+
+def _check_secret(folder: Path) -> None:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    _check_folder(folder, "streams", write=True)
+    if folder.stat().st_mode & _OTHERS:
+        raise InvalidParameter(
+            "streams", "must be closed to others, as it is secret", given=str(folder), fix="chmod 700 it"
+        )
+
+
+def _check_there(there: bool, name: str, path: object, *, fix: str) -> None:
+    if not there:
+        raise InvalidParameter(name, "must exist", given=str(path), fix=fix)
+
+
+# ---- supervision ----
 
 Announce: TypeAlias = Callable[[str, str], None]
 
@@ -37,7 +135,7 @@ class ServiceEnded(PartitaError, RuntimeError):
     """A process of the service ended by itself, and the others were ended with it."""
 
 
-def serve(settings: Settings, *, announce: Announce) -> None:
+def serve(settings: ServiceSettings, *, announce: Announce) -> None:
     """Run the service until it is told to end by SIGTERM, SIGINT or SIGHUP.
 
     `announce` is told the side and the address of each process once all of them answer.
@@ -54,11 +152,11 @@ def serve(settings: Settings, *, announce: Announce) -> None:
             next(_said(children, told), None)
 
 
-def _sides(settings: Settings) -> tuple[str, ...]:
+def _sides(settings: ServiceSettings) -> tuple[str, ...]:
     return ("reading", "steward") if settings.has_steward else ("reading",)
 
 
-def _with_ports(settings: Settings, sockets: Mapping[str, socket]) -> Settings:
+def _with_ports(settings: ServiceSettings, sockets: Mapping[str, socket.socket]) -> ServiceSettings:
     """The settings with the ports that were got, where any free one was asked for."""
     ports = {side: opened.getsockname()[1] for side, opened in sockets.items()}
     steward = ports.get("steward", settings.steward_port)
@@ -76,10 +174,10 @@ class _Child:
     words: IO[bytes]
 
     @staticmethod
-    def started(side: str, opened: socket, settings: Settings) -> _Child:
+    def started(side: str, opened: socket.socket, settings: ServiceSettings) -> _Child:
         """A new process, in a session of its own: Ctrl-C at a terminal reaches the supervisor only."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "partita.service.web.server", side, str(opened.fileno())],
+            [sys.executable, "-m", "partita.service.server", side, str(opened.fileno())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(opened.fileno(),),
@@ -103,7 +201,7 @@ class _Child:
 
 
 @contextmanager
-def _children(settings: Settings, sockets: Mapping[str, socket]) -> Iterator[Sequence[_Child]]:
+def _children(settings: ServiceSettings, sockets: Mapping[str, socket.socket]) -> Iterator[Sequence[_Child]]:
     """All processes; they are told to end together, and have ended when the block has."""
     children: list[_Child] = []
     try:

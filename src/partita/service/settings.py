@@ -1,4 +1,4 @@
-"""What a steward says about a service, checked once: folders, addresses, who may read, how much at once."""
+"""Settings of a service, validated once: folders, addresses, access, limits; and its version."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 
-__all__ = ["LOOPBACK", "NAME", "Limits", "Settings", "is_loopback"]
+__all__ = ["LOOPBACK", "NAME", "VERSION", "Limits", "ServiceSettings", "is_loopback"]
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -80,12 +81,12 @@ class Limits:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ServiceSettings:
     """One service: the public folder, the secret ones, the addresses, and what is allowed.
 
     Paths are made absolute, so that no process depends on where it was started; nothing is opened here.
 
-    >>> Settings(folder=Path("/srv/releases"), public=True).address("reading")
+    >>> ServiceSettings(folder=Path("/srv/releases"), public=True).address("reading")
     'http://127.0.0.1:8000'
     """
 
@@ -141,16 +142,16 @@ class Settings:
         return json.dumps(plain | {"limits": asdict(self.limits)})
 
     @staticmethod
-    def from_json(text: str) -> Settings:
+    def from_json(text: str) -> ServiceSettings:
         """The settings that `to_json` wrote.
 
-        >>> settings = Settings(folder=Path("/srv"), public=True, delay=Fraction(1, 3))
-        >>> Settings.from_json(settings.to_json()) == settings
+        >>> settings = ServiceSettings(folder=Path("/srv"), public=True, delay=Fraction(1, 3))
+        >>> ServiceSettings.from_json(settings.to_json()) == settings
         True
         """
         said: Mapping[str, Any] = json.loads(text)
         limits = Limits(**said["limits"])
-        return Settings(**{**said, "hosts": tuple(said["hosts"]), "limits": limits})
+        return ServiceSettings(**{**said, "hosts": tuple(said["hosts"]), "limits": limits})
 
     def _check_access(self) -> None:
         if not self.public and self.tokens is None:
@@ -246,3 +247,8 @@ def _host(host: object) -> str:
 
 def _plain(value: object) -> object:
     return str(value) if isinstance(value, (Path, Fraction)) else value
+
+
+# ---- the version of the library ----
+
+VERSION: Final = version("partita")

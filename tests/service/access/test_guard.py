@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from partita.service.access import guard as module
-from partita.service.access.buckets import Buckets
-from partita.service.access.scopes import NEEDS, Need
-from partita.service.access.token_file import TokenFile
+from partita.service import access as module
+from partita.service.access import NEEDS, Buckets, Need
 from partita.service.settings import Limits
+from partita.service.tokens import TokenFile
 from tests.service.web.client import CANARY, Client, Clock, app, kind
 
 SLOW = Limits(rate=1, burst=2)

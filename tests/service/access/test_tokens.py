@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from partita.errors import InvalidParameter
-from partita.service.access import tokens as module
-from partita.service.access.token_file import Keyring, TokenFile
-from partita.service.access.tokens import Tokens
+from partita.service import tokens as module
+from partita.service.tokens import Keyring, TokenFile, Tokens
 from tests.service.web.client import Clock
 
 DAY = 86_400

@@ -19,9 +19,8 @@ import httpx
 import pytest
 
 from partita.service import process
-from partita.service.access.token_file import TokenFile
-from partita.service.settings import Limits, Settings
-from partita.service.web import ready
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.tokens import TokenFile
 from partita.streams.durable import open_counter
 from tests.service.web.client import CANARY
 
@@ -198,9 +197,9 @@ def test_readers_may_have_several_processes(tmp_path: Path) -> None:
 
 def test_headers_that_come_slowly_are_cut_off(tmp_path: Path) -> None:
     """By a real server, after the time that a request has; and one that is whole is answered."""
-    settings = Settings(folder=tmp_path, public=True, port=0, limits=Limits(seconds=1, grace=1))
+    settings = ServiceSettings(folder=tmp_path, public=True, port=0, limits=Limits(seconds=1, grace=1))
     with (
-        ready.listening(settings, "reading") as opened,
+        process.listening(settings, "reading") as opened,
         process._children(settings, {"reading": opened}) as [child],
     ):
         assert child.words.readline() == b"ready\n"
@@ -238,8 +237,8 @@ def test_a_stream_that_cannot_be_resumed_stops_the_start(tmp_path: Path) -> None
 
 HUSHED = """
 import asyncio, gc, logging, sys, threading, time, warnings
-from partita.service.web.logs import Log
-from partita.service.web.server import _hush
+from partita.service.web import Log
+from partita.service.server import _hush
 
 _hush(Log("steward", time.time_ns))
 logging.getLogger("uvicorn.error").error("{canary}")

@@ -12,14 +12,12 @@ import pytest
 from fastapi import FastAPI
 
 from partita.errors import KeyReused
-from partita.service.access.token_file import TokenFile
-from partita.service.settings import Limits, Settings
-from partita.service.steward import publish_process
-from partita.service.steward.jobs import Jobs, Order
-from partita.service.steward.publish_process import Publisher, Told
-from partita.service.steward.publishing import publishing_router
-from partita.service.web.errors import Refusal
-from partita.service.web.secured import secured
+from partita.service.errors import Refusal
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.steward import publishing
+from partita.service.steward.publishing import Jobs, Order, Publisher, Told, publishing_router
+from partita.service.tokens import TokenFile
+from partita.service.web import secured
 from tests.service.web.client import CANARY, Client, Clock, kind
 
 ORDER = Order(spec="people", name="people-2026", key="k1")
@@ -27,13 +25,13 @@ BODY = {"spec": "people", "name": "people-2026", "key": "k1"}
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> ServiceSettings:
     """A service that may publish one spec."""
     for name in ("public", "specs"):
         (tmp_path / name).mkdir()
     (tmp_path / "specs" / "people.toml").write_text("")
     (tmp_path / "specs" / "people.job.toml").write_text('data = ["a.parquet", "-b.parquet"]')
-    return Settings(
+    return ServiceSettings(
         folder=tmp_path / "public",
         specs=tmp_path / "specs",
         tokens=tmp_path / "tokens.json",
@@ -48,7 +46,7 @@ def done(order: Order, phase: Callable[[str], None]) -> None:
     phase("drawing noise")
 
 
-def admin(settings: Settings, jobs: Jobs, *, scope: str = "admin") -> Client:
+def admin(settings: ServiceSettings, jobs: Jobs, *, scope: str = "admin") -> Client:
     """Somebody who asks a steward's app, with a token of one scope."""
     built = FastAPI()
     built.include_router(publishing_router(settings, jobs=jobs))
@@ -57,7 +55,7 @@ def admin(settings: Settings, jobs: Jobs, *, scope: str = "admin") -> Client:
     return Client(secured(built, settings, side="steward", now=Clock()), token)
 
 
-def test_a_job_tells_its_phases_and_its_end(settings: Settings) -> None:
+def test_a_job_tells_its_phases_and_its_end(settings: ServiceSettings) -> None:
     """And no time at all: how long it took depends on the data."""
     jobs = Jobs(done, 2)
     client = admin(settings, jobs)
@@ -79,7 +77,7 @@ def test_a_job_tells_its_phases_and_its_end(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("scope", ["read", "feed"])
-def test_only_admins_publish(settings: Settings, scope: str) -> None:
+def test_only_admins_publish(settings: ServiceSettings, scope: str) -> None:
     """And only they see what was published how."""
     client = admin(settings, Jobs(done, 2), scope=scope)
 
@@ -87,7 +85,7 @@ def test_only_admins_publish(settings: Settings, scope: str) -> None:
     assert kind(client.get("/jobs")) == (403, "Forbidden")
 
 
-def test_the_same_request_is_one_job(settings: Settings) -> None:
+def test_the_same_request_is_one_job(settings: ServiceSettings) -> None:
     """The same key again changes nothing; the same key for something else is refused."""
     jobs = Jobs(done, 2)
     client = admin(settings, jobs)
@@ -117,7 +115,7 @@ def test_the_same_request_is_one_job(settings: Settings) -> None:
         ({"ledger": f"/srv/{CANARY}"}, 422),
     ],
 )
-def test_a_bad_request_starts_nothing(settings: Settings, said: dict[str, Any], status: int) -> None:
+def test_a_bad_request_starts_nothing(settings: ServiceSettings, said: dict[str, Any], status: int) -> None:
     """Where data and ledger are cannot be asked for."""
     jobs = Jobs(done, 2)
     answer = admin(settings, jobs)("POST", "/releases", json=BODY | said)
@@ -127,7 +125,7 @@ def test_a_bad_request_starts_nothing(settings: Settings, said: dict[str, Any], 
     assert jobs.all() == []
 
 
-def test_a_spec_without_data_is_refused(settings: Settings) -> None:
+def test_a_spec_without_data_is_refused(settings: ServiceSettings) -> None:
     """With what to write where."""
     assert settings.specs is not None
     (settings.specs / "people.job.toml").unlink()
@@ -137,7 +135,7 @@ def test_a_spec_without_data_is_refused(settings: Settings) -> None:
     assert "people.job.toml" in answer.json()["error"]["message"]
 
 
-def test_one_job_runs_at_a_time_and_few_wait(settings: Settings) -> None:
+def test_one_job_runs_at_a_time_and_few_wait(settings: ServiceSettings) -> None:
     """The next one waits for its end; more than may wait are refused."""
     begun, go_on, running = threading.Event(), threading.Event(), []
 
@@ -161,7 +159,7 @@ def test_one_job_runs_at_a_time_and_few_wait(settings: Settings) -> None:
     assert running == ["k1", "k2", "k3"]
 
 
-def test_a_failed_job_may_be_tried_again(settings: Settings) -> None:
+def test_a_failed_job_may_be_tried_again(settings: ServiceSettings) -> None:
     """The ledger knows whether its key was charged; an exception of the service's own is not shown."""
 
     def fails(order: Order, phase: Callable[[str], None]) -> str | None:
@@ -189,7 +187,7 @@ def test_a_key_belongs_to_one_order() -> None:
         jobs.submit(Order(spec="people", name="people-2026", key="k1", epsilon=Fraction(2)))
 
 
-def test_the_command_is_a_list_of_arguments(settings: Settings) -> None:
+def test_the_command_is_a_list_of_arguments(settings: ServiceSettings) -> None:
     """No shell reads it, and nothing of a request can be taken for an option."""
     order = Order(spec="people", name="people-2026", key="--output=/x; rm -rf", epsilon=Fraction(1, 2))
     command = Publisher(settings).command(order)
@@ -206,8 +204,8 @@ def test_the_environment_of_a_job_is_clean(monkeypatch: pytest.MonkeyPatch) -> N
     """Nothing that the service was started with gets there but where programs are."""
     monkeypatch.setenv("SECRET_OF_THE_SERVICE", CANARY)
 
-    assert CANARY not in publish_process._environment().values()
-    assert "SECRET_OF_THE_SERVICE" not in publish_process._environment()
+    assert CANARY not in publishing._environment().values()
+    assert "SECRET_OF_THE_SERVICE" not in publishing._environment()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 
 import partita as pt
 from partita.releases.file import load
-from partita.service.reading import opening
-from partita.service.reading.catalogue import Catalogue
-from partita.service.reading.threads import Threads
-from partita.service.web.errors import Refusal
+from partita.service.errors import Refusal
+from partita.service.reading import catalogue as catalogue_module
+from partita.service.reading.catalogue import Catalogue, open_regular_file
+from partita.service.reading.work import Threads
 
 from .conftest import Client
 
@@ -116,12 +116,12 @@ def test_what_is_no_name_does_not_reach_the_disk(
 ) -> None:
     """No path is made of it, so nothing is looked at."""
     catalogue, made = Catalogue(shelf, Threads()), list[str]()
-    monkeypatch.setattr(opening, "_path", lambda folder, name: made.append(name))
+    monkeypatch.setattr(catalogue_module, "_path", lambda folder, name: made.append(name))
 
     with pytest.raises(Refusal, match="there is no such release"):
         anyio.run(catalogue.get, name)
 
-    assert opening.opened(shelf, name) is None
+    assert open_regular_file(shelf, name) is None
     assert made == []
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from partita.releases.file import decode
 from partita.releases.release import Release
-from partita.service.access.token_file import TokenFile
-from partita.service.reading.kept import Kept
+from partita.service.reading.http import Kept
+from partita.service.tokens import TokenFile
 
 from .conftest import LIMITS, Client, served
 

@@ -85,7 +85,7 @@ def test_large_batches_hold_up_no_question_and_are_read_in_turn(
             return Task(0, lambda: b"{}")
         return json_task(facts, body, limits)
 
-    monkeypatch.setattr("partita.service.reading.counts.json_task", slow)
+    monkeypatch.setattr("partita.service.reading.batches.json_task", slow)
 
     async def body(number: int) -> AsyncIterator[bytes]:
         taken.append(number)

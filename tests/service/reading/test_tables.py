@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import partita as pt
-from partita.service.reading.tables import csv_text
+from partita.service.reading.http import csv_text
 
 from .conftest import Client, served
 

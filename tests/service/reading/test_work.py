@@ -17,11 +17,10 @@ from partita.answer import Answers
 from partita.asking.questions import Cdf, Count, HalfSpace, HeatMap, Histogram, OneOf, Quantile, Question
 from partita.checkpoint import Stop, Stopped, checkpoint, stoppable
 from partita.releases.release import Release
-from partita.service.access.callers import CALLER
-from partita.service.reading.threads import Lanes, Room, Threads
-from partita.service.reading.work import Facts, Predicted, check_work
+from partita.service.access import CALLER
+from partita.service.errors import Refusal
+from partita.service.reading.work import Facts, Lanes, Predicted, Room, Threads, check_work
 from partita.service.settings import Limits
-from partita.service.web.errors import Refusal
 
 from .conftest import Client, served
 

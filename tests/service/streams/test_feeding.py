@@ -10,10 +10,8 @@ import httpx
 import pytest
 
 from partita.errors import StreamError, StreamForked
-from partita.service.access.guard import Guard
-from partita.service.steward.commits import Commits
-from partita.service.steward.feeding import FeedRequest
-from partita.service.steward.intake import Intake
+from partita.service.access import Guard
+from partita.service.steward.feeding import Commits, FeedRequest, Intake
 from partita.streams.durable import Event
 from partita.streams.durable.journal import Journal
 from tests.service.streams.conftest import Service
@@ -261,7 +259,7 @@ def test_a_pan_private_count_waits_in_no_queue(service: Service, monkeypatch: py
 
     service.create(mechanism="pan-private", horizon=64)
     monkeypatch.setattr(asyncio, "to_thread", forbidden)
-    monkeypatch.setattr("partita.service.steward.intake.Commits", forbidden)
+    monkeypatch.setattr("partita.service.steward.feeding.Commits", forbidden)
 
     assert service.feed(b'{"count": 3' + b" " * 10_000 + b"}", None).status_code == 204
 

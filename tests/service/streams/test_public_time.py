@@ -11,10 +11,10 @@ import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
-from partita.service.reading import stream_records
-from partita.service.reading.watching import Shown, Watch
-from partita.service.steward.intake import Intake
-from partita.service.steward.keeping import Streams
+from partita.service.reading import streams
+from partita.service.reading.streams import Shown, Watch
+from partita.service.steward.feeding import Intake
+from partita.service.steward.streams import Streams
 from partita.streams.durable import settings
 from partita.streams.durable.clock import SECOND
 from partita.streams.durable.outputs import OutputsFile
@@ -91,7 +91,7 @@ def extra_header(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def size_of_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell in a body how large the secret files are."""
-    plain = stream_records.described
+    plain = streams.described
 
     def leaking(shown: Shown, bounds: Any, *, delay: float, beta: float) -> Any:
         secret = shown.file.path.parents[1] / "secret"
@@ -130,7 +130,7 @@ def event_on_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def log_line_on_feeding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Note feeding requests as all others."""
-    monkeypatch.setattr("partita.service.web.secured._hidden", lambda side: lambda scope: False)
+    monkeypatch.setattr("partita.service.web._hidden", lambda side: lambda scope: False)
 
 
 @pytest.mark.faults

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from partita.service.reading import live, stream_records
-from partita.service.reading.watching import Watch
-from partita.service.settings import Settings
+from partita.service.reading.streams import Watch
+from partita.service.settings import ServiceSettings
 from partita.streams.durable import read_outputs
 from partita.streams.durable.clock import SECOND
 from partita.streams.durable.outputs import OutputsFile
@@ -57,7 +56,7 @@ def test_looks_fall_on_whole_multiples_of_the_delay(tmp_path: Path, monkeypatch:
     """The clock of the reading side is that of the public, and a look is never before its time."""
     moments: list[tuple[int, int]] = []
     time = iter(range(0, 10**12, SECOND // 25))
-    settings = Settings(folder=tmp_path, public=True, delay=Fraction(1, 10))
+    settings = ServiceSettings(folder=tmp_path, public=True, delay=Fraction(1, 10))
     watch = Watch(settings, now=lambda: next(time))
     look = Watch.look
 
@@ -105,7 +104,7 @@ def test_confidences_that_are_nearly_the_same_are_worked_out_once(
         worked.append(beta)
         return band(outputs, settings, beta)
 
-    monkeypatch.setattr(stream_records, "band", noting)
+    monkeypatch.setattr("partita.service.reading.streams.band", noting)
     asked = [service.read(f"/streams/visits.json?confidence={each}").json() for each in (0.9, 0.8991, 0.8999)]
 
     assert worked == [0.1]
@@ -114,7 +113,7 @@ def test_confidences_that_are_nearly_the_same_are_worked_out_once(
 
 def test_a_page_of_many_keys_has_fewer_periods(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read and sent at a time has a bound in values, over HTTP, in tables and to listeners."""
-    monkeypatch.setattr(stream_records, "_VALUES", 5)
+    monkeypatch.setattr("partita.service.reading.streams._VALUES", 5)
     service.create("regions", keys=["north", "south"], horizon=100)
     service.at(51)
 
@@ -260,7 +259,7 @@ def test_looks_go_on_after_one_that_failed(
     """It is noted by its kind and not in its words, and whoever listens is told of the next one."""
     said: list[BaseException] = [RuntimeError("in /some/folder"), Enough()]
     time = iter(range(0, 10**12, SECOND))
-    watch = Watch(Settings(folder=tmp_path, public=True), now=lambda: next(time))
+    watch = Watch(ServiceSettings(folder=tmp_path, public=True), now=lambda: next(time))
 
     def look(self: Watch) -> None:
         raise said.pop(0)
@@ -281,7 +280,7 @@ def test_looks_go_on_after_one_that_failed(
 
 def test_a_look_waits_for_no_other_work(tmp_path: Path) -> None:
     """It has a thread of its own, however busy all the others are."""
-    watch = Watch(Settings(folder=tmp_path, public=True), now=lambda: SECOND)
+    watch = Watch(ServiceSettings(folder=tmp_path, public=True), now=lambda: SECOND)
 
     async def lived() -> None:
         free = threading.Event()
@@ -390,7 +389,7 @@ def test_one_caller_is_a_tenth_of_all_who_listen(started: Starter) -> None:
 
 def test_whoever_does_not_read_is_dropped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that takes nothing is given up, so that it cannot keep others out."""
-    monkeypatch.setattr(live, "_PATIENCE", 0.01)
+    monkeypatch.setattr("partita.service.reading.streams._PATIENCE", 0.01)
     service.create()
     listener = Listener(service)
     sending = listener._send

@@ -8,7 +8,7 @@ import pytest
 
 from partita.errors import StreamError, StreamForked
 from partita.service.steward.app import steward_app
-from partita.service.steward.clock import Clock
+from partita.service.steward.streams import Clock
 from partita.streams.durable.clock import SECOND
 from tests.service.streams.conftest import Service
 from tests.streams.durable.test_pan_file import stored

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from partita.service.errors import Errors
 from partita.service.settings import Limits
-from partita.service.web.bounds import Bounds
-from partita.service.web.errors import Errors
+from partita.service.web import Bounds
 
 from .client import Client, app, kind, messages
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from partita.errors import BudgetExceeded, InvalidData, LedgerError, PartitaError, StreamForked
-from partita.service.access.token_file import TokenFile
-from partita.service.web.errors import refusal_of, without_folders
+from partita.service.errors import refusal_of, without_folders
+from partita.service.tokens import TokenFile
 
 from .client import CANARY, Client, app, kind, logged, messages
 

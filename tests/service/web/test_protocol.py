@@ -12,8 +12,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from partita.service.server import guarded
 from partita.service.settings import Limits
-from partita.service.web.protocol import guarded
 
 LIMITS = Limits(
     header=1_000,

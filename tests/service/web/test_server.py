@@ -12,10 +12,10 @@ import uvicorn
 from starlette.responses import Response
 from uvicorn.server import ServerState
 
-from partita.service.settings import Limits, Settings
-from partita.service.web import server
-from partita.service.web.logs import Log
-from partita.service.web.protocol import guarded
+from partita.service import server
+from partita.service.server import guarded
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.web import Log
 
 HEAD, REST = b"GET / HTTP/1.1\r\nHost: local", b"host\r\n\r\n"
 SECONDS = 30
@@ -115,7 +115,7 @@ def test_no_number_of_requests_is_kept(state: type[ServerState], count: int) -> 
 
 def test_a_server_is_one_that_does_not_count(tmp_path: Any) -> None:
     """It has the limits of the settings, too."""
-    settings = Settings(folder=tmp_path, public=True)
+    settings = ServiceSettings(folder=tmp_path, public=True)
     built = server._Server(server._app("reading", settings), settings, Log("reading", lambda: 0))
 
     assert type(built.server_state) is server.Uncounted

@@ -12,8 +12,7 @@ from partita.cli.output import Outcome, Record
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.service.access.token_file import TokenFile
-    from partita.service.access.tokens import Token
+    from partita.service.tokens import Token, TokenFile
 
 __all__ = ["declare"]
 
@@ -119,7 +118,7 @@ def _moment(seconds: int | None) -> str | None:
 
 
 def _file(options: Options) -> TokenFile:
-    from partita.service.access.token_file import TokenFile
+    from partita.service.tokens import TokenFile
 
     return TokenFile(Path(options.tokens))
 

@@ -1,31 +1,92 @@
-"""The reading process as one app, made without touching the network."""
+"""The reading application: the routes of the data, and the page. Building it opens no socket."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
 
+from partita.service.errors import not_found
 from partita.service.reading.answering import Answering
 from partita.service.reading.asking import question_routes
-from partita.service.reading.catalogue import Catalogue
-from partita.service.reading.counts import BODIES, count_routes
-from partita.service.reading.document import document
-from partita.service.reading.downloads import download_routes
-from partita.service.reading.pages import pages_router
-from partita.service.reading.releases import release_routes
-from partita.service.reading.replies import Replies
-from partita.service.reading.streams import stream_routes
-from partita.service.reading.threads import Lanes
+from partita.service.reading.batches import BODIES, count_routes
+from partita.service.reading.catalogue import Catalogue, Replies
+from partita.service.reading.http import document
+from partita.service.reading.releases import download_routes, release_routes
+from partita.service.reading.streams import Watch, stream_routes
 from partita.service.reading.views import view_routes
-from partita.service.reading.watching import Watch
-from partita.service.settings import Settings
-from partita.service.web.secured import secured
-from partita.service.web.version import VERSION
+from partita.service.reading.work import Lanes
+from partita.service.settings import VERSION, ServiceSettings
+from partita.service.web import secured
 
-__all__ = ["reading_app"]
+__all__ = ["STATIC", "pages_router", "reading_app"]
+
+# ---- the page ----
+
+STATIC: Final = Path(__file__).parent.parent / "static"
+"""Where the files of the page are; there is no build step."""
+
+_KINDS: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+}
+_ADDRESSES: Final = ("/", "/releases/{name}", "/releases/{name}/view", "/streams/{name}")
+_DATA: Final = (".json", ".csv", ".txt", ".bib", ".parquet")
+
+
+def pages_router() -> APIRouter:
+    """The addresses of the page; to be included after those of the data, which share their beginnings."""
+    router = APIRouter(include_in_schema=False)
+    for address in _ADDRESSES:
+        router.add_api_route(address, _page, methods=["GET", "HEAD"])
+    router.add_api_route("/static/{file}", _file, methods=["GET", "HEAD"])
+    router.add_api_route("/favicon.ico", _no_icon, methods=["GET", "HEAD"])
+    return router
+
+
+async def _page(request: Request, name: str = "") -> Response:
+    if name.endswith(_DATA):
+        raise not_found("page")
+    return _served("index.html", request)
+
+
+async def _file(request: Request, file: str) -> Response:
+    if file not in _files():
+        raise not_found("file")
+    return _served(file, request)
+
+
+async def _no_icon() -> Response:
+    return Response(status_code=204)
+
+
+def _served(file: str, request: Request) -> Response:
+    """A file of the page; browsers ask each time whether it is still the same."""
+    content, tag = _files()[file]
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=_KINDS[Path(file).suffix], headers=headers)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str]]:
+    """The content of each file and what tells it from others, read once."""
+    contents = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}
+    return {name: (content, _tag(content)) for name, content in contents.items()}
+
+
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+# ---- the application ----
 
 _SAYS: Final = (
     "Releases of differentially private statistics, and live counts. Every question is free: "
@@ -33,7 +94,7 @@ _SAYS: Final = (
 )
 
 
-def reading_app(settings: Settings, *, now: Callable[[], int] = time.time_ns) -> FastAPI:
+def reading_app(settings: ServiceSettings, *, now: Callable[[], int] = time.time_ns) -> FastAPI:
     """The app that readers talk to; `now` is its only clock.
 
     The routes that are asked most often come first, and the pages last: their addresses begin like others.

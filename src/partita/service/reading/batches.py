@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, final
 
 import pyarrow as pa
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, WithJsonSchema
 from pydantic_core import from_json, to_json
@@ -21,13 +22,19 @@ from partita.answer import Answers
 from partita.asking.conditions import cells, closed
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
+from partita.service.errors import Refusal
 from partita.service.reading.answered import Shown
+from partita.service.reading.catalogue import JSON, Catalogue
 from partita.service.reading.cells import Cell, Closed, conditions_of
+from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.parameters import places
-from partita.service.reading.work import Facts, Predicted
+from partita.service.reading.parameters import read as read_parameters
+from partita.service.reading.work import Facts, Lanes, Predicted, Room, check_work
 from partita.service.settings import Limits
 
-__all__ = ["Batch", "Counted", "NoParameters", "Task", "json_task"]
+__all__ = ["BODIES", "Batch", "Counted", "NoParameters", "Task", "count_routes", "json_task"]
+
+# ---- the batch ----
 
 _NO_JSON: Final = {"type": "json_invalid", "loc": ("body",), "msg": "must be JSON, with finite numbers"}
 _VALUES: Final = {
@@ -186,3 +193,68 @@ def _arrays(value: object) -> list[Any]:
 def _too_many(given: int, limits: Limits) -> InvalidParameter:
     rule = f"must have at most {limits.ranges:,} ranges"
     return InvalidParameter("where", rule, given=given, fix="send several batches")
+
+
+# ---- the route ----
+
+BODIES: Final = (Batch,)
+"""Models of bodies that routes read by themselves."""
+
+_SMALL: Final = 2**16
+"""Bytes of a body that is read and answered among the small questions."""
+
+_UNKEPT: Final = {"Cache-Control": "no-store"}
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {JSON: {"schema": {"$ref": f"#/components/schemas/{Batch.__name__}"}}},
+    }
+}
+
+
+def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRouter:
+    """Batches of counts: small ones among other small questions, large ones in the lane of large work.
+
+    Only a few large bodies are in memory at once, and of one caller two: others are not read before it is
+    their turn.
+    """
+    bodies = Room(places=8, share=2, waiting=8)
+    router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
+
+    @router.post(
+        "/counts",
+        operation_id="counts",
+        summary="How many rows are in each of many ranges or boxes",
+        response_model=Counted,
+        responses={415: ERRORS[400] | {"description": "Unsupported Media Type"}},
+        openapi_extra=_BODY,
+    )
+    async def counts(request: Request, name: Name) -> Response:
+        read_parameters(NoParameters, request.query_params)
+        facts = (await catalogue.ready(name)).facts
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if kind != JSON:
+            raise Refusal(415, "UnsupportedMediaType", f"the body must be {JSON}", parameter="body")
+
+        def read(body: bytes) -> Task:
+            task = json_task(facts, body, limits)
+            check_work(task.work, limits)
+            return task
+
+        if _is_small(request):
+            body = await request.body()
+            task = await lanes.small.run(lambda: read(body))
+            made = await lanes.lane(small=task.work <= limits.small_work).run(task.make)
+            return Response(made, media_type=JSON, headers=_UNKEPT)
+        async with bodies.place():
+            body = await request.body()
+            made = await lanes.large.run(lambda: read(body).make())
+            return Response(made, media_type=JSON, headers=_UNKEPT)
+
+    return router
+
+
+def _is_small(request: Request) -> bool:
+    """Whether a body says that it is short; one that does not say may be of any length."""
+    length = request.headers.get("content-length", "")
+    return length.isdecimal() and int(length[:20]) <= _SMALL

@@ -1,29 +1,115 @@
-"""The releases of a folder, by name: loaded when they are asked for, and again when a file is replaced."""
+"""The releases of a folder by name, and cached responses about them.
+
+A release is loaded when it is first asked for, and again when its file is replaced. Only regular files are
+opened, and no link is followed.
+
+A response is cached as bytes under a tag: a digest of the release's checksum, the version of the library,
+and the address with its question. A release never changes, so a response is computed once. A client that
+sends the tag back is told that nothing has changed, without any computation.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import os
+import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, final
+from typing import BinaryIO, Final, NamedTuple, final
 
+from fastapi import Request, Response
+from pydantic_core import to_json
+
+from partita.asking.records import Record, plain
 from partita.cached import cached_property
 from partita.releases.file import LARGEST, unpacked
 from partita.releases.file_entries import text
 from partita.releases.release import Release
-from partita.service.reading import opening
-from partita.service.reading.kept import Kept
-from partita.service.reading.opening import Identity
-from partita.service.reading.threads import Threads
-from partita.service.reading.work import Facts
-from partita.service.web.errors import Refusal, not_found
+from partita.service.errors import Refusal, not_found
+from partita.service.reading.http import Kept
+from partita.service.reading.work import Facts, Lanes, Threads
+from partita.service.settings import NAME, VERSION
 
-__all__ = ["Catalogue", "Entry"]
+__all__ = [
+    "JSON",
+    "SUFFIX",
+    "Catalogue",
+    "Entry",
+    "Identity",
+    "Replies",
+    "find_identity",
+    "list_names",
+    "open_regular_file",
+    "written",
+]
+
+# ---- release files ----
+
+SUFFIX: Final = ".release.parquet"
+_LOOK: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+
+
+class Identity(NamedTuple):
+    """What tells a file from one that takes its place."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @staticmethod
+    def of(about: os.stat_result) -> Identity | None:
+        """That of a regular file; None for anything else."""
+        if not stat.S_ISREG(about.st_mode):
+            return None
+        return Identity(about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
+
+
+def list_names(folder: Path) -> list[str]:
+    """Every name that a file of the folder has, in order; a folder that is gone has none."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+    stems = (name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX))
+    return sorted(filter(NAME.fullmatch, stems))
+
+
+def find_identity(folder: Path, name: str) -> Identity | None:
+    """That of the file of this name; a name that none can have does not reach the disk."""
+    if not NAME.fullmatch(name):
+        return None
+    try:
+        return Identity.of(os.lstat(_path(folder, name)))
+    except OSError:
+        return None
+
+
+def open_regular_file(folder: Path, name: str) -> tuple[int, Identity] | None:
+    """A handle to the file of this name and what it is; the caller closes it. None if there is none."""
+    if not NAME.fullmatch(name):
+        return None
+    try:
+        handle = os.open(_path(folder, name), _LOOK)
+    except OSError:
+        return None
+    found = Identity.of(os.fstat(handle))
+    if found is None:
+        os.close(handle)
+        return None
+    return handle, found
+
+
+def _path(folder: Path, name: str) -> str:
+    return f"{folder}/{name}{SUFFIX}"
+
+
+# ---- the catalogue ----
 
 ROOM: Final = 2**30
 """Bytes of the files whose releases are kept in memory."""
@@ -85,7 +171,7 @@ class Catalogue:
 
     def names(self) -> list[str]:
         """Every release that is there, in order."""
-        return opening.names(self._folder)
+        return list_names(self._folder)
 
     def size(self) -> int:
         """How many releases there are."""
@@ -93,7 +179,7 @@ class Catalogue:
 
     def identity(self, name: str) -> Identity | None:
         """Which file has this name now, if any."""
-        return opening.identity(self._folder, name)
+        return find_identity(self._folder, name)
 
     async def get(self, name: str) -> Entry:
         """The release of this name, damaged or not; 404 if there is none."""
@@ -112,7 +198,7 @@ class Catalogue:
 
     def file(self, entry: Entry) -> BinaryIO:
         """The file of an entry, open; 404 if it is not there any more."""
-        handle, found = opening.opened(self._folder, entry.name) or (None, None)
+        handle, found = open_regular_file(self._folder, entry.name) or (None, None)
         if handle is None:
             raise not_found("release")
         if found != entry.identity:
@@ -160,7 +246,7 @@ def _prepared(entry: Entry) -> Entry:
 
 def _loaded(folder: Path, name: str) -> Entry | None:
     """The release in a file, or that it is damaged, whatever a hostile one makes any library say."""
-    handle, identity = opening.opened(folder, name) or (None, None)
+    handle, identity = open_regular_file(folder, name) or (None, None)
     if handle is None or identity is None:
         return None
     with open(handle, "rb") as file:
@@ -173,3 +259,104 @@ def _loaded(folder: Path, name: str) -> Entry | None:
         return Entry(name, identity, checksum, digest, stored.release())
     except Exception:
         return Entry(name, identity)
+
+
+# ---- cached responses ----
+
+JSON: Final = "application/json"
+
+_ROOM: Final = 64 * 2**20
+"""Bytes of answers that are kept."""
+
+_OVERHEAD: Final = 512
+_LARGEST_KEPT: Final = 2**20
+_SECONDS: Final = 60
+"""How long a cache may answer without asking: a file may be replaced by one of the same name."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Replies:
+    """Makes responses. Caches that people share may keep them only where reading is public."""
+
+    lanes: Lanes
+    public: bool
+    kept: Kept[str, bytes]
+
+    @staticmethod
+    def made(lanes: Lanes, *, public: bool, room: int = _ROOM) -> Replies:
+        """With nothing kept yet."""
+        return Replies(lanes, public, Kept(room=room))
+
+    async def json(
+        self,
+        request: Request,
+        entry: Entry,
+        make: Callable[[], Record],
+        *,
+        small: Callable[[], bool],
+        quick: Callable[[], bool] = lambda: False,
+        fixed: bool = False,
+    ) -> Response:
+        """A record about a release, which is made in a thread unless it is kept, or `quick` to make."""
+        return await self.data(
+            request, entry, lambda: written(make()), media_type=JSON, small=small, quick=quick, fixed=fixed
+        )
+
+    async def data(
+        self,
+        request: Request,
+        entry: Entry,
+        make: Callable[[], bytes],
+        *,
+        media_type: str,
+        small: Callable[[], bool],
+        headers: Mapping[str, str] | None = None,
+        quick: Callable[[], bool] = lambda: False,
+        fixed: bool = False,
+    ) -> Response:
+        """Bytes about a release, which are made in a thread unless they are kept, or `quick` to make.
+
+        `small` says whether that belongs into the lane of small work; it is asked only where it matters.
+        `fixed` says that there is one answer only, whatever parameters somebody adds to have it made again.
+        """
+        tag = _tag(request, entry, fixed=fixed)
+        caching = self.unless_known(request, tag)
+        if isinstance(caching, Response):
+            return caching
+        body = self.kept.get(tag) or await self._make(tag, make, small=small, quick=quick())
+        return Response(body, media_type=media_type, headers={**caching, **(headers or {})})
+
+    def unless_known(self, request: Request, tag: str) -> dict[str, str] | Response:
+        """The headers that let others keep what has this tag; or that the caller has it, and nothing more."""
+        scope = "public" if self.public else "private"
+        caching = {"ETag": tag, "Cache-Control": f"{scope}, max-age={_SECONDS}"}
+        return Response(status_code=304, headers=caching) if _known(request, tag) else caching
+
+    async def _make(
+        self, tag: str, make: Callable[[], bytes], *, small: Callable[[], bool], quick: bool
+    ) -> bytes:
+        body = make() if quick else await self.lanes.lane(small=small()).run(make)
+        if len(body) <= _LARGEST_KEPT:
+            self.kept.put(tag, body, len(body) + _OVERHEAD)
+        return body
+
+
+def written(record: Record) -> bytes:
+    """A record as JSON; what is not finite is null."""
+    return to_json(plain(record))
+
+
+def _tag(request: Request, entry: Entry, *, fixed: bool) -> str:
+    """Of a release, a library, and an address, whose host stands in some answers; not in fixed ones."""
+    scope = request.scope
+    host, query = ("", b"") if fixed else (request.headers.get("host", ""), scope["query_string"])
+    asked = f"{host} {scope['path']}?".encode("utf-8", "surrogatepass") + query
+    digest = hashlib.blake2b(asked, digest_size=16, key=f"{VERSION} {entry.checksum[:40]}".encode())
+    return f'"{digest.hexdigest()}"'
+
+
+def _known(request: Request, tag: str) -> bool:
+    """Whether the caller has the answer with this tag."""
+    given = request.headers.get("if-none-match", "")
+    return any(each.strip().removeprefix("W/") in (tag, "*") for each in given.split(",")) if given else False

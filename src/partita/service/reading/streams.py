@@ -1,41 +1,450 @@
-"""Streams for readers: what was promised, the last output with its bounds, history, and live updates.
+"""Streams for readers: their guarantee, the last output with its bounds, the history, and live updates.
 
-All of it is made of public files, as the last look at them found them: see `watching`.
+Readers see only what the last look at the public files found. A look falls on every whole multiple of the
+delay of the service. A period is shown from the first look on that is at least the delay after its end. So a
+reader, however often it asks, learns when periods end, and not when their outputs were written: that may
+depend on what was being stored just then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
+from itertools import islice
 from math import floor
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, final
 
+import anyio
+import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Header, Query, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.types import Send
 
 from partita.exact import failure
-from partita.service.access.callers import CALLER
-from partita.service.reading.document import ERRORS
-from partita.service.reading.live import EventStream, Live
-from partita.service.reading.replies import JSON
-from partita.service.reading.stream_records import (
-    PAGE,
-    Bounds,
-    Outputs,
-    Stream,
-    StreamEntry,
-    csv_lines,
-    described,
-    entry,
-    page_of,
-)
-from partita.service.reading.threads import Lanes
-from partita.service.reading.watching import Shown, Watch
-from partita.service.settings import Limits
+from partita.releases.file_entries import guarantee_entries
+from partita.service.access import CALLER
+from partita.service.errors import Refusal, not_found
+from partita.service.reading.catalogue import JSON
+from partita.service.reading.http import ERRORS, csv_text
+from partita.service.reading.work import Lanes, Threads
+from partita.service.settings import NAME, Limits, ServiceSettings
+from partita.service.web import Log
+from partita.streams.durable.clock import SECOND, moment_of
+from partita.streams.durable.outputs import OUTPUTS, AnyOutput, OutputsFile
+from partita.streams.durable.settings import Settings
+from partita.streams.plot import band
 
-__all__ = ["stream_entries", "stream_routes"]
+__all__ = [
+    "PAGE",
+    "Bounds",
+    "EventStream",
+    "Live",
+    "Outputs",
+    "Record",
+    "Shown",
+    "Stream",
+    "StreamEntry",
+    "Watch",
+    "csv_lines",
+    "described",
+    "entry",
+    "page_of",
+    "stream_entries",
+    "stream_routes",
+]
+
+# ---- looks at the public files ----
+
+_LONGEST_SLEEP: Final = 1.0
+
+
+@final
+@dataclass(frozen=True)
+class Shown:
+    """A stream as the last look found it: its public file, and how many periods of it are shown."""
+
+    name: str
+    file: OutputsFile
+    periods: int
+
+    def outputs(self, *, since: int, limit: int) -> list[AnyOutput]:
+        """What was published after a period, as far as it is shown."""
+        wanted = max(0, min(limit, self.periods - since))
+        return list(islice(self.file.outputs(since=since), wanted)) if wanted else []
+
+    @property
+    def last(self) -> AnyOutput | None:
+        """The last output that is shown."""
+        return next(iter(self.outputs(since=self.periods - 1, limit=1)), None) if self.periods else None
+
+
+@final
+class Watch:
+    """The streams of the public folder as of the last look; `moment` says when that was.
+
+    A name whose file is none of a stream stands for None. No file but public ones is ever opened. Looks have
+    a thread of their own, so that whoever asks for much delays none.
+    """
+
+    def __init__(self, settings: ServiceSettings, *, now: Callable[[], int] = time.time_ns) -> None:
+        self.folder, self.delay, self._now = settings.folder, settings.delay, now
+        self._every = int(settings.delay * SECOND)
+        self._log, self._eye = Log("reading", now), anyio.CapacityLimiter(1)
+        self._shown: dict[str, Shown | None] = {}
+        self._told = asyncio.Event()
+        self._ended = False
+        self.moment = 0
+
+    def streams(self) -> dict[str, Shown | None]:
+        """All streams by name, sorted; whoever asks first makes the first look."""
+        if not self.moment:
+            self.look()
+        return dict(sorted(self._shown.items()))
+
+    def __getitem__(self, name: str) -> Shown:
+        """A stream by name, or a 404: also for names that no stream may have."""
+        found = self.streams().get(name)
+        if found is None:
+            raise not_found("stream")
+        return found
+
+    def look(self) -> None:
+        """See what may be shown from now on. A folder that cannot be read leaves all as it was."""
+        self.moment = max(self.moment, self._now() // self._every * self._every)
+        with suppress(OSError):
+            self._shown = {name: self._seen(name, path) for name, path in _outputs_in(self.folder)}
+
+    async def keep_looking(self) -> None:
+        """Look at every whole multiple of the delay, and tell all who wait for it.
+
+        Whatever goes wrong in a look, there is a next one.
+        """
+        while True:
+            due = (self._now() // self._every + 1) * self._every
+            while (left := due - self._now()) > 0:
+                await asyncio.sleep(min(left / SECOND, _LONGEST_SLEEP))
+            await self.look_aside()
+            self.tell()
+
+    async def look_aside(self) -> None:
+        """Look without anybody waiting for it; what goes wrong is noted by its kind."""
+        try:
+            await anyio.to_thread.run_sync(self.look, limiter=self._eye)
+        except Exception as error:
+            self._log.error("look failed", kind=type(error).__name__)
+
+    def tell(self) -> None:
+        """Let all go on who wait for the next look, at once."""
+        told, self._told = self._told, asyncio.Event()
+        told.set()
+
+    def end(self) -> None:
+        """Tell all who wait that there will be no more looks."""
+        self._ended = True
+        self.tell()
+
+    async def next_look(self) -> bool:
+        """Wait for the next look; False if there will be none."""
+        if not self._ended:
+            await self._told.wait()
+        return not self._ended
+
+    def _seen(self, name: str, path: Path) -> Shown | None:
+        """A stream as it is now; its file is opened only if there is something to be shown.
+
+        Whatever a file makes us stumble over, it is that one which is damaged, and no other.
+        """
+        before = self._shown.get(name)
+        if before is not None and before.periods >= self._due(before.file):
+            return before
+        try:
+            file = OutputsFile.read(path)
+            periods = min(self._due(file), file.closed)
+        except Exception:
+            return None
+        known = before.periods if before is not None and before.file == file else 0
+        return Shown(name, file, max(known, periods))
+
+    def _due(self, file: OutputsFile) -> int:
+        """How many periods had ended a delay before the look: all that may be shown."""
+        settings = file.settings
+        ended = settings.schedule.ended(self.moment - self._every)
+        return ended if settings.horizon is None else min(ended, settings.horizon)
+
+
+def _outputs_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The public files of streams, by the name of the stream; plain files only."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name.removesuffix(OUTPUTS)
+            if name != entry.name and NAME.fullmatch(name) and entry.is_file(follow_symlinks=False):
+                yield name, Path(entry.path)
+
+
+# ---- records and bounds ----
+
+PAGE: Final = 1_000
+"""How many outputs are read and sent at a time, at most."""
+
+_VALUES: Final = 20_000
+"""How many values are: an output of a family has one for each key."""
+
+_MOST_BOUNDS: Final = 2**17
+
+
+class Record(BaseModel):
+    """The output of one period: `value` of a counter, or `values` of a family by key."""
+
+    period: int = Field(description="the number of the period, from 1")
+    end: datetime = Field(description="when the period ended")
+    value: float | None = None
+    values: dict[str, float] | None = None
+    off: float | None = Field(
+        default=None,
+        description="how far each value may be from the true count, at the confidence; null if unknown",
+    )
+
+
+class StreamEntry(BaseModel):
+    """A stream in the catalogue."""
+
+    name: str
+    state: str = Field(description="`ready`, or `damaged` if the file is not one of a stream")
+    guarantee: dict[str, Any] | None = None
+    period_seconds: float | None = None
+    last: Record | None = None
+
+
+class Stream(StreamEntry):
+    """What everybody may know about a stream."""
+
+    mechanism: str
+    start: datetime = Field(description="when the first period began")
+    horizon: int | None = Field(description="how many periods there will be, if that is known")
+    window: int | None = Field(description="how many of the last periods are counted, if not all of them")
+    keys: list[str] | None = Field(description="the public keys of a family; null for one count")
+    change: int = Field(description="how much one event changes the count at most")
+    delay: float = Field(description="seconds from the end of a period until its output is shown")
+    closed: int = Field(description="how many periods are shown")
+    confidence: float
+
+
+class Outputs(BaseModel):
+    """What was published, in the order of periods."""
+
+    outputs: list[Record]
+    next: int | None = Field(description="`since` of the next page; null if there is nothing more to show")
+
+
+@final
+class Bounds:
+    """How far outputs may be off: worked out once for each period, from public numbers only."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, float], float | None] = {}
+
+    def records(self, outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> list[Record]:
+        """Outputs of one stream with their bounds, which fail with probability beta at most."""
+        known = self._known
+        missing = [output for output in outputs if (settings.counter, output.period, beta) not in known]
+        if missing:
+            self._learn(missing, settings, beta)
+        return [_record(output, known.get((settings.counter, output.period, beta))) for output in outputs]
+
+    def _learn(self, outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> None:
+        if len(self._known) > _MOST_BOUNDS:
+            self._known.clear()
+        halves = band(outputs, settings, beta)
+        for place, output in enumerate(outputs):
+            off = None if halves is None else float(halves[place])
+            self._known[settings.counter, output.period, beta] = off
+
+
+def page_of(settings: Settings) -> int:
+    """How many outputs of a stream are read and sent at a time: fewer if each has many values."""
+    return max(1, min(PAGE, _VALUES // settings.columns))
+
+
+def entry(name: str, shown: Shown | None) -> StreamEntry:
+    """A stream in the catalogue, with its last output and no bounds.
+
+    A file that makes us stumble is damaged, which is said of it alone.
+    """
+    damaged = StreamEntry(name=name, state="damaged")
+    try:
+        return damaged if shown is None else _listed(shown)
+    except Exception:
+        return damaged
+
+
+def described(shown: Shown, bounds: Bounds, *, delay: float, beta: float) -> Stream:
+    """All that is public about a stream, with its last output."""
+    settings, last = shown.file.settings, shown.last
+    window = settings.options.get("window")
+    return Stream(
+        **_common(shown),
+        last=bounds.records([last], settings, beta)[0] if last else None,
+        mechanism=settings.mechanism,
+        start=moment_of(settings.start),
+        horizon=settings.horizon,
+        window=None if window is None else int(window),
+        keys=list(settings.keys) or None,
+        change=settings.change,
+        delay=delay,
+        closed=shown.periods,
+        confidence=1 - beta,
+    )
+
+
+def csv_lines(shown: Shown, since: int) -> Iterator[str]:
+    """All outputs after a period as CSV, a page at a time: period, end, and a column of each value."""
+    yield csv_text([("period", "end", *(shown.file.settings.keys or ("value",)))])
+    while some := shown.outputs(since=since, limit=page_of(shown.file.settings)):
+        yield csv_text((output.period, output.end, *_values(output)) for output in some)
+        since = some[-1].period
+
+
+def _listed(shown: Shown) -> StreamEntry:
+    last = shown.last
+    return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
+
+
+def _common(shown: Shown) -> dict[str, Any]:
+    settings = shown.file.settings
+    return {
+        "name": shown.name,
+        "state": "ready",
+        "guarantee": guarantee_entries(settings.guarantee),
+        "period_seconds": settings.period / SECOND,
+    }
+
+
+def _record(output: AnyOutput, off: float | None) -> Record:
+    value = output.value
+    named: dict[str, Any] = {"values": value} if isinstance(value, dict) else {"value": value}
+    return Record(period=output.period, end=output.end, off=off, **named)
+
+
+def _values(output: AnyOutput) -> list[float]:
+    value = output.value
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
+# ---- live updates ----
+
+_PING: Final = 15 * SECOND
+_PATIENCE: Final = 10.0
+_BETA: Final = 0.05
+_SHARE: Final = 10
+"""One caller may be a tenth of all who listen."""
+
+_AGAIN: Final = b"retry: 2000\n\n"
+_END: Final = b"event: end\ndata: {}\n\n"
+
+
+@final
+class Live:
+    """All who listen to streams, at most a public number of them, and of each caller a share of that."""
+
+    def __init__(self, watch: Watch, bounds: Bounds, threads: Threads, *, most: int) -> None:
+        self._watch, self._bounds, self._threads = watch, bounds, threads
+        self._most, self._most_of_one = most, -(-most // _SHARE)
+        self._pages: dict[tuple[str, int, int], asyncio.Task[tuple[bytes, int]]] = {}
+        self._moment = 0
+        self.listeners: Counter[str] = Counter()
+
+    def listen(self, name: str, since: int | None, *, by: str) -> EventStream:
+        """What comes after a period, or after all that is shown now; refused if too many listen."""
+        if self.listeners.total() >= self._most:
+            raise _too_many(503, f"at most {self._most} may listen at once")
+        if self.listeners[by] >= self._most_of_one:
+            raise _too_many(429, f"at most {self._most_of_one} of one caller may listen at once")
+        shown = self._watch[name]
+        return EventStream(self, by, self._events(name, shown.periods if since is None else since))
+
+    async def _events(self, name: str, since: int) -> AsyncIterator[bytes]:
+        moment = self._watch.moment
+        yield _AGAIN
+        while (shown := self._watch.streams().get(name)) is not None:
+            while since < shown.periods:
+                page, since = await self._page(shown, since)
+                yield page
+            if not await self._watch.next_look():
+                break
+            moment, before = self._watch.moment, moment
+            if moment // _PING > before // _PING:
+                yield b": ping\n\n"
+        yield _END
+
+    async def _page(self, shown: Shown, since: int) -> tuple[bytes, int]:
+        """The next events and the last period of them; made once for all who are up to date."""
+        if shown.periods - since > page_of(shown.file.settings):
+            return await self._made(shown, since)
+        if self._moment != self._watch.moment:
+            self._moment, self._pages = self._watch.moment, {}
+        key = (shown.name, since, shown.periods)
+        if key not in self._pages:
+            self._pages[key] = asyncio.create_task(self._made(shown, since))
+        return await asyncio.shield(self._pages[key])
+
+    async def _made(self, shown: Shown, since: int) -> tuple[bytes, int]:
+        return await self._threads.run(lambda: self._written(shown, since))
+
+    def _written(self, shown: Shown, since: int) -> tuple[bytes, int]:
+        settings = shown.file.settings
+        outputs = shown.outputs(since=since, limit=page_of(settings))
+        records = self._bounds.records(outputs, settings, _BETA)
+        return "".join(map(_event, records)).encode(), outputs[-1].period if outputs else shown.periods
+
+
+@final
+class EventStream(StreamingResponse):
+    """A response without end. Whoever takes too long to read what was sent is dropped."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, live: Live, by: str, events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._listeners, self._by = live.listeners, by
+
+    async def stream_response(self, send: Send) -> None:
+        """Send what comes, each piece within a time."""
+        self._listeners[self._by] += 1
+        try:
+            with suppress(TimeoutError):
+                await super().stream_response(_timely(send))
+        finally:
+            self._listeners[self._by] -= 1
+            self._listeners += Counter()
+
+
+def _too_many(status: int, rule: str) -> Refusal:
+    message = f"{rule}; try again later, or ask for outputs.json"
+    return Refusal(status, "TooManyListeners", message, headers={"Retry-After": "10"})
+
+
+def _timely(send: Send) -> Send:
+    async def timely(message: object) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            await send(message)  # type: ignore[arg-type]
+
+    return timely
+
+
+def _event(record: Record) -> str:
+    return f"id: {record.period}\nevent: output\ndata: {record.model_dump_json(exclude_none=True)}\n\n"
+
+
+# ---- routes ----
 
 _LARGEST: Final = 2**62
 _THOUSANDTH: Final = Fraction(1, 1000)

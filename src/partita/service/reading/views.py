@@ -1,29 +1,332 @@
-"""Routes of what is seen: as JSON for the page, and as a table."""
+"""The data of the page: bins of one column or two with error bars, a distribution, quantiles, a selection.
+
+Conditions on other columns filter the rows. Conditions on the columns that are shown are the selection: it is
+counted, and beside a picture of two columns each is shown for what is selected of the other.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, final
 from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from partita.asking.records import Record
+from partita.answer import Answers
+from partita.asking.conditions import asked, cells, closed
+from partita.asking.questions import Count, Range, Where
+from partita.asking.records import Record, plain
+from partita.cached import cached_property
+from partita.domain import Domain, Special
+from partita.errors import InvalidParameter
+from partita.releases.bins import cells_of_bins, even_bins
+from partita.releases.cdf import cdf
 from partita.releases.release import Release
 from partita.service.reading.answered import NumberAnswer, Shown
-from partita.service.reading.answering import Answering
+from partita.service.reading.answering import Answering, deviations
 from partita.service.reading.asked import Bars, Column
-from partita.service.reading.catalogue import Catalogue, Entry
+from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, Replies
 from partita.service.reading.cells import conditions_of
-from partita.service.reading.document import ERRORS
-from partita.service.reading.downloads import attached, csv_bytes, gives
-from partita.service.reading.paths import Name
-from partita.service.reading.replies import Replies
-from partita.service.reading.snippets import conditions_text, snippets
-from partita.service.reading.view import Axis, View
+from partita.service.reading.http import ERRORS, Name
+from partita.service.reading.releases import attached, csv_bytes, gives
 from partita.service.reading.work import Predicted
 
-__all__ = ["view_routes"]
+__all__ = ["Axis", "View", "conditions_text", "snippets", "view_routes"]
+
+# ---- snippets to copy ----
+
+_PREFIX = "count where "
+
+
+def snippets(name: str, where: Where, *, origin: str) -> Record:
+    """How to ask for the count of the selection elsewhere.
+
+    >>> from partita.asking.grammar import conditions
+    >>> shown = snippets("people", conditions("age < 30"), origin="http://localhost:8000")
+    >>> print(shown["python"])
+    import partita as pt
+    <BLANKLINE>
+    release = pt.load('people.release.parquet')
+    print(release.count({'age': (None, '30')}, closed={'age': 'left'}))
+    >>> shown["curl"]
+    "curl -G http://localhost:8000/releases/people/count --data-urlencode 'where=age < 30'"
+    """
+    text = conditions_text(where)
+    condition = f" --data-urlencode {shlex.quote(f'where={text}')}" if text else ""
+    return {
+        "python": _python(name, where),
+        "curl": f"curl -G {shlex.quote(f'{origin}/releases/{name}/count')}{condition}",
+        "text": str(Count(where)),
+    }
+
+
+def conditions_text(where: Where) -> str:
+    """Conditions as text, as they stand behind `where`; empty if there are none."""
+    return str(Count(where)).removeprefix(_PREFIX) if where else ""
+
+
+def _python(name: str, where: Where) -> str:
+    asked = ", ".join(f"{column!r}: {_cell(cell)}" for column, cell in cells(where).items())
+    ends = {column: kind for column, kind in closed(where).items() if kind != "both"}
+    arguments = [f"{{{asked}}}"] if where else []
+    arguments += [f"closed={ends!r}"] if ends else []
+    call = f"release.count({', '.join(arguments)})"
+    return f"import partita as pt\n\nrelease = pt.load({name + SUFFIX!r})\nprint({call})"
+
+
+def _cell(cell: object) -> str:
+    if isinstance(cell, Special):
+        return f"pt.{cell.name}"
+    if isinstance(cell, frozenset):
+        return f"{{{', '.join(map(repr, sorted(cell)))}}}"
+    return repr(cell)
+
+
+# ---- the view ----
+
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_MOST_POINTS: Final = 200
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Bins of a column within a window of its cells; where they lie follows from the domain alone."""
+
+    column: str
+    domain: Domain
+    first: int
+    size: int
+    bins: int
+
+    @staticmethod
+    def of(release: Release, column: str, window: tuple[str | None, str | None], bins: int) -> Axis:
+        """The bins between two values, or of the whole column."""
+        domain = release.slice(column).domain
+        low, high = (
+            _window_cell(domain, end, name) for end, name in zip(window, ("from", "to"), strict=True)
+        )
+        first, last = low or 0, domain.size - 1 if high is None else high
+        if first > last:
+            raise InvalidParameter("from", "must not lie behind to", given=window[0], fix="swap the two ends")
+        size = last - first + 1
+        return Axis(column, domain, first, size, even_bins(size, bins))
+
+    @cached_property
+    def ends(self) -> tuple[list[Any], list[Any]]:
+        """The first and the last value of each bin."""
+        lows, highs = cells_of_bins(self.size, self.bins)
+        start = np.uint64(self.first)
+        return list(self.domain.decode(lows + start)), list(self.domain.decode(highs + start))
+
+    def __len__(self) -> int:
+        return len(self.ends[0])
+
+    def record(self) -> Record:
+        """The bins in text, as questions read them."""
+        lows, highs = (list(map(_text, ends)) for ends in self.ends)
+        return {
+            "column": self.column,
+            "kind": self.domain.to_spec()["kind"],
+            "lows": lows,
+            "highs": highs,
+            "low": lows[0],
+            "high": highs[-1],
+            "size": str(self.size),
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class View:
+    """A release, what is shown of it, and at which confidence."""
+
+    release: Release
+    axes: Sequence[Axis]
+    where: Where
+    bars: Bars
+    answering: Answering
+
+    def __post_init__(self) -> None:
+        if len(self._shown) < len(self.axes):
+            raise InvalidParameter(
+                "y", "must be another column than x", given=self.axes[0].column, fix="leave it out"
+            )
+
+    def work(self, predicted: Predicted) -> int:
+        """How much work it is to show it; 0 if the release cannot, which it will say itself."""
+        try:
+            return self._work(predicted)
+        except InvalidParameter:
+            return 0
+
+    def _work(self, predicted: Predicted) -> int:
+        columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]
+        where, shown = cells(self.where), cells(self.filter)
+        work = predicted.rows(columns, shown, math.prod(bins))
+        work += predicted.count(where) + predicted.count(shown)
+        if len(columns) == 1:
+            specials = len(self.axes[0].domain.specials) * predicted.count(shown, more=(columns[0],))
+            line = predicted.cdf(columns[0], shown, min(bins[0], _MOST_POINTS))
+            return work + line + predicted.quantile(columns[0], shown) + specials
+        beside = ({column: each for column, each in where.items() if column != shown} for shown in columns)
+        return work + sum(
+            predicted.rows((column,), given, number)
+            for column, number, given in zip(columns, bins, beside, strict=True)
+        )
+
+    def record(self) -> Record:
+        """What is seen, as one record."""
+        counts = self._counts(self.axes, self.filter)
+        return {
+            "axes": [axis.record() for axis in self.axes],
+            **self._barred(counts),
+            "selection": {"ranges": self._ranges(), "count": self._count(self.where)},
+            "total": self._count(self.filter),
+            **(self._alone() if len(self.axes) == 1 else self._together()),
+        }
+
+    def rows(self) -> tuple[list[str], list[tuple[object, ...]]]:
+        """What is seen, as a table: the ends of each bin, its count, its error and its bar."""
+        counts, z = self._counts(self.axes, self.filter), deviations(self.bars.confidence)
+        places = np.indices([len(axis) for axis in self.axes]).reshape(len(self.axes), -1)
+        ends = [
+            [axis.ends[side][i] for i in place]
+            for axis, place in zip(self.axes, places, strict=True)
+            for side in (0, 1)
+        ]
+        numbers = (
+            counts.values.ravel().tolist(),
+            counts.error.ravel().tolist(),
+            (z * counts.error).ravel().tolist(),
+        )
+        heads = [f"{axis.column} {side}" for axis in self.axes for side in ("from", "to")]
+        return [*heads, "count", "error", "half"], list(zip(*ends, *numbers, strict=True))
+
+    @cached_property
+    def filter(self) -> Where:
+        """Conditions on columns that are not shown."""
+        return {column: condition for column, condition in self.where.items() if column not in self._shown}
+
+    @cached_property
+    def selection(self) -> Where:
+        """Conditions on columns that are shown."""
+        return {column: condition for column, condition in self.where.items() if column in self._shown}
+
+    @property
+    def _shown(self) -> set[str]:
+        return {axis.column for axis in self.axes}
+
+    def _counts(self, axes: Sequence[Axis], where: Where) -> Answers:
+        """How many rows each bin holds, or each pair of bins."""
+        shape = [len(axis) for axis in axes]
+        places = np.indices(shape).reshape(len(axes), -1)
+        bins = {
+            axis.column: tuple([ends[i] for i in place] for ends in axis.ends)
+            for axis, place in zip(axes, places, strict=True)
+        }
+        conditions = asked(where)
+        found = self.release.counts({**conditions["where"], **bins}, closed=conditions["closed"])
+        return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape))
+
+    def _barred(self, counts: Answers) -> Record:
+        half = deviations(self.bars.confidence) * counts.error
+        small = ~(half < np.abs(counts.values))
+        return {
+            "values": counts.values.tolist(),
+            "error": counts.error.tolist(),
+            "half": half.tolist(),
+            "small": small.tolist(),
+        }
+
+    def _count(self, where: Where) -> Record:
+        return self.answering.answer(self.release, Count(where), self.bars)
+
+    def _ranges(self) -> Record:
+        """The selection as far as it is ranges, which a brush can show."""
+        return {
+            column: {"low": range_.low, "high": range_.high}
+            for column, range_ in self.selection.items()
+            if isinstance(range_, Range)
+        }
+
+    def _alone(self) -> Record:
+        [axis] = self.axes
+        return {
+            "cdf": self._cdf(axis),
+            "quantiles": self._quantiles(axis),
+            "specials": self._specials(axis),
+            "conditional": None,
+        }
+
+    def _together(self) -> Record:
+        """Each column by itself, given what is selected of the other."""
+        beside = {}
+        for name, axis, other in zip("xy", self.axes, reversed(self.axes), strict=True):
+            given = {column: each for column, each in self.where.items() if column != axis.column}
+            beside[name] = {
+                "of": axis.column,
+                "given": other.column,
+                **self._barred(self._counts([axis], given)),
+            }
+        return {"cdf": None, "quantiles": None, "specials": None, "conditional": beside}
+
+    def _cdf(self, axis: Axis) -> Record:
+        """Shares with a band, at the last values of the bins, or of some of them."""
+        highs = axis.ends[1]
+        step = -(-len(highs) // _MOST_POINTS)
+        at = highs[::-step][::-1]
+        line = self.release.slice(axis.column, **asked(self.filter))
+        found, total = cdf(line, at), line.axis.curve.total
+        half = deviations(self.bars.confidence) * found.counts.error / total if total > 0 else np.inf
+        return {
+            "at": list(map(_text, at)),
+            "share": found.fractions.tolist(),
+            "low": np.clip(found.fractions - half, 0, 1).tolist(),
+            "high": np.clip(found.fractions + half, 0, 1).tolist(),
+        }
+
+    def _quantiles(self, axis: Axis) -> list[Record]:
+        found = self.release.quantile(axis.column, list(_QUANTILES), **asked(self.filter))
+        rows = ((float(each.q), each.value, *each.interval(self.bars.confidence)) for each in found)
+        return [
+            {"q": q, "value": _text(value), "low": _text(low), "high": _text(high)}
+            for q, value, low, high in rows
+        ]
+
+    def _specials(self, axis: Axis) -> list[Record]:
+        """What is beside the axis: of all rows, or of those seen where a view has the columns together."""
+        z, conditions = deviations(self.bars.confidence), asked(self.filter)
+        counts = {
+            name: self.release.count(
+                {**conditions["where"], axis.column: Special.named(name)}, closed=conditions["closed"]
+            )
+            for name in axis.domain.specials
+        }
+        return [
+            {"name": name, "value": answer.value, "error": answer.error, "half": z * answer.error}
+            for name, answer in counts.items()
+        ]
+
+
+def _window_cell(domain: Domain, end: str | None, name: str) -> int | None:
+    """The cell of one end of a window; None where it is open or beyond the declared bounds."""
+    if end is None:
+        return None
+    place = domain.locate(end, name=name)
+    return place.cell if place.special == Special.ORDINARY else None
+
+
+def _text(value: object) -> str:
+    return str(plain(value))
+
+
+# ---- models and routes ----
 
 _LINE, _SIDE = 60, 32
 _CSV = "text/csv; charset=utf-8"

@@ -11,13 +11,11 @@ from typing import Final
 from fastapi import FastAPI
 
 from partita.noise.protocol import Noise
-from partita.service.settings import Settings
-from partita.service.steward.clock import Clock
-from partita.service.steward.keeping import Streams
+from partita.service.settings import VERSION, ServiceSettings
+from partita.service.steward.feeding import feeding_routes
 from partita.service.steward.publishing import publishing_router
-from partita.service.steward.streams import feeding_routes
-from partita.service.web.secured import secured
-from partita.service.web.version import VERSION
+from partita.service.steward.streams import Clock, Streams
+from partita.service.web import secured
 
 __all__ = ["steward_app"]
 
@@ -26,7 +24,7 @@ nothing here is for readers, who have an application of their own, in another pr
 
 
 def steward_app(
-    settings: Settings, *, now: Callable[[], int] = time.time_ns, noise: Noise | None = None
+    settings: ServiceSettings, *, now: Callable[[], int] = time.time_ns, noise: Noise | None = None
 ) -> FastAPI:
     """The application, which opens nothing before it is started; `app.state.streams` are its streams.
 

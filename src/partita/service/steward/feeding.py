@@ -1,16 +1,25 @@
-"""Bodies of feeding requests as events, each known by what makes it count once."""
+"""Feeding: from the body of a request to events on disk. No response tells anything about what was fed."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, final
 
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData, InvalidParameter, StreamError
+from partita.service.errors import ERRORS
+from partita.service.steward.streams import AnyStream, NewStream, StewardStream, Streams
 from partita.streams.durable import Event
+from partita.streams.durable.events import checked_events
 from partita.streams.durable.settings import Settings
 
-__all__ = ["HEADER", "FeedRequest", "feed_request", "feed_schema"]
+__all__ = ["HEADER", "Commits", "FeedRequest", "Intake", "feed_request", "feed_schema", "feeding_routes"]
+
+# ---- bodies of feeding requests ----
 
 HEADER: Final = "Idempotency-Key"
 
@@ -150,3 +159,182 @@ def _counted(event: FedEvent, settings: Settings) -> int | dict[str, int]:
 
 def _malformed(parameter: str, rule: str) -> InvalidData:
     return InvalidData(parameter, rule, fix="nothing was counted; mend the request and send it again")
+
+
+# ---- group commit ----
+
+Waiting: TypeAlias = tuple[FeedRequest, asyncio.Future[None]]
+
+_CUT_OFF: Final = "storing was cut off; send the same request again"
+
+
+@final
+class Commits:
+    """The way into one stream that is not pan-private: while some requests are stored, others gather.
+
+    `add` returns when the events are on disk. If they cannot be stored, all who waited are told: what is
+    sent again counts once, whether or not it was stored.
+    """
+
+    def __init__(self, stream: AnyStream) -> None:
+        self._stream = stream
+        self._gathered: list[Waiting] = []
+        self._storing: asyncio.Task[None] | None = None
+
+    async def add(self, request: FeedRequest) -> None:
+        """Count a request that was checked; whoever stops waiting does not stop the others."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._gathered.append((request, stored))
+        if self._storing is None:
+            self._storing = asyncio.create_task(self._store())
+        await asyncio.shield(stored)
+
+    async def _store(self) -> None:
+        """Store what has gathered, until nothing is left. However this ends, nobody waits for ever."""
+        some: list[Waiting] = []
+        try:
+            while self._gathered:
+                some, self._gathered = self._gathered, []
+                _settle(some, await self._attempt([request for request, _ in some]))
+        finally:
+            self._storing = None
+            left, self._gathered = [*some, *self._gathered], []
+            _settle(left, StreamError(_CUT_OFF))
+
+    async def _attempt(self, requests: list[FeedRequest]) -> Exception | None:
+        """Store requests, each of which counts as a whole, whatever the others have."""
+        calls = [request.events if request.listed else request.events[0] for request in requests]
+        try:
+            await asyncio.to_thread(self._stream.add_calls, calls)
+        except Exception as error:
+            return error
+        return None
+
+
+def _settle(some: Sequence[Waiting], error: Exception | None) -> None:
+    """Tell all who still wait."""
+    for stored in (stored for _, stored in some if not stored.done()):
+        if error is None:
+            stored.set_result(None)
+        else:
+            stored.set_exception(error)
+
+
+# ---- intake ----
+
+_AT_ONCE: Final = 4
+_SMALL: Final = 4096
+
+
+@final
+class Intake:
+    """All ways into the streams.
+
+    A request counts as a whole, at one moment. Small ones that arrive together are stored together, and those
+    that are one count each share a transaction. Large ones are let in a few at a time, before
+    anything of them is read, and are stored by threads, so that they hold up nobody else. What is for a
+    pan-private stream is counted on the spot: once read it waits in no queue, and is in no thread but the one
+    that received it.
+    """
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._commits: dict[str, Commits] = {}
+        self._large = asyncio.Semaphore(_AT_ONCE)
+
+    @asynccontextmanager
+    async def room(self, length: int | None) -> AsyncIterator[None]:
+        """Room for a body of some length; for a large one, or one that does not say, there is little."""
+        if length is not None and length <= _SMALL:
+            yield
+        else:
+            async with self._large:
+                yield
+
+    async def add(self, name: str, body: bytes, *, feeder: str, key: str | None) -> None:
+        """Count what a request has; on disk when this returns, but for a pan-private stream."""
+        stream = self._streams.running(name)
+        if stream.settings.pan_private:
+            stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
+        elif len(body) <= _SMALL:
+            request = _checked(body, stream, feeder, key)
+            if name not in self._commits:
+                self._commits[name] = Commits(stream)
+            await self._commits[name].add(request)
+        else:
+            await asyncio.to_thread(_store, body, stream, feeder, key)
+
+
+def _checked(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> FeedRequest:
+    """A request, none of whose events can spoil the transaction of others."""
+    request = feed_request(body, stream.settings, feeder=feeder, key=key)
+    checked_events(request.events, stream.settings)
+    return request
+
+
+def _store(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> None:
+    stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
+
+
+# ---- routes ----
+
+Key = Annotated[
+    str | None,
+    Header(description="the same if a request is sent again; left out for pan-private streams"),
+]
+
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": feed_schema()}},
+    }
+}
+
+
+def feeding_routes(streams: Streams) -> APIRouter:
+    """The routes of a steward and of feeders; which token may use which is the guard's business."""
+    router, intake = APIRouter(tags=["streams"], responses=ERRORS), Intake(streams)
+
+    @router.post(
+        "/streams", status_code=201, operation_id="create_stream", responses={200: {"model": StewardStream}}
+    )
+    def create(asked: NewStream, response: Response) -> StewardStream:
+        """Make a stream, once: the same request again changes nothing, and another one is refused."""
+        stream, is_new = streams.create(asked)
+        response.status_code = 201 if is_new else 200
+        return StewardStream.of(asked.name, stream.settings, runs=streams.runs(asked.name))
+
+    @router.get("/streams", operation_id="streams")
+    def listed() -> list[StewardStream]:
+        """All streams of this service."""
+        return [described(name) for name in streams.names()]
+
+    @router.get("/streams/{name}", operation_id="stream")
+    def described(name: str) -> StewardStream:
+        """What a stream was made with, and whether it goes on."""
+        return StewardStream.of(name, streams[name].settings, runs=streams.runs(name))
+
+    @router.post(
+        "/streams/{name}/events",
+        status_code=204,
+        operation_id="feed",
+        response_class=Response,
+        openapi_extra=_BODY,
+    )
+    async def feed(name: str, request: Request, idempotency_key: Key = None) -> Response:
+        """Count events in the open period. 204 says that they are on disk; sent again, they count once.
+
+        A pan-private stream has nothing on disk until the period ends, and counts each request.
+        """
+        async with intake.room(_announced(request)):
+            body = await request.body()
+            await intake.add(name, body, feeder=request.state.caller.name, key=idempotency_key)
+        return Response(status_code=204)
+
+    return router
+
+
+def _announced(request: Request) -> int | None:
+    """How long a body is going to be, if that is said."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else None

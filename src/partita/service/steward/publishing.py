@@ -1,20 +1,285 @@
-"""Publishing over HTTP, for admins: `partita publish` from a spec on the disk of the server."""
+"""Publishing over HTTP, for admins: `partita publish` from a spec on the disk of the server.
+
+Jobs run one at a time, in the order in which they came. Each is a process of its own: the service never
+opens data. Where the data lie is written in a file beside the spec, by the steward; a request cannot name
+it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+import os
+import pty
+import queue
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
+from partita.errors import InvalidParameter, KeyReused
 from partita.guarantee import positive_epsilon
 from partita.ledger.names import checked_text
-from partita.service.settings import NAME, Settings
-from partita.service.steward.jobs import Job, Jobs, Order
-from partita.service.steward.publish_process import Publisher
-from partita.service.web.errors import ERRORS, not_found
+from partita.noise.kernel import token
+from partita.service.errors import ERRORS, Refusal, not_found, without_folders
+from partita.service.settings import NAME, ServiceSettings
 
-__all__ = ["publishing_router"]
+__all__ = ["Job", "Jobs", "Order", "Publisher", "Told", "publishing_router"]
+
+# ---- jobs ----
+
+State: TypeAlias = Literal["queued", "running", "done", "failed"]
+Phase: TypeAlias = Callable[[str], None]
+
+_REMEMBERED: Final = 1_000
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What an admin asks for: a spec by its name, a name for the release, and a key for repeating it."""
+
+    spec: str
+    name: str
+    key: str
+    epsilon: Fraction | None = None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """An order, how far it is, and why it failed if it did. No time is noted: it would tell of the data."""
+
+    id: str
+    order: Order
+    state: State = "queued"
+    phases: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@final
+@dataclass
+class Jobs:
+    """All jobs of a process. `run` does one, tells its phases, and returns why it failed, or None.
+
+    A thread does the work and dies with the process; what it has started then goes on to its end.
+    """
+
+    run: Callable[[Order, Phase], str | None]
+    most: int
+    _jobs: dict[str, Job] = field(default_factory=dict)
+    _waiting: queue.Queue[str] = field(default_factory=queue.Queue)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _worker: threading.Thread | None = None
+
+    def submit(self, order: Order) -> tuple[Job, bool]:
+        """The job of an order, and whether it is new; the same order under the same key is one job."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.order.key == order.key and job.state != "failed":
+                    return _same(job, order), False
+            if sum(job.state == "queued" for job in self._jobs.values()) >= self.most:
+                raise Refusal(503, "QueueFull", "too many jobs are waiting; try again later")
+            job = Job(id=token(8), order=order)
+            self._jobs[job.id] = job
+            self._forget()
+            self._start()
+        self._waiting.put(job.id)
+        return job, True
+
+    def all(self) -> list[Job]:
+        """Every job that is remembered, the oldest first."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def get(self, id: str) -> Job | None:
+        """A job by its id."""
+        return self._jobs.get(id)
+
+    def join(self) -> None:
+        """Wait until nothing is left to do."""
+        self._waiting.join()
+
+    def _start(self) -> None:
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, daemon=True, name="publishing")
+            self._worker.start()
+
+    def _work(self) -> None:
+        while True:
+            id = self._waiting.get()
+            self._keep(replace(self._jobs[id], state="running"))
+            error = self._attempt(id)
+            self._keep(replace(self._jobs[id], state="done" if error is None else "failed", error=error))
+            self._waiting.task_done()
+
+    def _attempt(self, id: str) -> str | None:
+        def phase(name: str) -> None:
+            job = self._jobs[id]
+            self._keep(replace(job, phases=(*job.phases, name)))
+
+        try:
+            return self.run(self._jobs[id].order, phase)
+        except Exception:
+            return "the job could not be started"
+
+    def _keep(self, job: Job) -> None:
+        with self._lock:
+            self._jobs[job.id] = job
+
+    def _forget(self) -> None:
+        ended = [id for id, job in self._jobs.items() if job.state in ("done", "failed")]
+        for id in ended[: max(0, len(self._jobs) - _REMEMBERED)]:
+            del self._jobs[id]
+
+
+def _same(job: Job, order: Order) -> Job:
+    if job.order != order:
+        raise KeyReused("the key belongs to another request; use a new one")
+    return job
+
+
+# ---- the publishing process ----
+
+_KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "PGPASSFILE", "TMPDIR", "TZ")
+_LIBRARY: Final = str(Path(__file__).resolve().parents[3])
+_LARGEST: Final = 2**16
+_PHASE: Final = re.compile(r"partita: ([^:\r\n]+?) \.\.\.")
+_LAST_WORDS: Final = re.compile(r"partita: (?:error|refused): ([^\r\n]+)")
+_SILENT: Final = "the job ended without a word; run it by hand to see why"
+
+
+@final
+@dataclass(frozen=True)
+class Publisher:
+    """Publishes specs of a folder into the public folder, charged to the ledger of the service."""
+
+    settings: ServiceSettings
+
+    def check(self, spec: str) -> None:
+        """Refuse a spec that is not there, or does not say where its data are."""
+        self._data(spec)
+
+    def run(self, order: Order, phase: Callable[[str], None]) -> str | None:
+        """Publish, and wait for the end; why it failed, or None.
+
+        The process is in a session of its own, so it outlives the service: killed after its debit, it
+        would lose what was paid.
+        """
+        master, slave = pty.openpty()
+        try:
+            process = subprocess.Popen(
+                self.command(order),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=slave,
+                cwd=self._specs,
+                env=_environment(),
+                start_new_session=True,
+            )
+        finally:
+            os.close(slave)
+        told = Told(phase)
+        for piece in _pieces(master):
+            told.hear(piece)
+        return None if process.wait() == 0 else told.last_words
+
+    def command(self, order: Order) -> list[str]:
+        """The command line, one argument each: no shell ever reads any of it."""
+        spec, output = (
+            self._specs / f"{order.spec}.toml",
+            self.settings.folder / f"{order.name}.release.parquet",
+        )
+        epsilon = [] if order.epsilon is None else [f"--epsilon={order.epsilon}"]
+        charged = [f"--ledger={self.settings.ledger}", f"--key={order.key}"]
+        publish = [sys.executable, "-P", "-m", "partita", "publish", f"--spec={spec}", f"--output={output}"]
+        return [*publish, *charged, *epsilon, "--json", "--", *self._data(order.spec)]
+
+    @property
+    def _specs(self) -> Path:
+        assert self.settings.specs is not None
+        return self.settings.specs
+
+    def _data(self, spec: str) -> list[str]:
+        """Where the data of a spec are: `data` in the file SPEC.job.toml, relative to its folder."""
+        if not (self._specs / f"{spec}.toml").is_file():
+            raise not_found("spec")
+        data = _entries(self._specs / f"{spec}.job.toml").get("data")
+        listed = [data] if isinstance(data, str) else data
+        if isinstance(listed, list) and listed and all(isinstance(each, str) and each for each in listed):
+            return listed
+        raise InvalidParameter(
+            "spec",
+            "must say where its data are",
+            given=spec,
+            fix=f'write data = "people.parquet" into {spec}.job.toml beside it',
+        )
+
+
+@final
+class Told:
+    r"""What a process says on its terminal: the phases that it begins, and its last words.
+
+    >>> phases: list[str] = []
+    >>> told = Told(phases.append)
+    >>> told.hear("partita: counting age ..."); told.hear(". 3.1 s\npartita: drawing noise ...")
+    >>> phases
+    ['counting age', 'drawing noise']
+    """
+
+    def __init__(self, phase: Callable[[str], None]) -> None:
+        self._phase, self._text = phase, ""
+
+    @property
+    def last_words(self) -> str:
+        """The error that the process ended with, without the folders in it."""
+        said = _LAST_WORDS.findall(self._text)
+        return without_folders(said[-1]) if said else _SILENT
+
+    def hear(self, piece: str) -> None:
+        """More of what it says; only the latest is kept."""
+        self._text = (self._text + piece)[-_LARGEST:]
+        found = _PHASE.search(self._text)
+        while found is not None:
+            self._phase(found[1])
+            self._text = self._text[found.end() :]
+            found = _PHASE.search(self._text)
+
+
+def _pieces(master: int) -> Iterator[str]:
+    """What is written to a terminal, until nobody is left who could."""
+    with open(master, "rb", buffering=0) as terminal:
+        while True:
+            try:
+                piece = terminal.read(4096)
+            except OSError:
+                return
+            if not piece:
+                return
+            yield piece.decode("utf-8", "replace")
+
+
+def _entries(path: Path) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(path.read_bytes()[:_LARGEST].decode())
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the service's own but where programs, this library and the password of a database are."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return kept | {"PYTHONPATH": _LIBRARY}
+
+
+# ---- routes ----
 
 _ACCEPTED: Final = 202
 
@@ -72,7 +337,7 @@ class JobsBody(BaseModel):
     jobs: list[JobBody]
 
 
-def publishing_router(settings: Settings, *, jobs: Jobs | None = None) -> APIRouter:
+def publishing_router(settings: ServiceSettings, *, jobs: Jobs | None = None) -> APIRouter:
     """The addresses of publishing; the guard lets in admins only."""
     publisher = Publisher(settings)
     jobs = jobs or Jobs(publisher.run, settings.limits.jobs)

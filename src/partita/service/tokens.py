@@ -1,27 +1,39 @@
-"""Tokens: a name, what it may do, and the digests of the keys that prove it.
+"""Tokens: names, scopes and hashed keys, and the one file that stores them.
 
 A key is 32 random bytes, so its plain SHA-256 cannot be inverted by guessing; see docs/decisions/service.md.
-Its text is shown once and kept nowhere. The first part of the text is a public number that finds the
+Its text is shown once and stored nowhere. The first part of the text is a public number that finds the
 digest; the rest is secret, and is only ever compared as a digest, in constant time.
+
+Nothing here needs the packages of a server: `partita token` works without them.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
+import json
+import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Final, final
+from pathlib import Path
+from typing import Any, Final, TypeAlias, final
 
 from partita.errors import InvalidParameter
 from partita.exact import one_of
+from partita.ledger.file import sync_folder
 from partita.noise.kernel import token as fresh
+from partita.releases.file_disk import new_file
 from partita.service.settings import NAME
 from partita.streams.durable.feeding import FILE
 
-__all__ = ["ANYBODY", "SCOPES", "Caller", "Key", "Token", "Tokens"]
+__all__ = ["ANYBODY", "SCOPES", "Caller", "Key", "Keyring", "Token", "TokenFile", "Tokens"]
+
+# ---- tokens ----
 
 SCOPES: Final = ("read", "feed", "admin")
 
@@ -204,3 +216,156 @@ def _checked_streams(streams: Iterable[str] | None, scopes: Iterable[str]) -> tu
             "stream", "limits what is fed", given=None, fix="give the token the scope feed too"
         )
     return tuple(sorted({_checked_name(stream, "stream") for stream in streams}))
+
+
+# ---- the file of tokens ----
+
+Now: TypeAlias = Callable[[], int]
+
+_SECOND: Final = 10**9
+_OWNER: Final = 0o600
+_OTHERS_WRITE: Final = 0o022
+_VERSION: Final = 1
+_LARGEST: Final = 2**24
+_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+@final
+@dataclass(frozen=True)
+class TokenFile:
+    """Where the tokens are. Every act reads the file, and writers wait for each other."""
+
+    path: Path
+    now: Now = time.time_ns
+
+    def read(self) -> Tokens:
+        """The tokens of the file; a file that others may write, or that is none, is refused."""
+        return _tokens(_content(self.path), self.path)
+
+    def create(
+        self,
+        name: str,
+        *,
+        scopes: Iterable[str],
+        streams: Iterable[str] | None = None,
+        expires: int | None = None,
+    ) -> str:
+        """A new token that lasts for `expires` seconds, or for good; its text, for the only time."""
+        wanted = list(scopes)
+        limited = None if streams is None else list(streams)
+
+        def created(tokens: Tokens) -> tuple[Tokens, str]:
+            return tokens.created(name, scopes=wanted, streams=limited, until=self._until(expires))
+
+        with self._writing():
+            return self._keep(*created(self.read() if os.path.lexists(self.path) else Tokens()))
+
+    def rotate(self, name: str, *, grace: int = 0, expires: int | None = None) -> str:
+        """A new key for a token; the old one is valid for `grace` seconds more."""
+        with self._writing():
+            changed = self.read().rotated(name, now=self._seconds(), grace=grace, until=self._until(expires))
+            return self._keep(*changed)
+
+    def revoke(self, name: str) -> None:
+        """End a token, now."""
+        with self._writing():
+            self._keep(self.read().revoked(name), "")
+
+    def _seconds(self) -> int:
+        return self.now() // _SECOND
+
+    def _until(self, lasting: int | None) -> int | None:
+        return None if lasting is None else self._seconds() + lasting
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One writer at a time; the file of the lock is empty, and stays."""
+        try:
+            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), _LOCK, _OWNER)
+        except OSError as error:
+            raise _unusable(self.path, f"must be in a folder you may write ({error.strerror})") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _keep(self, tokens: Tokens, text: str) -> str:
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
+        new_file(beside, _written(tokens), mode=_OWNER)
+        os.replace(beside, self.path)
+        sync_folder(self.path.parent)
+        return text
+
+
+@final
+@dataclass
+class Keyring:
+    """The tokens of a file for a running process, which notices that the file was changed.
+
+    A file that cannot be read any more proves nobody: `caller` raises, and nothing is allowed.
+    """
+
+    file: TokenFile
+    _seen: tuple[int, ...] = ()
+    _tokens: Tokens = field(default_factory=Tokens)
+
+    def caller(self, text: str) -> Caller | None:
+        """Who a text proves to be, now."""
+        seen = _identity(self.file.path)
+        if seen != self._seen:
+            self._tokens, self._seen = self.file.read(), seen
+        return self._tokens.caller(text, now=self.file.now() // _SECOND)
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    try:
+        about = os.stat(path)
+    except OSError:
+        return ()
+    return about.st_ino, about.st_size, about.st_mtime_ns, about.st_mode
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_mode & _OTHERS_WRITE:
+                raise _unusable(path, "must not be writable for others", fix="chmod 600 the file")
+            return file.read(_LARGEST)
+    except OSError as error:
+        raise _unusable(path, f"must be a file that you may read ({error.strerror})") from None
+
+
+def _written(tokens: Tokens) -> bytes:
+    said = {
+        "version": _VERSION,
+        "tokens": [asdict(token) for token in tokens.all],
+        "retired": list(tokens.retired),
+    }
+    return json.dumps(said, indent=1).encode()
+
+
+def _tokens(content: bytes, path: Path) -> Tokens:
+    try:
+        said = json.loads(content)
+        if said["version"] == _VERSION:
+            return Tokens(tuple(map(_token, said["tokens"])), tuple(said.get("retired", ())))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise _unusable(path, "must be a file of tokens", fix="restore it, or begin a new one with token create")
+
+
+def _token(said: dict[str, Any]) -> Token:
+    limited = said["streams"]
+    return Token(
+        name=said["name"],
+        scopes=tuple(said["scopes"]),
+        streams=None if limited is None else tuple(limited),
+        keys=tuple(Key(**key) for key in said["keys"]),
+    )
+
+
+def _unusable(path: Path, rule: str, *, fix: str = "check the path and its permissions") -> InvalidParameter:
+    return InvalidParameter("tokens", rule, given=str(path), fix=fix)
