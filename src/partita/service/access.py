@@ -21,7 +21,7 @@ from partita.service.errors import Refusal
 from partita.service.settings import NAME, is_loopback
 from partita.service.tokens import ANYBODY, Caller, Keyring
 
-__all__ = ["CALLER", "NEEDS", "Buckets", "Guard", "Need", "Side", "caller_key", "neighborhood"]
+__all__ = ["CALLER", "PERMISSIONS", "Guard", "Permission", "RateLimiter", "Side", "caller_key", "network_of"]
 
 # ---- scopes of addresses ----
 
@@ -39,15 +39,15 @@ _FEEDING: Final = re.compile(rf"/streams/({NAME.pattern})/events")
 
 @final
 @dataclass(frozen=True)
-class Need:
+class Permission:
     """A scope, and the stream that is to be fed, if one is."""
 
     scope: str
     stream: str | None = None
 
 
-def reading_need(scope: Scope) -> Need | None:
-    """The page and its files are for everybody, as they say nothing; all else is for who may read.
+def reading_permission(scope: Scope) -> Permission | None:
+    """The page and its files are open to everybody, as they contain no data; all else needs `read`.
 
     Metrics are for this machine and for admins: how long answers take depends on all that a machine does.
     """
@@ -58,28 +58,28 @@ def reading_need(scope: Scope) -> Need | None:
         return _admin_elsewhere(scope)
     if scope["method"] in _LOOKING and _PAGE.fullmatch(path) and not path.endswith(_TWINS):
         return None
-    return Need("read")
+    return Permission("read")
 
 
-def steward_need(scope: Scope) -> Need | None:
-    """Events are for feeders, and all else is for admins: how fast anything is answered tells of feeding."""
+def steward_permission(scope: Scope) -> Permission | None:
+    """Events need `feed`, and all else needs `admin`: response times tell something about feeding."""
     if scope["path"] == _HEALTHY:
         return _admin_elsewhere(scope)
     feeding = _FEEDING.fullmatch(scope["path"])
     if feeding and scope["method"] == "POST":
-        return Need("feed", feeding[1])
-    return Need("admin")
+        return Permission("feed", feeding[1])
+    return Permission("admin")
 
 
-def _admin_elsewhere(scope: Scope) -> Need | None:
-    """Nothing for who is on this machine."""
+def _admin_elsewhere(scope: Scope) -> Permission | None:
+    """No permission is needed on this machine."""
     client = scope.get("client")
-    return None if client and is_loopback(client[0]) else Need("admin")
+    return None if client and is_loopback(client[0]) else Permission("admin")
 
 
-NEEDS: Final[Mapping[Side, Callable[[Scope], Need | None]]] = {
-    "reading": reading_need,
-    "steward": steward_need,
+PERMISSIONS: Final[Mapping[Side, Callable[[Scope], Permission | None]]] = {
+    "reading": reading_permission,
+    "steward": steward_permission,
 }
 """What a request needs, by the side of the service that it comes to."""
 
@@ -87,19 +87,19 @@ NEEDS: Final[Mapping[Side, Callable[[Scope], Need | None]]] = {
 # ---- rates ----
 
 _SECOND: Final = 10**9
-_SUBNET: Final = 64
+_SUBNET: Final = 64  # bits of IPv6 that one customer is given
 
 
 @final
 @dataclass
-class Buckets:
-    """One bucket for each caller, of the latest `callers` only: memory has a bound.
+class RateLimiter:
+    """A token bucket for each of the latest `callers`: memory is bounded.
 
     A bucket holds `burst` requests and gets `rate` more a second. The caller that was silent for longest
-    is forgotten first, and comes back with a full bucket, which its silence has mostly filled anyway. No
-    bucket is emptier than empty, so a clock that is put back holds nobody up for longer than a full one.
+    is evicted first, and comes back with a full bucket, which its silence has mostly filled anyway. A bucket
+    never has debts, so a clock that is put back delays nobody for longer than a full bucket takes.
 
-    >>> buckets = Buckets(rate=1, burst=2, callers=10, now=lambda: 0)
+    >>> buckets = RateLimiter(rate=1, burst=2, callers=10, now=lambda: 0)
     >>> [buckets.wait("web") for _ in range(3)]
     [0, 0, 1]
     """
@@ -126,14 +126,14 @@ class Buckets:
             self._full_at.popitem(last=False)
 
 
-def neighborhood(address: str) -> str:
-    """Who an address belongs to: all of IPv4, or the 64 bits of IPv6 that one customer is given.
+def network_of(address: str) -> str:
+    """The network that counts as one caller: an IPv4 address, or the 64 bits of IPv6 of one customer.
 
     An IPv4 address may come written as IPv6, by a proxy that listens to both.
 
-    >>> neighborhood("2001:db8::1") == neighborhood("2001:db8::2"), neighborhood("10.0.0.1")
+    >>> network_of("2001:db8::1") == network_of("2001:db8::2"), network_of("10.0.0.1")
     (True, '10.0.0.1')
-    >>> neighborhood("::ffff:10.0.0.1")
+    >>> network_of("::ffff:10.0.0.1")
     '10.0.0.1'
     """
     try:
@@ -152,11 +152,11 @@ def neighborhood(address: str) -> str:
 CALLER: Final[ContextVar[str]] = ContextVar("caller", default="nobody")
 """The caller of the request that is being answered."""
 
-_neighborhood = lru_cache(maxsize=4096)(neighborhood)
+_cached_network = lru_cache(maxsize=4096)(network_of)  # memory against parsing an address per request
 
 
 def caller_key(scope: Scope, caller: Caller) -> str:
-    """One text for each caller: all requests of a token, or of an address without one, are the same caller's.
+    """The key that a request is counted under: the name of its token, or its network if it has none.
 
     >>> caller_key({"client": ("192.0.2.7", 4711)}, Caller(None))
     'address 192.0.2.7'
@@ -164,35 +164,35 @@ def caller_key(scope: Scope, caller: Caller) -> str:
     if caller.name:
         return f"token {caller.name}"
     client = scope.get("client")
-    return f"address {_neighborhood(client[0]) if client else 'unknown'}"
+    return f"address {_cached_network(client[0]) if client else 'unknown'}"
 
 
 # ---- the guard ----
 
 _BEARER: Final = "bearer "
-_LONGEST: Final = 200
+_LONGEST_BEARER: Final = 200  # bytes of the header that are read; a token has 89
 
 
 @final
 @dataclass(frozen=True)
 class Guard:
-    """Lets in whoever has the scope that an address needs; routes know of no access at all.
+    """Lets a request in if its caller has the scope that the address needs.
 
-    The caller is put at `request.state.caller`. Who has no valid token is counted by address, who has
-    one by name. Feeding a stream that `forgets` is not counted at all: a count would be a memory of who
-    came how often. Only plain HTTP is let in.
+    The caller is put at `request.state.caller`. Requests with a valid token are counted by its name, others
+    by address. Feeding a stream that `is_pan_private` is not counted at all: a count would be a memory of
+    who fed how often. Only plain HTTP is let in.
     """
 
     app: ASGIApp
     side: Side
     public: bool
     keyring: Keyring | None
-    buckets: Buckets
-    forgets: Callable[[str], bool]
+    buckets: RateLimiter
+    is_pan_private: Callable[[str], bool]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            caller, need = self._caller(scope), NEEDS[self.side](scope)
+            caller, need = self._caller(scope), PERMISSIONS[self.side](scope)
             CALLER.set(caller_key(scope, caller))
             if not self._is_forgotten(caller, need):
                 self._check_rate()
@@ -211,9 +211,9 @@ class Guard:
         except InvalidParameter:
             raise Refusal(503, "NoAccess", "tokens cannot be checked now; tell the steward") from None
 
-    def _is_forgotten(self, caller: Caller, need: Need | None) -> bool:
+    def _is_forgotten(self, caller: Caller, need: Permission | None) -> bool:
         fed = None if need is None else need.stream
-        return fed is not None and "feed" in caller.scopes and self.forgets(fed)
+        return fed is not None and "feed" in caller.scopes and self.is_pan_private(fed)
 
     def _check_rate(self) -> None:
         wait = self.buckets.wait(CALLER.get())
@@ -221,7 +221,7 @@ class Guard:
             headers = {"retry-after": str(wait)}
             raise Refusal(429, "TooManyRequests", f"too many requests; wait {wait} s", headers=headers)
 
-    def _check_scope(self, caller: Caller, need: Need | None) -> None:
+    def _check_scope(self, caller: Caller, need: Permission | None) -> None:
         if need is None or (self.public and need.scope == "read"):
             return
         if caller.name is None:
@@ -235,7 +235,7 @@ class Guard:
 
 
 def _bearer(scope: Scope) -> str | None:
-    """The token of a request, if there is exactly one; anything longer than a token proves nobody."""
+    """The token of a request, if there is exactly one; a longer text is no token."""
     sent = [value for name, value in scope["headers"] if name == b"authorization"]
-    text = sent[0][:_LONGEST].decode("latin-1") if len(sent) == 1 else ""
+    text = sent[0][:_LONGEST_BEARER].decode("latin-1") if len(sent) == 1 else ""
     return text[len(_BEARER) :].strip() if text.lower().startswith(_BEARER) else None

@@ -44,25 +44,25 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from partita.errors import PartitaError
-from partita.service.access import neighborhood
-from partita.service.errors import without_folders
+from partita.service.access import network_of
+from partita.service.errors import strip_folders
 from partita.service.settings import Limits, ServiceSettings, is_loopback
 from partita.service.web import Log
 
-__all__ = ["Connections", "guarded", "main"]
+__all__ = ["Connections", "limited_protocol", "main"]
 
 # ---- connections with limits ----
 
-_FIELDS: Final = 100
-_PIPELINED: Final = 16
+_FIELDS: Final = 100  # as in nginx and Apache
+_PIPELINED: Final = 16  # requests that wait in a connection; clients in use send none
 _LEAST_FETCHED: Final = 128 * 2**10
-"""13 KB a second: a tenth of what a poor mobile connection has."""
+"""Bytes that must be fetched in `slow_write` seconds: 13 KB a second, a tenth of a poor mobile connection."""
 
 _UNFETCHED: Final = 32 * 2**20
-"""Four of the largest answers, which have about 8 MB."""
+"""Bytes that wait for the readers of one address: four of the largest responses, which have about 8 MB."""
 
 _FRAMING: Final = 8
-"""A body in chunks of one byte is six times as long as what it holds."""
+"""Overhead of chunked bodies, as a factor: chunks of one byte take six bytes each."""
 
 
 @final
@@ -79,22 +79,22 @@ class Connections:
         """Where a connection comes from; None for one that is not counted by address."""
         if client is None or (self.proxied and is_loopback(client[0])):
             return None
-        return neighborhood(client[0])
+        return network_of(client[0])
 
 
-def guarded(limits: Limits, *, proxied: bool = False) -> type[asyncio.Protocol]:
-    """The protocol of a server whose connections have these limits, all together and each by itself."""
+def limited_protocol(limits: Limits, *, proxied: bool = False) -> type[asyncio.Protocol]:
+    """The protocol class of a server whose connections share these limits."""
     connections = Connections(limits, proxied)
 
-    class Guarded(_Guarded):
-        """A connection among these."""
+    class LimitedConnection(_LimitedConnection):
+        """A connection with its shared limits."""
 
         shared = connections
 
-    return Guarded
+    return LimitedConnection
 
 
-class _Guarded(HttpToolsProtocol):
+class _LimitedConnection(HttpToolsProtocol):
     """A connection is idle or reads a request: a timer runs for either, and none while an answer is made."""
 
     shared: Connections
@@ -238,7 +238,7 @@ class _Guarded(HttpToolsProtocol):
             self._begin_timer(self.shared.limits.idle, self._idle_over)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing: uvicorn's own timer of idle connections ends with any byte, and ours takes its place."""
+        """Do nothing: any byte ends uvicorn's own timer of idle connections, so `_begin_idle` replaces it."""
 
     def _begin_timer(self, seconds: float, then: Any) -> None:
         self._end_timer()
@@ -319,7 +319,7 @@ class _Guarded(HttpToolsProtocol):
 
 
 def _answer(status: int, kind: str, message: str) -> bytes:
-    """An error as the app would say it, for who does not get as far as the app."""
+    """An error response in the form of the app, for requests that do not reach the app."""
     body = json.dumps({"error": {"kind": kind, "message": message}}).encode()
     lines = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
@@ -341,17 +341,18 @@ _BUILDERS: Final[Mapping[str, tuple[str, str]]] = {
     "steward": ("partita.service.steward.app", "steward_app"),
 }
 _SWITCH: Final = 0.0005
-"""Seconds for which a thread that computes may make the others wait; the usual 0.005 are ten times as long.
-The event loop waits a few times for each answer, so this is what large work costs small questions."""
+"""Seconds that a computing thread may hold the interpreter lock; Python's default is 0.005.
+
+The event loop waits for it a few times in each response, so large work delays small questions by this."""
 
 _NICENESS: Final = 10
-"""Readers come first: by how much the steward steps back where both want the processor."""
+"""Lower priority of the steward where both processes want the processor: readers come first."""
 
 
 def main(side: str, handle: int) -> int:
     """Serve one side on a socket that listens already; the exit code."""
     log = Log(side, time.time_ns)
-    _hush(log)
+    _silence_libraries(log)
     _allow_files()
     sys.setswitchinterval(_SWITCH)
     if side == "steward":
@@ -360,13 +361,13 @@ def main(side: str, handle: int) -> int:
         settings = ServiceSettings.from_json(sys.stdin.readline())
         server = _Server(_app(side, settings), settings, log)
     except PartitaError as error:
-        log.error("start", message=without_folders(str(error)))
+        log.error("start", message=strip_folders(str(error)))
         return 1
     threading.Thread(target=_end_with_lifeline, args=(server,), daemon=True).start()
     server.run([socket.socket(fileno=handle)])
     code = 0 if server.started else 1
     if side == "reading":
-        # Python would wait for threads that still work, and nothing that they do is wanted any more.
+        # Python would wait for threads that still work, and nobody needs their results.
         os._exit(code)
     return code
 
@@ -379,11 +380,11 @@ def _app(side: str, settings: ServiceSettings) -> FastAPI:
 
 @final
 class _Server(uvicorn.Server):
-    """Uvicorn that says when it answers, and tells whoever listens for long that it is about to end."""
+    """Uvicorn that reports when it answers, and ends live streams before it stops."""
 
     def __init__(self, app: FastAPI, settings: ServiceSettings, log: Log) -> None:
-        super().__init__(_config(_Spoken(app, log), settings))
-        self.server_state = Uncounted()
+        super().__init__(_config(_StartupErrors(app, log), settings))
+        self.server_state = UncountedState()
         self._ending = app.state.ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -397,16 +398,16 @@ class _Server(uvicorn.Server):
 
 
 @final
-class Uncounted(ServerState):
-    """What a server knows of its connections, but not of how many requests: that would count feeding."""
+class UncountedState(ServerState):
+    """The state of a server without the number of requests, which would count feeding."""
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, 0 if name == "total_requests" else value)
 
 
 @final
-class _Spoken:
-    """An app that says in a line why it could not begin, if the reason is one of ours."""
+class _StartupErrors:
+    """An app that logs the reason if it cannot start and the exception is one of ours."""
 
     def __init__(self, app: ASGIApp, log: Log) -> None:
         self._app, self._log = app, log
@@ -415,7 +416,7 @@ class _Spoken:
         try:
             await self._app(scope, receive, send)
         except PartitaError as error:
-            self._log.error("start", message=without_folders(str(error)))
+            self._log.error("start", message=strip_folders(str(error)))
             raise
 
 
@@ -423,7 +424,7 @@ def _config(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
-        http=guarded(settings.limits, proxied=settings.proxied),
+        http=limited_protocol(settings.limits, proxied=settings.proxied),
         lifespan="on",
         limit_concurrency=settings.limits.connections + 1,
         ws="none",
@@ -437,20 +438,20 @@ def _config(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Config:
 
 
 def _allow_files() -> None:
-    """Open as many connections as the system lets this process have, not as many as it is given at first."""
+    """Raise the soft limit of open files to the hard limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _end_with_lifeline(server: uvicorn.Server) -> None:
-    """Wait for the end of the pipe, which nothing is written to any more."""
+    """Stop the server when the pipe of the supervisor ends."""
     while sys.stdin.readline():
         pass
     server.should_exit = True
 
 
-def _hush(log: Log) -> None:
-    """Nothing that a library says may reach a log: it could quote what was fed. Types may."""
+def _silence_libraries(log: Log) -> None:
+    """Keep messages of libraries out of the log, as they could quote what was fed; log types only."""
 
     def unexpected(kind: type[BaseException] | None) -> None:
         log.error("unexpected", kind="unknown" if kind is None else kind.__name__)

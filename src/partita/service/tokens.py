@@ -26,12 +26,12 @@ from typing import Any, Final, TypeAlias, final
 from partita.errors import InvalidParameter
 from partita.exact import one_of
 from partita.ledger.file import sync_folder
-from partita.noise.kernel import token as fresh
+from partita.noise.kernel import token as random_hex
 from partita.releases.file_disk import new_file
 from partita.service.settings import NAME
 from partita.streams.durable.feeding import FILE
 
-__all__ = ["ANYBODY", "SCOPES", "Caller", "Key", "Keyring", "Token", "TokenFile", "Tokens"]
+__all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Key", "Keyring", "TokenFile", "TokenSet"]
 
 # ---- tokens ----
 
@@ -46,7 +46,7 @@ _NO_DIGEST: Final = "0" * 64
 @final
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: a name, the scopes it has, and the streams it may feed; None for all of them."""
+    """The caller of a request: its name, its scopes, and the streams it may feed; None for all of them."""
 
     name: str | None
     scopes: frozenset[str] = frozenset()
@@ -67,13 +67,13 @@ class Key:
     until: int | None = None
 
     def is_valid(self, now: int) -> bool:
-        """Whether its time has not come yet."""
+        """Whether it has not expired."""
         return self.until is None or now < self.until
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Token:
+class AccessToken:
     """A name that may do something, and its keys: one, or two while it is rotated."""
 
     name: str
@@ -91,36 +91,36 @@ class Token:
 
 @final
 @dataclass(frozen=True)
-class Tokens:
-    """All tokens of a service. Every change gives new ones, with the text of a new key where one is made.
+class TokenSet:
+    """All tokens of a service, immutable. Each change returns a new set, and the text of a new key if any.
 
-    >>> tokens, text = Tokens().created("web", scopes=["feed"])
+    >>> tokens, text = TokenSet().create("web", scopes=["feed"])
     >>> tokens.caller(text, now=0).name
     'web'
-    >>> tokens.revoked("web").caller(text, now=0) is None
+    >>> tokens.revoke("web").caller(text, now=0) is None
     True
     """
 
-    all: tuple[Token, ...] = ()
+    all: tuple[AccessToken, ...] = ()
     retired: tuple[str, ...] = ()
-    """Names of feeders that were revoked. Streams know what they fed by these names, for ever."""
+    """Names of revoked feeders. Streams store these names with the events, so none is given again."""
 
     def caller(self, text: str, *, now: int) -> Caller | None:
-        """Who a text proves to be. One digest is compared in any case, so time tells nothing of a secret."""
+        """The caller that a text authenticates. A digest is always compared, so timing reveals no secret."""
         number = _number(text)
         token, key = self._by_number.get(number, (None, None))
         expected = _NO_DIGEST if key is None else key.digest
         proven = hmac.compare_digest(expected, _digest(text))
         return token.caller if proven and token and key and key.is_valid(now) else None
 
-    def created(
+    def create(
         self,
         name: str,
         *,
         scopes: Iterable[str],
         streams: Iterable[str] | None = None,
         until: int | None = None,
-    ) -> tuple[Tokens, str]:
+    ) -> tuple[TokenSet, str]:
         """A new name with a key of its own."""
         if any(token.name == name for token in self.all):
             raise InvalidParameter("name", "must not be taken", given=name, fix="rotate or revoke that token")
@@ -128,58 +128,58 @@ class Tokens:
             rule = "must be new to the streams, which know feeders by their names"
             raise InvalidParameter("name", rule, given=name, fix="choose another name")
         key, text = _new_key(until)
-        token = Token(
-            name=_checked_name(name, "name"),
-            scopes=_checked_scopes(scopes),
-            streams=_checked_streams(streams, scopes),
+        token = AccessToken(
+            name=_check_name(name, "name"),
+            scopes=_check_scopes(scopes),
+            streams=_check_streams(streams, scopes),
             keys=(key,),
         )
         return replace(self, all=(*self.all, token)), text
 
-    def rotated(self, name: str, *, now: int, grace: int, until: int | None = None) -> tuple[Tokens, str]:
-        """A new key for a name; the keys it has end after `grace` seconds, or when they would have anyway.
+    def rotate(self, name: str, *, now: int, grace: int, until: int | None = None) -> tuple[TokenSet, str]:
+        """A new key for a name; its other keys expire after `grace` seconds, or earlier if they would have.
 
-        The new key lasts until `until`; if that is not said, as long as the latest one would have.
+        The new key lasts until `until`; by default, as long as the latest one would have.
         """
-        token = self._named(name)
+        token = self._find(name)
         key, text = _new_key(token.keys[-1].until if until is None else until)
-        old = (_ended(each, now + grace) for each in token.keys if each.is_valid(now))
-        return self._changed(replace(token, keys=(*old, key))), text
+        old = (_expire_at(each, now + grace) for each in token.keys if each.is_valid(now))
+        return self._replace_token(replace(token, keys=(*old, key))), text
 
-    def revoked(self, name: str) -> Tokens:
-        """The others; the name of a feeder is not given again."""
-        gone = self._named(name)
+    def revoke(self, name: str) -> TokenSet:
+        """All tokens but one; the name of a feeder cannot be used again."""
+        gone = self._find(name)
         retired = (*self.retired, name) if "feed" in gone.scopes else self.retired
-        return Tokens(tuple(token for token in self.all if token is not gone), retired)
+        return TokenSet(tuple(token for token in self.all if token is not gone), retired)
 
     @cached_property
-    def _by_number(self) -> Mapping[str, tuple[Token, Key]]:
+    def _by_number(self) -> Mapping[str, tuple[AccessToken, Key]]:
         return {key.number: (token, key) for token in self.all for key in token.keys}
 
-    def _named(self, name: str) -> Token:
+    def _find(self, name: str) -> AccessToken:
         for token in self.all:
             if token.name == name:
                 return token
         raise InvalidParameter("name", "must be a token", given=name, fix="see `partita token list`")
 
-    def _changed(self, changed: Token) -> Tokens:
+    def _replace_token(self, changed: AccessToken) -> TokenSet:
         return replace(
             self, all=tuple(changed if token.name == changed.name else token for token in self.all)
         )
 
 
 def _new_key(until: int | None) -> tuple[Key, str]:
-    number = fresh(8)
-    text = f"{_PREFIX}_{number}_{fresh(32)}"
+    number = random_hex(8)
+    text = f"{_PREFIX}_{number}_{random_hex(32)}"
     return Key(number=number, digest=_digest(text), until=until), text
 
 
-def _ended(key: Key, until: int) -> Key:
+def _expire_at(key: Key, until: int) -> Key:
     return replace(key, until=until if key.until is None else min(key.until, until))
 
 
 def _number(text: str) -> str:
-    """The public part of a text that is written as a token is; that of nobody otherwise."""
+    """The public number in the text of a token; a number that no token has if the text is malformed."""
     written = _TEXT.fullmatch(text)
     return written[1] if written else _NOBODY
 
@@ -188,7 +188,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _checked_name(name: object, parameter: str) -> str:
+def _check_name(name: object, parameter: str) -> str:
     if isinstance(name, str) and NAME.fullmatch(name):
         return name
     raise InvalidParameter(
@@ -199,7 +199,7 @@ def _checked_name(name: object, parameter: str) -> str:
     )
 
 
-def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+def _check_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     chosen = {one_of(scope, "scope", SCOPES) for scope in scopes}
     if not chosen:
         raise InvalidParameter(
@@ -208,14 +208,14 @@ def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     return tuple(scope for scope in SCOPES if scope in chosen)
 
 
-def _checked_streams(streams: Iterable[str] | None, scopes: Iterable[str]) -> tuple[str, ...] | None:
+def _check_streams(streams: Iterable[str] | None, scopes: Iterable[str]) -> tuple[str, ...] | None:
     if streams is None:
         return None
     if "feed" not in scopes:
         raise InvalidParameter(
             "stream", "limits what is fed", given=None, fix="give the token the scope feed too"
         )
-    return tuple(sorted({_checked_name(stream, "stream") for stream in streams}))
+    return tuple(sorted({_check_name(stream, "stream") for stream in streams}))
 
 
 # ---- the file of tokens ----
@@ -226,21 +226,21 @@ _SECOND: Final = 10**9
 _OWNER: Final = 0o600
 _OTHERS_WRITE: Final = 0o022
 _VERSION: Final = 1
-_LARGEST: Final = 2**24
+_LARGEST: Final = 2**24  # bytes that are read: about 50,000 tokens
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @final
 @dataclass(frozen=True)
 class TokenFile:
-    """Where the tokens are. Every act reads the file, and writers wait for each other."""
+    """A file of tokens. Every method reads the file, and writers wait for each other."""
 
     path: Path
     now: Now = time.time_ns
 
-    def read(self) -> Tokens:
-        """The tokens of the file; a file that others may write, or that is none, is refused."""
-        return _tokens(_content(self.path), self.path)
+    def read(self) -> TokenSet:
+        """The tokens of the file; raises InvalidParameter if it is malformed or writable for others."""
+        return _parse_tokens(_read_file(self.path), self.path)
 
     def create(
         self,
@@ -254,22 +254,22 @@ class TokenFile:
         wanted = list(scopes)
         limited = None if streams is None else list(streams)
 
-        def created(tokens: Tokens) -> tuple[Tokens, str]:
-            return tokens.created(name, scopes=wanted, streams=limited, until=self._until(expires))
+        def create(tokens: TokenSet) -> tuple[TokenSet, str]:
+            return tokens.create(name, scopes=wanted, streams=limited, until=self._until(expires))
 
-        with self._writing():
-            return self._keep(*created(self.read() if os.path.lexists(self.path) else Tokens()))
+        with self._lock():
+            return self._write(*create(self.read() if os.path.lexists(self.path) else TokenSet()))
 
     def rotate(self, name: str, *, grace: int = 0, expires: int | None = None) -> str:
         """A new key for a token; the old one is valid for `grace` seconds more."""
-        with self._writing():
-            changed = self.read().rotated(name, now=self._seconds(), grace=grace, until=self._until(expires))
-            return self._keep(*changed)
+        with self._lock():
+            changed = self.read().rotate(name, now=self._seconds(), grace=grace, until=self._until(expires))
+            return self._write(*changed)
 
     def revoke(self, name: str) -> None:
         """End a token, now."""
-        with self._writing():
-            self._keep(self.read().revoked(name), "")
+        with self._lock():
+            self._write(self.read().revoke(name), "")
 
     def _seconds(self) -> int:
         return self.now() // _SECOND
@@ -278,23 +278,23 @@ class TokenFile:
         return None if lasting is None else self._seconds() + lasting
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One writer at a time; the file of the lock is empty, and stays."""
+    def _lock(self) -> Iterator[None]:
+        """One writer at a time; the lock file is empty and stays in place."""
         try:
             lock = os.open(self.path.with_name(f"{self.path.name}.lock"), _LOCK, _OWNER)
         except OSError as error:
-            raise _unusable(self.path, f"must be in a folder you may write ({error.strerror})") from None
+            raise _invalid_file(self.path, f"must be in a folder you may write ({error.strerror})") from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)
 
-    def _keep(self, tokens: Tokens, text: str) -> str:
+    def _write(self, tokens: TokenSet, text: str) -> str:
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         with suppress(FileNotFoundError):
             os.unlink(beside)
-        new_file(beside, _written(tokens), mode=_OWNER)
+        new_file(beside, _to_json(tokens), mode=_OWNER)
         os.replace(beside, self.path)
         sync_folder(self.path.parent)
         return text
@@ -303,17 +303,17 @@ class TokenFile:
 @final
 @dataclass
 class Keyring:
-    """The tokens of a file for a running process, which notices that the file was changed.
+    """The tokens of a file for a running process, read again when the file changes.
 
-    A file that cannot be read any more proves nobody: `caller` raises, and nothing is allowed.
+    If the file cannot be read any more, `caller` raises, and nothing is allowed.
     """
 
     file: TokenFile
     _seen: tuple[int, ...] = ()
-    _tokens: Tokens = field(default_factory=Tokens)
+    _tokens: TokenSet = field(default_factory=TokenSet)
 
     def caller(self, text: str) -> Caller | None:
-        """Who a text proves to be, now."""
+        """The caller that a text authenticates now."""
         seen = _identity(self.file.path)
         if seen != self._seen:
             self._tokens, self._seen = self.file.read(), seen
@@ -328,44 +328,48 @@ def _identity(path: Path) -> tuple[int, ...]:
     return about.st_ino, about.st_size, about.st_mtime_ns, about.st_mode
 
 
-def _content(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_mode & _OTHERS_WRITE:
-                raise _unusable(path, "must not be writable for others", fix="chmod 600 the file")
+                raise _invalid_file(path, "must not be writable for others", fix="chmod 600 the file")
             return file.read(_LARGEST)
     except OSError as error:
-        raise _unusable(path, f"must be a file that you may read ({error.strerror})") from None
+        raise _invalid_file(path, f"must be a file that you may read ({error.strerror})") from None
 
 
-def _written(tokens: Tokens) -> bytes:
-    said = {
+def _to_json(tokens: TokenSet) -> bytes:
+    entries = {
         "version": _VERSION,
         "tokens": [asdict(token) for token in tokens.all],
         "retired": list(tokens.retired),
     }
-    return json.dumps(said, indent=1).encode()
+    return json.dumps(entries, indent=1).encode()
 
 
-def _tokens(content: bytes, path: Path) -> Tokens:
+def _parse_tokens(content: bytes, path: Path) -> TokenSet:
     try:
-        said = json.loads(content)
-        if said["version"] == _VERSION:
-            return Tokens(tuple(map(_token, said["tokens"])), tuple(said.get("retired", ())))
+        entries = json.loads(content)
+        if entries["version"] == _VERSION:
+            return TokenSet(tuple(map(_parse_token, entries["tokens"])), tuple(entries.get("retired", ())))
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise _unusable(path, "must be a file of tokens", fix="restore it, or begin a new one with token create")
-
-
-def _token(said: dict[str, Any]) -> Token:
-    limited = said["streams"]
-    return Token(
-        name=said["name"],
-        scopes=tuple(said["scopes"]),
-        streams=None if limited is None else tuple(limited),
-        keys=tuple(Key(**key) for key in said["keys"]),
+    raise _invalid_file(
+        path, "must be a file of tokens", fix="restore it, or begin a new one with token create"
     )
 
 
-def _unusable(path: Path, rule: str, *, fix: str = "check the path and its permissions") -> InvalidParameter:
+def _parse_token(entries: dict[str, Any]) -> AccessToken:
+    limited = entries["streams"]
+    return AccessToken(
+        name=entries["name"],
+        scopes=tuple(entries["scopes"]),
+        streams=None if limited is None else tuple(limited),
+        keys=tuple(Key(**key) for key in entries["keys"]),
+    )
+
+
+def _invalid_file(
+    path: Path, rule: str, *, fix: str = "check the path and its permissions"
+) -> InvalidParameter:
     return InvalidParameter("tokens", rule, given=str(path), fix=fix)

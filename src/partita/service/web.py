@@ -1,7 +1,7 @@
 """The middleware that surrounds both applications, with its log and its metrics.
 
 From the outside in: requests are logged and measured, responses get security headers, errors become JSON,
-and a request passes the checks of host, site, access and size before a route sees it. `secured` puts them in
+and a request passes the checks of host, site, access and size before a route sees it. `secure` puts them in
 this order. Routes know nothing of any of it.
 """
 
@@ -32,25 +32,25 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from partita.service.access import NEEDS, Buckets, Guard, Side
-from partita.service.errors import Errors, Refusal, handle_errors
+from partita.service.access import PERMISSIONS, Guard, RateLimiter, Side
+from partita.service.errors import ErrorMiddleware, Refusal, add_error_handlers
 from partita.service.settings import VERSION, Limits, ServiceSettings
 from partita.service.tokens import ANYBODY, Keyring, TokenFile
 
 __all__ = [
     "CONTENT_TYPE_LATEST",
     "POLICY",
-    "Bounds",
-    "Hosts",
+    "HostCheck",
     "Log",
     "Metrics",
-    "Observed",
+    "RequestLimits",
+    "RequestLog",
     "SecurityHeaders",
-    "Sites",
-    "names",
-    "rounded",
-    "secured",
-    "template",
+    "SiteCheck",
+    "allowed_hosts",
+    "round_up",
+    "route_template",
+    "secure",
 ]
 
 # ---- log ----
@@ -61,23 +61,27 @@ _SECOND: Final = 10**9
 @final
 @dataclass(frozen=True)
 class Log:
-    """One process's lines. What nobody reads any more disturbs nothing."""
+    """The log of one process: lines of JSON on standard error. A closed stream is ignored.
+
+    A line names the template of a route, not a path: no release, no question, no token, no body. Addresses
+    are logged only if the steward asks for them.
+    """
 
     process: str
     now: Callable[[], int]
     stream: TextIO | None = None
 
     def info(self, event: str, **entries: object) -> None:
-        """Something ordinary."""
+        """Log an ordinary event."""
         self._write("info", event, entries)
 
     def error(self, event: str, **entries: object) -> None:
-        """Something that a steward should look at."""
+        """Log an event that a steward should look at."""
         self._write("error", event, entries)
 
     def _write(self, level: str, event: str, entries: dict[str, object]) -> None:
         line = {
-            "time": _written(self.now() // _SECOND),
+            "time": _format_time(self.now() // _SECOND),
             "level": level,
             "process": self.process,
             "event": event,
@@ -90,15 +94,15 @@ class Log:
 
 
 @lru_cache(maxsize=1)
-def _written(seconds: int) -> str:
-    """A moment in UTC, to the second; the same for all lines of that second."""
+def _format_time(seconds: int) -> str:
+    """A moment in UTC, to the second; formatted once for all lines of that second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def rounded(nanoseconds: int) -> int:
+def round_up(nanoseconds: int) -> int:
     """A duration in milliseconds, rounded up to 1, 2 or 5 times a power of ten.
 
-    >>> [rounded(ms * 10**6) for ms in (0, 1, 3, 12, 700)]
+    >>> [round_up(ms * 10**6) for ms in (0, 1, 3, 12, 700)]
     [1, 1, 5, 20, 1000]
     """
     milliseconds, step = max(1, -(-nanoseconds // 10**6)), 1
@@ -109,15 +113,15 @@ def rounded(nanoseconds: int) -> int:
 
 # ---- metrics ----
 
-_BUCKETS: Final = (0.1, 0.5, 2, 10, 30)
+_BUCKETS: Final = (0.1, 0.5, 2, 10, 30)  # few and coarse: exact times would tell of all that a machine does
 
 
 @final
 class Metrics:
-    """The numbers of one reading process, in a registry of its own: nothing else can slip in.
+    """The metrics of one reading process for Prometheus, in a registry of its own: nothing else is exported.
 
-    When a number began is not told: it would come from another clock than all else here. A duration is taken
-    for the upper end of its bucket, so the sum of all tells no more than the buckets do.
+    Creation times are not exported: they would come from another clock than all else here. A duration is
+    rounded up to the end of its bucket, so the sum of all tells no more than the buckets do.
     """
 
     def __init__(self, *, releases: Callable[[], int]) -> None:
@@ -146,10 +150,10 @@ class Metrics:
         """Count one request to read."""
         reads, seconds = self._of(route, status)
         reads.inc()
-        seconds.observe(_coarse(nanoseconds / _SECOND))
+        seconds.observe(_upper_end(nanoseconds / _SECOND))
 
     def _of(self, route: str, status: int) -> tuple[Counter, Histogram]:
-        """The two numbers of a route and a status, looked up once: there are few of them."""
+        """The two metrics of a route and a status, cached: there are few of them."""
         if (route, status) not in self._known:
             found = self._reads.labels(route, str(status)), self._seconds.labels(route)
             self._known[route, status] = found
@@ -160,7 +164,7 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-def _coarse(seconds: float) -> float:
+def _upper_end(seconds: float) -> float:
     """The upper end of the bucket that a duration is in, or of the last one."""
     return next((end for end in _BUCKETS if seconds <= end), _BUCKETS[-1])
 
@@ -172,12 +176,11 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 @final
 @dataclass(frozen=True)
-class Observed:
-    """Notes every request but those that `hidden` says leave no trace: when events come is secret.
+class RequestLog:
+    """Logs and measures every request except those that are `hidden`: when events come is secret.
 
-    It is asked when a request is over, and has been given a caller and a route.
-
-    The clock stops when an answer begins, so who listens for hours is not taken for slow.
+    `hidden` is called after the response, when the request has a caller and a route. The time is that until
+    the response begins, so a live stream of hours does not count as slow.
     """
 
     app: ASGIApp
@@ -191,7 +194,7 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, answer = self.now(), _Answer(0, 0)
+        start, answer = self.now(), _ResponseStart(0, 0)
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -204,27 +207,29 @@ class Observed:
             if not self.hidden(scope):
                 self._note(scope, answer)
 
-    def _note(self, scope: Scope, answer: _Answer) -> None:
-        route = template(scope) or "none"
+    def _note(self, scope: Scope, answer: _ResponseStart) -> None:
+        route = route_template(scope) or "none"
         if self.metrics is not None:
             self.metrics.read(route=route, status=answer.status, nanoseconds=answer.time)
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        asked = {"address": scope["client"][0]} if self.addresses and scope.get("client") else {}
-        took = rounded(answer.time)
-        self.log.info("request", method=method, route=route, status=answer.status, milliseconds=took, **asked)
+        client = {"address": scope["client"][0]} if self.addresses and scope.get("client") else {}
+        took = round_up(answer.time)
+        self.log.info(
+            "request", method=method, route=route, status=answer.status, milliseconds=took, **client
+        )
 
 
 @final
 @dataclass
-class _Answer:
-    """The status of an answer, 0 while there is none, and after how long it began."""
+class _ResponseStart:
+    """The status of a response, 0 while there is none, and after how many nanoseconds it began."""
 
     status: int
     time: int
 
 
-def template(scope: Scope) -> str | None:
-    """The route of a request as it was declared, or the name of what answers it; never its path."""
+def route_template(scope: Scope) -> str | None:
+    """The declared route of a request, or the name of its endpoint; never its path."""
     declared = getattr(scope.get("route"), "path", None)
     return declared or getattr(scope.get("endpoint"), "__name__", None)
 
@@ -243,7 +248,7 @@ POLICY: Final = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""Scripts, styles and requests of the page come from and go to the service itself, and nothing is inline."""
+"""Scripts, styles and requests of the page use the service itself only, and nothing is inline."""
 
 _HEADERS: Final = (
     (b"content-security-policy", POLICY.encode()),
@@ -253,16 +258,16 @@ _HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
-_UNSAID: Final = (b"cache-control", b"no-store")
+_NO_STORE: Final = (b"cache-control", b"no-store")
 _TLS: Final = (b"strict-transport-security", b"max-age=31536000")
 
 
 @final
 @dataclass(frozen=True)
 class SecurityHeaders:
-    """Puts the headers on every answer; what a route says of caches stays, and silence means no cache.
+    """Adds security headers to every response; `no-store` unless the route sets another Cache-Control.
 
-    That only TLS will do is said behind TLS only: the proxy that ends it says so.
+    Strict-Transport-Security is sent only behind TLS, as the proxy that ends TLS reports it.
     """
 
     app: ASGIApp
@@ -276,8 +281,8 @@ class SecurityHeaders:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 said = list(message.get("headers", ()))
-                spoken = any(name == _UNSAID[0] for name, _ in said)
-                message["headers"] = [*said, *added, *([] if spoken else [_UNSAID])]
+                spoken = any(name == _NO_STORE[0] for name, _ in said)
+                message["headers"] = [*said, *added, *([] if spoken else [_NO_STORE])]
             await send(message)
 
         await self.app(scope, receive, with_headers)
@@ -290,16 +295,20 @@ _ANY: Final = "*"
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 
 
-def names(settings: ServiceSettings) -> frozenset[str]:
-    """The names of this machine to itself, the addresses it listens on, and those that the steward allows."""
+def allowed_hosts(settings: ServiceSettings) -> frozenset[str]:
+    """Host names of this machine, the addresses it listens on, and the names that the steward allows."""
     own = (f"[{host}]" if ":" in host else host for host in (settings.host, settings.steward_host))
     return frozenset({*_LOCAL, *(name.lower() for name in own), *settings.hosts})
 
 
 @final
 @dataclass(frozen=True)
-class Hosts:
-    """Refuses requests that were meant for somebody else."""
+class HostCheck:
+    """Refuses requests for other host names, against DNS rebinding.
+
+    A page elsewhere can have its own name resolve to a loopback address and read what it gets from there as
+    its own. Its requests still carry that name.
+    """
 
     app: ASGIApp
     allowed: frozenset[str]
@@ -328,21 +337,25 @@ _LINK: Final = (b"sec-fetch-mode", b"navigate")
 
 @final
 @dataclass(frozen=True)
-class Sites:
-    """Refuses what a page of another site asks for, unless somebody goes from there to a page of readers."""
+class SiteCheck:
+    """Refuses requests of pages of other sites; they may link to the pages of readers, and nothing else.
+
+    A page elsewhere cannot read a response, but can have the browser of a permitted user send the request:
+    as an image, a thousand times. Browsers send the site that a request comes from.
+    """
 
     app: ASGIApp
     side: Side
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _SITE in scope["headers"] and not self._is_followed(scope):
+        if scope["type"] == "http" and _SITE in scope["headers"] and not self._is_link(scope):
             raise Refusal(
                 403, "OtherSite", "a page of another site asked for this; links to pages are what it may have"
             )
         await self.app(scope, receive, send)
 
-    def _is_followed(self, scope: Scope) -> bool:
-        return self.side == "reading" and _LINK in scope["headers"] and NEEDS["reading"](scope) is None
+    def _is_link(self, scope: Scope) -> bool:
+        return self.side == "reading" and _LINK in scope["headers"] and PERMISSIONS["reading"](scope) is None
 
 
 # ---- limits of requests ----
@@ -350,11 +363,11 @@ class Sites:
 
 @final
 @dataclass(frozen=True)
-class Bounds:
-    """Reads no more of a body than is allowed, whatever its header says.
+class RequestLimits:
+    """Limits the size of a body, whatever its header says, and the time of a request.
 
-    The time of a request runs until its answer begins, its body included: who sends slowly is cut off,
-    and who listens to a long answer is not. `timeout` is injected by tests only.
+    The time runs until the response begins, and includes the body: a slow sender is cut off, and the reader
+    of a long response is not. `timeout` is injected by tests only.
     """
 
     app: ASGIApp
@@ -389,17 +402,17 @@ class Bounds:
 
 @final
 class _Body:
-    """The body of a request, counted as it comes.
+    """The body of a request, counted while it arrives.
 
-    Frameworks turn what is raised while they read into errors of their own, so one that is too long is
-    remembered, and refused again when the answer is about to begin.
+    Frameworks turn an exception during reading into an error of their own, so the size is checked again when
+    the response is about to begin.
     """
 
     def __init__(self, receive: Receive, *, largest: int) -> None:
         self._receive, self._largest, self._size = receive, largest, 0
 
     def check_announced(self, scope: Scope) -> None:
-        """Refuse by the length that the header promises, before anything is read."""
+        """Check the length in the header before anything is read."""
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit():
                 self._size = max(self._size, int(value[:20]))
@@ -424,42 +437,40 @@ class _Body:
 Now: TypeAlias = Callable[[], int]
 
 
-def secured(
+def secure(
     app: FastAPI,
     settings: ServiceSettings,
     *,
     side: Side,
     releases: Callable[[], int] | None = None,
-    forgets: Callable[[str], bool] = lambda _: False,
+    is_pan_private: Callable[[str], bool] = lambda _: False,
     now: Now = time.time_ns,
 ) -> FastAPI:
-    """The same app, which answers only those that it should, and says only what it may.
+    """The app with all middleware around it.
 
-    From the outside in: requests are noted, answers get their headers, errors become JSON, and a request
-    passes the names of the host, the sites, the guard and the bounds before a route sees it. Middleware that
-    is added last stands outermost. `forgets` says which streams are pan-private. `app.state.ending` is set
-    when the service is told to end.
+    Middleware that is added last stands outermost. `is_pan_private` says which streams are pan-private.
+    `app.state.ending` is set when the service is about to stop.
     """
     log, hidden = Log(side, now), _hidden(side)
     metrics = None if releases is None else Metrics(releases=releases)
     app.state.ending = asyncio.Event()
     _add_routes(app, metrics)
-    handle_errors(app)
-    app.add_middleware(Bounds, limits=settings.limits)
+    add_error_handlers(app)
+    app.add_middleware(RequestLimits, limits=settings.limits)
     app.add_middleware(
         Guard,
         side=side,
         public=settings.public,
         keyring=_keyring(settings, now),
         buckets=_buckets(settings.limits, now),
-        forgets=forgets,
+        is_pan_private=is_pan_private,
     )
-    app.add_middleware(Sites, side=side)
-    app.add_middleware(Hosts, allowed=names(settings))
-    app.add_middleware(Errors, unexpected=_spoken(log, hidden))
+    app.add_middleware(SiteCheck, side=side)
+    app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
+    app.add_middleware(ErrorMiddleware, unexpected=_error_logger(log, hidden))
     app.add_middleware(SecurityHeaders)
     app.add_middleware(
-        Observed,
+        RequestLog,
         log=log,
         metrics=metrics,
         hidden=hidden,
@@ -473,33 +484,33 @@ def _keyring(settings: ServiceSettings, now: Now) -> Keyring | None:
     return None if settings.tokens is None else Keyring(TokenFile(settings.tokens, now))
 
 
-def _buckets(limits: Limits, now: Now) -> Buckets:
-    return Buckets(rate=limits.rate, burst=limits.burst, callers=limits.callers, now=now)
+def _buckets(limits: Limits, now: Now) -> RateLimiter:
+    return RateLimiter(rate=limits.rate, burst=limits.burst, callers=limits.callers, now=now)
 
 
 def _hidden(side: Side) -> Callable[[Scope], bool]:
-    """Whether nothing is noted of a request that was answered, not even that it was refused.
+    """Whether a request is neither logged nor measured, not even if it was refused.
 
-    On the steward's side that is whatever may have been meant to feed, however it was addressed: all but
-    what an admin asks of an address that there is.
+    On the steward's side this holds for every request that may have been meant to feed: all requests except
+    those of an admin to an existing address.
     """
 
     def hidden(scope: Scope) -> bool:
         if side == "reading":
             return False
         caller = scope.get("state", {}).get("caller", ANYBODY)
-        return "admin" not in caller.scopes or template(scope) is None or _feeds(scope)
+        return "admin" not in caller.scopes or route_template(scope) is None or _feeds(scope)
 
     return hidden
 
 
 def _feeds(scope: Scope) -> bool:
-    need = NEEDS["steward"](scope)
+    need = PERMISSIONS["steward"](scope)
     return need is not None and need.scope == "feed"
 
 
-def _spoken(log: Log, hidden: Callable[[Scope], bool]) -> Callable[[Scope, str], None]:
-    """A line for what should not have happened, unless it happened to what is hidden."""
+def _error_logger(log: Log, hidden: Callable[[Scope], bool]) -> Callable[[Scope, str], None]:
+    """A log line for an unexpected exception, unless the request is hidden."""
 
     def unexpected(scope: Scope, kind: str) -> None:
         if not hidden(scope):

@@ -199,10 +199,10 @@ def test_headers_that_come_slowly_are_cut_off(tmp_path: Path) -> None:
     """By a real server, after the time that a request has; and one that is whole is answered."""
     settings = ServiceSettings(folder=tmp_path, public=True, port=0, limits=Limits(seconds=1, grace=1))
     with (
-        process.listening(settings, "reading") as opened,
+        process.open_listener(settings, "reading") as opened,
         process._children(settings, {"reading": opened}) as [child],
     ):
-        assert child.words.readline() == b"ready\n"
+        assert child.output.readline() == b"ready\n"
         host, port = opened.getsockname()
         with socket.create_connection((host, port), timeout=PATIENCE) as slow:
             slow.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: local")
@@ -220,7 +220,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert (ended.returncode, out) == (1, "")
     assert err == (
         f"partita: error: port must be free on 127.0.0.1 (Address already in use), got {port}; "
-        "choose another, or end who listens there\n"
+        "choose another port or stop the process that uses it\n"
     )
 
 
@@ -238,9 +238,9 @@ def test_a_stream_that_cannot_be_resumed_stops_the_start(tmp_path: Path) -> None
 HUSHED = """
 import asyncio, gc, logging, sys, threading, time, warnings
 from partita.service.web import Log
-from partita.service.server import _hush
+from partita.service.server import _silence_libraries
 
-_hush(Log("steward", time.time_ns))
+_silence_libraries(Log("steward", time.time_ns))
 logging.getLogger("uvicorn.error").error("{canary}")
 logging.getLogger().critical("{canary}", exc_info=ValueError("{canary}"))
 warnings.warn("{canary}")

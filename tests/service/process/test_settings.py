@@ -96,7 +96,10 @@ def test_each_side_opens_its_own_address() -> None:
     settings = ServiceSettings(
         folder=Path("public"), public=True, host="127.0.0.2", port=0, steward_port=0, steward_host="127.0.0.3"
     )
-    with process.listening(settings, "reading") as reading, process.listening(settings, "steward") as steward:
+    with (
+        process.open_listener(settings, "reading") as reading,
+        process.open_listener(settings, "steward") as steward,
+    ):
         bound = reading.getsockname()[0], steward.getsockname()[0]
 
     assert bound == ("127.0.0.2", "127.0.0.3")
@@ -145,7 +148,7 @@ def settings(tmp_path: Path) -> ServiceSettings:
 
 def test_everything_in_its_place_is_fine(settings: ServiceSettings) -> None:
     """The secret folder is made, closed to others."""
-    process.check_places(settings)
+    process.check_paths(settings)
 
     assert settings.streams is not None
     assert settings.streams.stat().st_mode & 0o777 == 0o700
@@ -161,7 +164,7 @@ def test_what_is_missing_is_named(settings: ServiceSettings, name: str, paramete
     missing.rename(missing.with_name("moved"))
 
     with pytest.raises(InvalidParameter) as refused:
-        process.check_places(settings)
+        process.check_paths(settings)
 
     assert refused.value.parameter == parameter
 
@@ -172,7 +175,7 @@ def test_a_secret_folder_that_is_open_is_refused(settings: ServiceSettings) -> N
     settings.streams.mkdir(mode=0o755)
 
     with pytest.raises(InvalidParameter, match="chmod 700"):
-        process.check_places(settings)
+        process.check_paths(settings)
 
 
 def test_a_public_folder_that_everybody_may_write_is_refused(settings: ServiceSettings) -> None:
@@ -180,8 +183,8 @@ def test_a_public_folder_that_everybody_may_write_is_refused(settings: ServiceSe
     settings.folder.chmod(0o777)
 
     with pytest.raises(InvalidParameter, match="chmod o-w"):
-        process.check_places(settings)
-    process.check_places(replace(settings, streams=None, specs=None))
+        process.check_paths(settings)
+    process.check_paths(replace(settings, streams=None, specs=None))
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

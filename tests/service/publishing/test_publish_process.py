@@ -12,7 +12,7 @@ import pytest
 from partita.ledger import Ledger
 from partita.releases.file import load
 from partita.service.settings import ServiceSettings
-from partita.service.steward.publishing import Jobs, Order, Publisher
+from partita.service.steward.publishing import JobQueue, Publisher, PublishOrder
 
 pytestmark = pytest.mark.faults
 
@@ -52,9 +52,9 @@ def left(settings: ServiceSettings) -> Fraction:
 
 def test_a_release_is_published_and_paid_once(settings: ServiceSettings) -> None:
     """It lies in the public folder; the same order after a restart costs nothing; too much is refused."""
-    order = Order(spec="people", name="people-2026", key="k1", epsilon=Fraction(3, 2))
+    order = PublishOrder(spec="people", name="people-2026", key="k1", epsilon=Fraction(3, 2))
     for _ in range(2):
-        jobs = Jobs(Publisher(settings).run, 2)
+        jobs = JobQueue(Publisher(settings).run, 2)
         jobs.submit(order)
         jobs.join()
         [job] = jobs.all()
@@ -64,8 +64,8 @@ def test_a_release_is_published_and_paid_once(settings: ServiceSettings) -> None
     promised = load(settings.folder / "people-2026.release.parquet").guarantee
     assert str(promised) == "epsilon 3/2, pure, for adding or removing one row"
 
-    jobs = Jobs(Publisher(settings).run, 2)
-    jobs.submit(Order(spec="people", name="more", key="k2"))
+    jobs = JobQueue(Publisher(settings).run, 2)
+    jobs.submit(PublishOrder(spec="people", name="more", key="k2"))
     jobs.join()
     [refused] = jobs.all()
 
@@ -79,7 +79,7 @@ def test_a_release_is_published_and_paid_once(settings: ServiceSettings) -> None
 def test_phases_are_heard(settings: ServiceSettings) -> None:
     """What it counts, that it draws, that it writes."""
     phases: list[str] = []
-    order = Order(spec="people", name="people-2026", key="k1")
+    order = PublishOrder(spec="people", name="people-2026", key="k1")
 
     assert Publisher(settings).run(order, phases.append) is None
     assert phases[:3] == ["counting age", "drawing noise", "writing"]

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from partita.noise.protocol import Noise
 from partita.service.reading.app import reading_app
-from partita.service.reading.streams import Watch
+from partita.service.reading.streams import StreamWatcher
 from partita.service.settings import Limits, ServiceSettings
 from partita.service.steward.app import steward_app
 from partita.service.tokens import TokenFile
@@ -55,9 +55,9 @@ class Service:
         return reading_app(self.settings, now=self.now)
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> StreamWatcher:
         """What the reading side sees of streams."""
-        watch: Watch = self.reading.state.watch
+        watch: StreamWatcher = self.reading.state.watch
         return watch
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partita.errors import LedgerError, StreamError, StreamForked
-from partita.service.steward.streams import MOST_DUE, AnyStream, Clock, slice_of
+from partita.service.steward.streams import MOST_DUE, AnyStream, PeriodClock, slice_size
 from partita.streams.durable import DurableCounter
 from partita.streams.durable.clock import SECOND
 from tests.service.streams.conftest import Service
@@ -154,12 +154,12 @@ def test_a_restart_closes_a_slice_and_leaves_the_rest_to_the_clock(
     streams = service.steward.state.streams
     assert streams["visits"].periods == 20
     service.at(50)
-    assert Clock(streams, now=service.now)._until_next() < SECOND // 10
+    assert PeriodClock(streams, now=service.now)._until_next() < SECOND // 10
     service.at(50)
     service.at(50)
 
     assert streams["visits"].periods == 50
-    assert Clock(streams, now=service.now)._until_next() == SECOND
+    assert PeriodClock(streams, now=service.now)._until_next() == SECOND
 
 
 def test_a_stream_behind_that_the_disk_refuses_is_not_tried_without_end(
@@ -191,7 +191,7 @@ def test_slices_are_smaller_for_families_and_pan_private_streams(service: Servic
     service.create("pan", mechanism="pan-private", horizon=9)
     streams = service.steward.state.streams
 
-    assert [slice_of(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 8]
+    assert [slice_size(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 8]
 
 
 @pytest.mark.parametrize(("due", "status"), [(MOST_DUE, 201), (MOST_DUE + 1, 400)])

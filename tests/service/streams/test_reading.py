@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from partita.service.reading.streams import Watch
+from partita.service.reading.streams import StreamWatcher
 from partita.service.settings import ServiceSettings
 from partita.streams.durable import read_outputs
 from partita.streams.durable.clock import SECOND
@@ -57,16 +57,16 @@ def test_looks_fall_on_whole_multiples_of_the_delay(tmp_path: Path, monkeypatch:
     moments: list[tuple[int, int]] = []
     time = iter(range(0, 10**12, SECOND // 25))
     settings = ServiceSettings(folder=tmp_path, public=True, delay=Fraction(1, 10))
-    watch = Watch(settings, now=lambda: next(time))
-    look = Watch.look
+    watch = StreamWatcher(settings, now=lambda: next(time))
+    look = StreamWatcher.look
 
-    def looked(self: Watch) -> None:
+    def looked(self: StreamWatcher) -> None:
         look(self)
         moments.append((self.moment, self._now()))
         if len(moments) == 5:
             raise Enough
 
-    monkeypatch.setattr(Watch, "look", looked)
+    monkeypatch.setattr(StreamWatcher, "look", looked)
     with pytest.raises(Enough):
         asyncio.run(watch.keep_looking())
 
@@ -259,12 +259,12 @@ def test_looks_go_on_after_one_that_failed(
     """It is noted by its kind and not in its words, and whoever listens is told of the next one."""
     said: list[BaseException] = [RuntimeError("in /some/folder"), Enough()]
     time = iter(range(0, 10**12, SECOND))
-    watch = Watch(ServiceSettings(folder=tmp_path, public=True), now=lambda: next(time))
+    watch = StreamWatcher(ServiceSettings(folder=tmp_path, public=True), now=lambda: next(time))
 
-    def look(self: Watch) -> None:
+    def look(self: StreamWatcher) -> None:
         raise said.pop(0)
 
-    monkeypatch.setattr(Watch, "look", look)
+    monkeypatch.setattr(StreamWatcher, "look", look)
     with pytest.raises(Enough):
         asyncio.run(watch.keep_looking())
 
@@ -280,14 +280,14 @@ def test_looks_go_on_after_one_that_failed(
 
 def test_a_look_waits_for_no_other_work(tmp_path: Path) -> None:
     """It has a thread of its own, however busy all the others are."""
-    watch = Watch(ServiceSettings(folder=tmp_path, public=True), now=lambda: SECOND)
+    watch = StreamWatcher(ServiceSettings(folder=tmp_path, public=True), now=lambda: SECOND)
 
     async def lived() -> None:
         free = threading.Event()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         busy = asyncio.create_task(asyncio.to_thread(free.wait))
         try:
-            await asyncio.wait_for(watch.look_aside(), timeout=3600)
+            await asyncio.wait_for(watch.look_in_thread(), timeout=3600)
         finally:
             free.set()
             await busy
@@ -305,7 +305,7 @@ def test_all_who_listen_get_each_output_once_at_the_same_moment(service: Service
         async with Listener(service) as one, Listener(service) as other:
             for second in range(1, 32):
                 service.at(second)
-                service.watch.tell()
+                service.watch.notify()
                 await asyncio.gather(one.settled(), other.settled())
         return one, other
 
@@ -389,7 +389,7 @@ def test_one_caller_is_a_tenth_of_all_who_listen(started: Starter) -> None:
 
 def test_whoever_does_not_read_is_dropped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that takes nothing is given up, so that it cannot keep others out."""
-    monkeypatch.setattr("partita.service.reading.streams._PATIENCE", 0.01)
+    monkeypatch.setattr("partita.service.reading.streams._SEND_TIMEOUT", 0.01)
     service.create()
     listener = Listener(service)
     sending = listener._send

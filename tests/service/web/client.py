@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from partita.errors import InvalidParameter, StreamError
 from partita.service.access import Side
 from partita.service.settings import ServiceSettings
-from partita.service.web import secured
+from partita.service.web import secure
 
 CANARY = "Quetzalcoatlus"
 """A word that no answer, header, log or metric may repeat."""
@@ -105,7 +105,7 @@ def app(
     side: Side = "reading",
     clock: Callable[[], int] | None = None,
     releases: Callable[[], int] | None = lambda: 3,
-    forgets: Callable[[str], bool] = lambda _: False,
+    is_pan_private: Callable[[str], bool] = lambda _: False,
     **settings: Any,
 ) -> FastAPI:
     """An app with a few routes, one for each way to go wrong."""
@@ -113,7 +113,9 @@ def app(
     _add_routes(built)
     chosen = ServiceSettings(folder=folder, **{"public": True, **settings})
     watched = None if side == "steward" else releases
-    return secured(built, chosen, side=side, releases=watched, forgets=forgets, now=clock or Clock())
+    return secure(
+        built, chosen, side=side, releases=watched, is_pan_private=is_pan_private, now=clock or Clock()
+    )
 
 
 def _add_routes(built: FastAPI) -> None:

@@ -12,7 +12,7 @@ from partita.cli.output import Outcome, Record
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.service.tokens import Token, TokenFile
+    from partita.service.tokens import AccessToken, TokenFile
 
 __all__ = ["declare"]
 
@@ -96,7 +96,7 @@ def _shown(name: str, text: str) -> Outcome:
     return Outcome.of(f"{text}\n{_ONCE}", name=name, token=text)
 
 
-def _record(token: Token) -> Record:
+def _record(token: AccessToken) -> Record:
     return {
         "name": token.name,
         "scopes": list(token.scopes),
@@ -105,7 +105,7 @@ def _record(token: Token) -> Record:
     }
 
 
-def _line(token: Token) -> str:
+def _line(token: AccessToken) -> str:
     limited = "" if token.streams is None else f" of {', '.join(token.streams)}"
     ends = ("for good" if key.until is None else f"until {_moment(key.until)}" for key in token.keys)
     return f"{', '.join(token.scopes)}{limited}; {', '.join(ends)}"

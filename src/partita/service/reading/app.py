@@ -14,22 +14,22 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from partita.service.errors import not_found
 from partita.service.reading.answering import Answering
 from partita.service.reading.asking import question_routes
-from partita.service.reading.batches import BODIES, count_routes
+from partita.service.reading.batches import BODY_MODELS, count_routes
 from partita.service.reading.catalogue import Catalogue, Replies
-from partita.service.reading.http import document
+from partita.service.reading.http import set_openapi
 from partita.service.reading.releases import download_routes, release_routes
-from partita.service.reading.streams import Watch, stream_routes
+from partita.service.reading.streams import StreamWatcher, stream_routes
 from partita.service.reading.views import view_routes
 from partita.service.reading.work import Lanes
 from partita.service.settings import VERSION, ServiceSettings
-from partita.service.web import secured
+from partita.service.web import secure
 
 __all__ = ["STATIC", "pages_router", "reading_app"]
 
 # ---- the page ----
 
 STATIC: Final = Path(__file__).parent.parent / "static"
-"""Where the files of the page are; there is no build step."""
+"""The files of the page; there is no build step."""
 
 _KINDS: Final = {
     ".html": "text/html; charset=utf-8",
@@ -41,7 +41,11 @@ _DATA: Final = (".json", ".csv", ".txt", ".bib", ".parquet")
 
 
 def pages_router() -> APIRouter:
-    """The addresses of the page; to be included after those of the data, which share their beginnings."""
+    """The addresses of the page; include it after the data routes, whose paths have the same prefixes.
+
+    The page is the same whatever the name in the address: it asks for the JSON of its address. So nothing
+    here looks at a release, and nothing needs a token.
+    """
     router = APIRouter(include_in_schema=False)
     for address in _ADDRESSES:
         router.add_api_route(address, _page, methods=["GET", "HEAD"])
@@ -53,21 +57,21 @@ def pages_router() -> APIRouter:
 async def _page(request: Request, name: str = "") -> Response:
     if name.endswith(_DATA):
         raise not_found("page")
-    return _served("index.html", request)
+    return _respond_with("index.html", request)
 
 
 async def _file(request: Request, file: str) -> Response:
     if file not in _files():
         raise not_found("file")
-    return _served(file, request)
+    return _respond_with(file, request)
 
 
 async def _no_icon() -> Response:
     return Response(status_code=204)
 
 
-def _served(file: str, request: Request) -> Response:
-    """A file of the page; browsers ask each time whether it is still the same."""
+def _respond_with(file: str, request: Request) -> Response:
+    """A file of the page; browsers revalidate it each time."""
     content, tag = _files()[file]
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
@@ -77,7 +81,7 @@ def _served(file: str, request: Request) -> Response:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
-    """The content of each file and what tells it from others, read once."""
+    """The content and the tag of each file, read once."""
     contents = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}
     return {name: (content, _tag(content)) for name, content in contents.items()}
 
@@ -88,7 +92,7 @@ def _tag(content: bytes) -> str:
 
 # ---- the application ----
 
-_SAYS: Final = (
+_DESCRIPTION: Final = (
     "Releases of differentially private statistics, and live counts. Every question is free: "
     "what is served is public from the first byte to the last, and no answer reads any data."
 )
@@ -97,20 +101,20 @@ _SAYS: Final = (
 def reading_app(settings: ServiceSettings, *, now: Callable[[], int] = time.time_ns) -> FastAPI:
     """The app that readers talk to; `now` is its only clock.
 
-    The routes that are asked most often come first, and the pages last: their addresses begin like others.
+    The most frequent routes come first, and the pages last: their paths are prefixes of others.
     """
     app = FastAPI(
         title="Partita",
         summary="Private statistics",
-        description=_SAYS,
+        description=_DESCRIPTION,
         version=VERSION,
         docs_url=None,
         redoc_url=None,
     )
     lanes = Lanes()
     catalogue = Catalogue(settings.folder, lanes.opening)
-    replies = Replies.made(lanes, public=settings.public)
-    answering, watch = Answering(settings.limits), Watch(settings, now=now)
+    replies = Replies.create(lanes, public=settings.public)
+    answering, watch = Answering(settings.limits), StreamWatcher(settings, now=now)
     app.state.watch = watch
     app.include_router(question_routes(catalogue, replies, answering))
     app.include_router(count_routes(catalogue, lanes, settings.limits))
@@ -118,7 +122,7 @@ def reading_app(settings: ServiceSettings, *, now: Callable[[], int] = time.time
     app.include_router(download_routes(catalogue, replies, settings.limits))
     app.include_router(release_routes(catalogue, replies, answering, watch))
     app.include_router(stream_routes(watch, lanes, settings.limits))
-    secured(app, settings, side="reading", releases=catalogue.size, now=now)
+    secure(app, settings, side="reading", releases=catalogue.size, now=now)
     app.include_router(pages_router())
-    document(app, BODIES)
+    set_openapi(app, BODY_MODELS)
     return app

@@ -29,10 +29,10 @@ from partita.service.reading.cells import Cell, Closed, conditions_of
 from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.parameters import places
 from partita.service.reading.parameters import read as read_parameters
-from partita.service.reading.work import Facts, Lanes, Predicted, Room, check_work
+from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
 from partita.service.settings import Limits
 
-__all__ = ["BODIES", "Batch", "Counted", "NoParameters", "Task", "count_routes", "json_task"]
+__all__ = ["BODY_MODELS", "Batch", "BatchTask", "CountsAnswer", "NoParameters", "count_routes", "parse_batch"]
 
 # ---- the batch ----
 
@@ -42,10 +42,10 @@ _VALUES: Final = {
     "items": {"anyOf": [{"type": kind} for kind in ("number", "string", "null")]},
 }
 Column: TypeAlias = Annotated[list[Any], WithJsonSchema(_VALUES)]
-"""Values of a column, in a row; their domain reads them."""
+"""Values of a column; their domain parses them."""
 
 
-class Ranges(BaseModel):
+class RangeArrays(BaseModel):
     """Ranges of a column: all their low ends and all their high ends; null is an open end."""
 
     model_config = ConfigDict(extra="forbid")
@@ -55,7 +55,7 @@ class Ranges(BaseModel):
     closed: Closed = "both"
 
 
-class Values(BaseModel):
+class ValueArray(BaseModel):
     """Single values of a column."""
 
     model_config = ConfigDict(extra="forbid")
@@ -64,7 +64,7 @@ class Values(BaseModel):
 
 
 def _form(asked: object) -> str:
-    """In which of its forms a column is asked for: long arrays are not tried as anything else."""
+    """The form of a column's conditions, decided first: long arrays are not tried against other models."""
     if not isinstance(asked, dict):
         return "one"
     if "values" in asked:
@@ -73,7 +73,9 @@ def _form(asked: object) -> str:
 
 
 AnyForm: TypeAlias = Annotated[
-    Annotated[Ranges, Tag("ranges")] | Annotated[Values, Tag("values")] | Annotated[Cell, Tag("one")],
+    Annotated[RangeArrays, Tag("ranges")]
+    | Annotated[ValueArray, Tag("values")]
+    | Annotated[Cell, Tag("one")],
     Discriminator(_form),
 ]
 
@@ -95,7 +97,7 @@ class NoParameters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Counted(Shown):
+class CountsAnswer(Shown):
     """The counts, in the order of the ranges."""
 
     values: list[float]
@@ -104,27 +106,27 @@ class Counted(Shown):
 
 @final
 @dataclass(frozen=True)
-class Many:
-    """Arrays and conditions of some columns, as a release takes them."""
+class BatchConditions:
+    """Arrays and conditions of some columns, in the form that a release takes."""
 
     where: Mapping[str, object]
     closed: Mapping[str, Closed]
 
-    def checked(self, limits: Limits) -> Many:
-        """The same, if it has no more ranges than are allowed."""
+    def check(self, limits: Limits) -> BatchConditions:
+        """Return self if it has no more ranges than are allowed."""
         if self._rows > limits.ranges:
             raise _too_many(self._rows, limits)
         return self
 
-    def work(self, facts: Facts, *, errors: bool) -> int:
-        """The work of counting them, and of their errors; 0 if the release cannot."""
+    def work(self, facts: ReleaseSizes, *, errors: bool) -> int:
+        """The predicted work of the counts and their errors; 0 if the release cannot answer."""
         try:
             return Predicted(facts).rows((), self.where, self._rows, errors=errors)
         except InvalidParameter:
             return 0
 
     def counts(self, release: Release) -> Answers:
-        """How many rows are in each."""
+        """The counts."""
         return release.counts(self.where, closed=self.closed)
 
     @property
@@ -134,50 +136,50 @@ class Many:
 
 @final
 @dataclass(frozen=True)
-class Task:
-    """A batch that was read: how much work it is, and what does it."""
+class BatchTask:
+    """A parsed batch: its predicted work, and the function that does it."""
 
     work: int
     make: Callable[[], bytes]
 
 
-def json_task(facts: Facts, body: bytes, limits: Limits) -> Task:
-    """The counts that a body in JSON asks for, as JSON."""
+def parse_batch(facts: ReleaseSizes, body: bytes, limits: Limits) -> BatchTask:
+    """Parse a body; the task counts its ranges and returns JSON."""
     try:
         batch = Batch.model_validate(from_json(body, allow_inf_nan=False))
     except ValidationError as error:
         raise RequestValidationError(places(error, "body")) from None
     except ValueError:
         raise RequestValidationError([_NO_JSON]) from None
-    many = _many(batch).checked(limits)
-    return Task(
+    many = _parse_conditions(batch).check(limits)
+    return BatchTask(
         many.work(facts, errors=batch.errors),
-        lambda: _written_json(many.counts(facts.release), errors=batch.errors),
+        lambda: _to_json(many.counts(facts.release), errors=batch.errors),
     )
 
 
-def _written_json(counts: Answers, *, errors: bool) -> bytes:
+def _to_json(counts: Answers, *, errors: bool) -> bytes:
     shown = {"errors": counts.error.tolist()} if errors else {}
     return to_json({"values": counts.values.tolist(), **shown}, inf_nan_mode="null")
 
 
-def _many(batch: Batch) -> Many:
+def _parse_conditions(batch: Batch) -> BatchConditions:
     where: dict[str, object] = {}
     ends: dict[str, Closed] = {}
     for column, asked in batch.where.items():
-        if isinstance(asked, Ranges):
+        if isinstance(asked, RangeArrays):
             where[column], ends[column] = (_column(asked.low), _column(asked.high)), asked.closed
-        elif isinstance(asked, Values):
+        elif isinstance(asked, ValueArray):
             where[column] = _column(asked.values)
         else:
             one = conditions_of({column: asked})
             where |= cells(one)
             ends |= closed(one)
-    return Many(where, ends)
+    return BatchConditions(where, ends)
 
 
 def _column(values: list[Any]) -> object:
-    """The values as an Arrow array, which is read fast; as they are where they have no type in common."""
+    """The values as an Arrow array, which domains read fast; as a list if they have no common type."""
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
@@ -185,7 +187,7 @@ def _column(values: list[Any]) -> object:
 
 
 def _arrays(value: object) -> list[Any]:
-    """The arrays in what is asked of a column."""
+    """The arrays in the conditions of a column."""
     parts = value if isinstance(value, tuple) else (value,)
     return [part for part in parts if isinstance(part, list | pa.Array)]
 
@@ -197,13 +199,13 @@ def _too_many(given: int, limits: Limits) -> InvalidParameter:
 
 # ---- the route ----
 
-BODIES: Final = (Batch,)
-"""Models of bodies that routes read by themselves."""
+BODY_MODELS: Final = (Batch,)
+"""Models of bodies that routes parse by themselves."""
 
 _SMALL: Final = 2**16
-"""Bytes of a body that is read and answered among the small questions."""
+"""Bytes of a body that is parsed in the lane of small work, at once."""
 
-_UNKEPT: Final = {"Cache-Control": "no-store"}
+_NO_STORE: Final = {"Cache-Control": "no-store"}
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -213,19 +215,19 @@ _BODY: Final[dict[str, Any]] = {
 
 
 def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRouter:
-    """Batches of counts: small ones among other small questions, large ones in the lane of large work.
+    """The route of batches: small ones run in the lane of small work, large ones in that of large work.
 
-    Only a few large bodies are in memory at once, and of one caller two: others are not read before it is
-    their turn.
+    At most eight large bodies are in memory at once, and two of one caller: others are read when it is their
+    turn.
     """
-    bodies = Room(places=8, share=2, waiting=8)
+    bodies = FairSemaphore(places=8, share=2, waiting=8)
     router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
 
     @router.post(
         "/counts",
         operation_id="counts",
         summary="How many rows are in each of many ranges or boxes",
-        response_model=Counted,
+        response_model=CountsAnswer,
         responses={415: ERRORS[400] | {"description": "Unsupported Media Type"}},
         openapi_extra=_BODY,
     )
@@ -236,8 +238,8 @@ def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRoute
         if kind != JSON:
             raise Refusal(415, "UnsupportedMediaType", f"the body must be {JSON}", parameter="body")
 
-        def read(body: bytes) -> Task:
-            task = json_task(facts, body, limits)
+        def read(body: bytes) -> BatchTask:
+            task = parse_batch(facts, body, limits)
             check_work(task.work, limits)
             return task
 
@@ -245,16 +247,16 @@ def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRoute
             body = await request.body()
             task = await lanes.small.run(lambda: read(body))
             made = await lanes.lane(small=task.work <= limits.small_work).run(task.make)
-            return Response(made, media_type=JSON, headers=_UNKEPT)
+            return Response(made, media_type=JSON, headers=_NO_STORE)
         async with bodies.place():
             body = await request.body()
             made = await lanes.large.run(lambda: read(body).make())
-            return Response(made, media_type=JSON, headers=_UNKEPT)
+            return Response(made, media_type=JSON, headers=_NO_STORE)
 
     return router
 
 
 def _is_small(request: Request) -> bool:
-    """Whether a body says that it is short; one that does not say may be of any length."""
+    """Whether the announced length is small; a body without a length may be of any size."""
     length = request.headers.get("content-length", "")
     return length.isdecimal() and int(length[:20]) <= _SMALL

@@ -18,7 +18,7 @@ from partita.asking.records import plain
 from partita.service import errors
 from partita.service.settings import NAME
 
-__all__ = ["ERRORS", "NAMED", "PATTERN", "Kept", "Name", "csv_text", "document"]
+__all__ = ["ERRORS", "NAMED", "PATTERN", "LruCache", "Name", "format_csv", "set_openapi"]
 
 # ---- names in addresses ----
 
@@ -33,7 +33,7 @@ Name: TypeAlias = Annotated[
         json_schema_extra=PATTERN,
     ),
 ]
-"""Any text: one that is no name is a release that is not there."""
+"""Any text: a text that is not a valid name gives a 404."""
 
 
 # ---- the OpenAPI document ----
@@ -45,21 +45,21 @@ ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"description": error["description"], "content": {"application/json": {"schema": _ERROR}}}
     for status, error in errors.ERRORS.items()
 }
-"""The errors of every address. They name the model and are not made of it: there are many addresses."""
+"""The errors of every address, as references: building the schema for each of many routes is slow."""
 
 
-def document(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> None:
-    """Have the app describe its routes, and the bodies that some of them read by themselves; made once."""
+def set_openapi(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> None:
+    """Set the OpenAPI document of an app, with the models of bodies that routes parse by themselves."""
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _made(app, bodies)
+            app.openapi_schema = _build_document(app, bodies)
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]
 
 
-def _made(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
+def _build_document(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
     made = get_openapi(
         title=app.title,
         summary=app.summary,
@@ -80,10 +80,10 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?", re.IGNORECASE | re.ASCII)
 
 
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    r"""Rows as CSV; what is missing is empty, and text that would be a formula begins with an apostrophe.
+def format_csv(rows: Iterable[Iterable[object]]) -> str:
+    r"""Rows as CSV; None is empty, and text that a spreadsheet would read as a formula gets an apostrophe.
 
-    >>> csv_text([("town", "count"), ("=1+2", -3.5), ("-7", None)])
+    >>> format_csv([("town", "count"), ("=1+2", -3.5), ("-7", None)])
     "town,count\n'=1+2,-3.5\n-7,\n"
     """
     sink = io.StringIO()
@@ -108,13 +108,13 @@ Value = TypeVar("Value")
 
 
 @final
-class Kept(Generic[Key, Value]):
-    """Values by their keys; those that were used longest ago go first when the weights exceed `room`.
+class LruCache(Generic[Key, Value]):
+    """A cache that evicts the least recently used values when their weights exceed `room`.
 
-    >>> kept = Kept[str, int](room=5)
+    >>> cache = LruCache[str, int](room=5)
     >>> for key, weight in [("a", 2), ("b", 2), ("c", 9), ("d", 2)]:
-    ...     kept.put(key, 1, weight)
-    >>> [kept.get(key) for key in "abcd"]
+    ...     cache.put(key, 1, weight)
+    >>> [cache.get(key) for key in "abcd"]
     [None, 1, None, 1]
     """
 
@@ -124,7 +124,7 @@ class Kept(Generic[Key, Value]):
         self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
-        """The value of a key that is still here; it is used now."""
+        """The value of a key, or None; it becomes the most recently used."""
         found = self._values.get(key)
         if found is None:
             return None
@@ -132,7 +132,7 @@ class Kept(Generic[Key, Value]):
         return found[0]
 
     def put(self, key: Key, value: Value, weight: int) -> None:
-        """Keep a value, unless it has more weight than there is room."""
+        """Store a value, unless its weight alone exceeds the room."""
         self.drop(key)
         if weight > self._room:
             return
@@ -142,6 +142,6 @@ class Kept(Generic[Key, Value]):
             self.drop(next(iter(self._values)))
 
     def drop(self, key: Key) -> None:
-        """Let a value go, if it is here."""
+        """Remove a value if it is there."""
         _, weight = self._values.pop(key, (None, 0))
         self._held -= weight

@@ -25,29 +25,29 @@ from partita.service.errors import Refusal
 from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering
 from partita.service.reading.asked import Bars
-from partita.service.reading.catalogue import JSON, SUFFIX, Catalogue, Entry, Identity, Replies, written
-from partita.service.reading.http import ERRORS, Kept, Name, csv_text
-from partita.service.reading.streams import StreamEntry, Watch, stream_entries
+from partita.service.reading.catalogue import JSON, SUFFIX, Catalogue, Entry, FileIdentity, Replies, written
+from partita.service.reading.http import ERRORS, LruCache, Name, format_csv
+from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
 from partita.service.reading.work import check_work, values_work
 from partita.service.settings import Limits
 
 __all__ = [
-    "About",
-    "Index",
-    "attached",
+    "CatalogueIndex",
+    "ReleaseDetails",
+    "attachment",
     "csv_bytes",
-    "described",
+    "describe_release",
     "download_routes",
-    "gives",
-    "listed",
+    "file_route",
     "release_routes",
+    "summarize_release",
 ]
 
 # ---- models ----
 
 
-class Promise(Shown):
-    """What a release promises, exactly and in words."""
+class GuaranteeDetails(Shown):
+    """The guarantee of a release, exactly and in words."""
 
     epsilon: str = Field(examples=["1/2"], description="exact")
     epsilon_value: float | None = Field(examples=[0.5])
@@ -69,24 +69,24 @@ class ReleaseEntry(Shown):
     dataset: str | None = None
     day: str | None = Field(default=None, examples=["2026-11-15"])
     columns: list[str] = Field(default_factory=list)
-    guarantee: Promise | None = None
+    guarantee: GuaranteeDetails | None = None
 
 
-class Index(Shown):
+class CatalogueIndex(Shown):
     """What is served."""
 
     releases: list[ReleaseEntry]
     streams: list[StreamEntry]
 
 
-class Cell(Shown):
+class NoisyCount(Shown):
     """A noisy count."""
 
     value: float | None
     error: float | None
 
 
-class Column(BaseModel):
+class ColumnDetails(BaseModel):
     """A column and its public domain, in the entries of its kind: low, high, step, labels and so on."""
 
     model_config = ConfigDict(extra="allow")
@@ -94,7 +94,7 @@ class Column(BaseModel):
     name: str
     kind: Literal["integer", "real", "date", "timestamp", "category"]
     size: str = Field(examples=["121"], description="how many cells it has, as text")
-    specials: dict[str, Cell] = Field(description="what is beside the axis")
+    specials: dict[str, NoisyCount] = Field(description="what is beside the axis")
 
 
 class PublishedView(Shown):
@@ -107,15 +107,15 @@ class PublishedView(Shown):
     why: str
 
 
-class Bound(Shown):
+class ErrorBound(Shown):
     """With probability 1 - beta no count of a range misses the truth by more."""
 
     beta: float
     bound: float | None
 
 
-class About(Shown):
-    """All that a release says about itself."""
+class ReleaseDetails(Shown):
+    """All public facts of a release."""
 
     name: str
     dataset: str | None
@@ -125,13 +125,13 @@ class About(Shown):
     person: str | None
     part: Any = Field(description="the column and the value that a row must have to be counted; or null")
     checksum: str
-    guarantee: Promise | None
-    columns: list[Column]
+    guarantee: GuaranteeDetails | None
+    columns: list[ColumnDetails]
     views: list[PublishedView]
     sums: list[dict[str, Any]]
     queries: dict[str, Any] | None
     total: NumberAnswer | None
-    error: Bound
+    error: ErrorBound
     report: str
     citation: str
     links: dict[str, str]
@@ -142,8 +142,8 @@ class About(Shown):
 _BETA = 0.05
 
 
-def listed(entry: Entry) -> Record:
-    """An entry of the catalogue; of a damaged file there is only its name."""
+def summarize_release(entry: Entry) -> Record:
+    """An entry of the catalogue; a damaged file has only a name and a size."""
     known = {"name": entry.name, "size": entry.identity.size}
     if entry.release is None:
         return {**known, "state": "damaged"}
@@ -158,8 +158,8 @@ def listed(entry: Entry) -> Record:
     }
 
 
-def described(entry: Entry, answering: Answering) -> Record:
-    """All that a release says about itself."""
+def describe_release(entry: Entry, answering: Answering) -> Record:
+    """All public facts of a release."""
     release = entry.opened
     provenance = provenance_entries(release.provenance)
     return {
@@ -180,7 +180,7 @@ def described(entry: Entry, answering: Answering) -> Record:
 
 
 def _guarantee(release: Release) -> Record | None:
-    """The promise in numbers, exact and rounded, and in the words of the report; null if there is none."""
+    """The guarantee in numbers, exact and rounded, and in the words of the report; null if there is none."""
     promise, numbers = release.guarantee, guarantee_entries(release.guarantee)
     if promise is None or not isinstance(numbers, Mapping):
         return None
@@ -194,7 +194,7 @@ def _guarantee(release: Release) -> Record | None:
 
 
 def _words(release: Release) -> str:
-    """The sentence of the report that says what is promised."""
+    """The sentence of the report about the guarantee."""
     lines = report((), release.guarantee, release.provenance, beta=_BETA, error=None).splitlines()
     return next(line for line in lines if line.startswith("Guarantee: ")).removeprefix("Guarantee: ")
 
@@ -224,7 +224,7 @@ def _view(view: Published) -> Record:
 
 
 def _total(release: Release, answering: Answering) -> Record | None:
-    """How many rows there are; null where nothing that was released tells."""
+    """The number of rows; null if the release cannot answer."""
     try:
         return answering.answer(release, Count({}), Bars())
     except InvalidParameter:
@@ -245,20 +245,22 @@ def _links(name: str) -> Record:
 
 # ---- routes of the catalogue ----
 
-_MOST_LISTED: Final = 10_000
+_MOST_LISTED: Final = 10_000  # releases in the list, and entries in its cache
 _ASK_AGAIN: Final = {"Cache-Control": "no-cache"}
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The entries of the catalogue, each kept as long as its file is the same."""
+    """The entries of the catalogue, cached by the identity of their files."""
 
     catalogue: Catalogue
-    entries: Kept[tuple[str, Identity], Record] = field(default_factory=lambda: Kept(room=_MOST_LISTED))
+    entries: LruCache[tuple[str, FileIdentity], Record] = field(
+        default_factory=lambda: LruCache(room=_MOST_LISTED)
+    )
 
     async def all(self) -> list[Record]:
-        """An entry for each release; those that go away meanwhile are left out."""
+        """An entry for each release; a file that is removed meanwhile is left out."""
         found = [await self._entry(name) for name in self.catalogue.names()[:_MOST_LISTED]]
         return [entry for entry in found if entry is not None]
 
@@ -275,17 +277,19 @@ class Listing:
             if refusal.status == 404:
                 return None
             raise
-        made = listed(entry)
+        made = summarize_release(entry)
         self.entries.put((name, entry.identity), made, 1)
         return made
 
 
-def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering, watch: Watch) -> APIRouter:
-    """The catalogue and the releases in it; the pages of people have the same addresses without `.json`."""
+def release_routes(
+    catalogue: Catalogue, replies: Replies, answering: Answering, watch: StreamWatcher
+) -> APIRouter:
+    """The catalogue and its releases; the pages have the same addresses without `.json`."""
     router = APIRouter(tags=["catalogue"], responses=ERRORS)
     listing = Listing(catalogue)
 
-    @router.get("/index.json", operation_id="index", summary="What is served", response_model=Index)
+    @router.get("/index.json", operation_id="index", summary="What is served", response_model=CatalogueIndex)
     async def index() -> Response:
         streams = await replies.lanes.small.run(lambda: stream_entries(watch))
         entries = [entry.model_dump(mode="json") for entry in streams]
@@ -293,12 +297,15 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
         return Response(body, media_type=JSON, headers=_ASK_AGAIN)
 
     @router.get(
-        "/releases/{name}.json", operation_id="release", summary="What a release is", response_model=About
+        "/releases/{name}.json",
+        operation_id="release",
+        summary="What a release is",
+        response_model=ReleaseDetails,
     )
     async def release(request: Request, name: Name) -> Response:
         entry = await catalogue.ready(name)
         return await replies.json(
-            request, entry, lambda: described(entry, answering), small=lambda: True, fixed=True
+            request, entry, lambda: describe_release(entry, answering), small=lambda: True, fixed=True
         )
 
     return router
@@ -307,8 +314,8 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
 # ---- downloads ----
 
 PARQUET: Final = "application/vnd.apache.parquet"
-_CHUNK: Final = 2**18
-_USUAL_ROWS: Final = 1_000
+_CHUNK: Final = 2**18  # bytes of a file that are read at a time
+_DEFAULT_ROWS: Final = 1_000
 
 Rows: TypeAlias = Annotated[int, Query(ge=1, description="how many rows to make up")]
 
@@ -316,16 +323,16 @@ Rows: TypeAlias = Annotated[int, Query(ge=1, description="how many rows to make 
 @final
 @dataclass(frozen=True)
 class Download:
-    """A file that is made of a release: its last word in the address, what it is, and how it is made."""
+    """A file derived from a release: the end of its address, its type, a summary, and the function."""
 
     path: str
     media_type: str
-    says: str
+    summary: str
     make: Callable[..., bytes]
 
     @property
     def operation(self) -> str:
-        """A name for the document of the API."""
+        """The operation id in the OpenAPI document."""
         return self.path.replace(".", "_")
 
 
@@ -362,7 +369,7 @@ TABLES: Final = (
 
 
 def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> APIRouter:
-    """What can be downloaded of a release; rows are made up in the lane of large work."""
+    """The downloads of a release; synthetic rows are drawn in the lane of large work."""
     router = APIRouter(prefix="/releases/{name}", tags=["downloads"], responses=ERRORS)
 
     def text(what: Download) -> Callable[..., Any]:
@@ -373,7 +380,7 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
         return download
 
     def table(what: Download) -> Callable[..., Any]:
-        async def download(request: Request, name: Name, rows: Rows = _USUAL_ROWS) -> Response:
+        async def download(request: Request, name: Name, rows: Rows = _DEFAULT_ROWS) -> Response:
             entry = await catalogue.ready(name)
             columns = len(entry.opened.columns)
             _check_rows(rows, limits, columns=columns)
@@ -385,7 +392,7 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
     async def made(
         request: Request, entry: Entry, what: Download, make: Callable[[], bytes], *, small: bool
     ) -> Response:
-        headers = attached(f"{entry.name}.{what.path}")
+        headers = attachment(f"{entry.name}.{what.path}")
         return await replies.data(
             request,
             entry,
@@ -400,41 +407,43 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
         """The release file as it is: load it with `partita.load`, and ask it on your own machine."""
         entry = await catalogue.get(name)
         entry.check()
-        caching = replies.unless_known(request, f'"{entry.digest}"')
+        caching = replies.check_tag(request, f'"{entry.digest}"')
         if isinstance(caching, Response):
             return caching
-        headers = {**caching, **attached(name + SUFFIX), "Content-Length": str(entry.identity.size)}
+        headers = {**caching, **attachment(name + SUFFIX), "Content-Length": str(entry.identity.size)}
         return StreamingResponse(_chunks(catalogue.file(entry)), media_type=PARQUET, headers=headers)
 
     for what, endpoint in [
         *((each, text(each)) for each in TEXTS),
         *((each, table(each)) for each in TABLES),
     ]:
-        router.add_api_route(f"/{what.path}", endpoint, **gives(what.operation, what.says, what.media_type))
-    router.add_api_route("/file", file, **gives("file", "The release file itself", PARQUET))
+        router.add_api_route(
+            f"/{what.path}", endpoint, **file_route(what.operation, what.summary, what.media_type)
+        )
+    router.add_api_route("/file", file, **file_route("file", "The release file itself", PARQUET))
     return router
 
 
-def gives(operation: str, says: str, media_type: str) -> dict[str, Any]:
-    """How a route that answers with a file is declared."""
+def file_route(operation: str, summary: str, media_type: str) -> dict[str, Any]:
+    """The arguments that declare a route whose response is a file."""
     kind = media_type.partition(";")[0]
     schema = {"type": "string", "format": "binary"} if kind == PARQUET else {"type": "string"}
     return {
         "operation_id": operation,
-        "summary": says,
+        "summary": summary,
         "response_class": Response,
-        "responses": {200: {"description": says, "content": {kind: {"schema": schema}}}},
+        "responses": {200: {"description": summary, "content": {kind: {"schema": schema}}}},
     }
 
 
-def attached(name: str) -> dict[str, str]:
-    """The header that gives a download its name, which can have no quotes."""
+def attachment(name: str) -> dict[str, str]:
+    """The header with the name of a download; names of releases have no quotes."""
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def csv_bytes(heads: list[str], rows: Iterable[Iterable[object]]) -> bytes:
-    """A table as a file of CSV."""
-    return csv_text(chain([heads], rows)).encode("utf-8", "replace")
+    """A table as the bytes of a CSV file."""
+    return format_csv(chain([heads], rows)).encode("utf-8", "replace")
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:
@@ -444,7 +453,7 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _check_rows(rows: int, limits: Limits, *, columns: int) -> None:
-    """Refuse more values than can be made up while somebody waits: what they cost goes by values."""
+    """Refuse more values than can be drawn within a request: the work grows with values, not rows."""
     most = limits.rows // max(1, columns)
     if rows > most:
         fix = "ask for fewer, or load the file"

@@ -33,10 +33,10 @@ from partita.service.reading.asked import Bars, Column
 from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, Replies
 from partita.service.reading.cells import conditions_of
 from partita.service.reading.http import ERRORS, Name
-from partita.service.reading.releases import attached, csv_bytes, gives
+from partita.service.reading.releases import attachment, csv_bytes, file_route
 from partita.service.reading.work import Predicted
 
-__all__ = ["Axis", "View", "conditions_text", "snippets", "view_routes"]
+__all__ = ["ChartAxis", "ChartView", "conditions_text", "snippets", "view_routes"]
 
 # ---- snippets to copy ----
 
@@ -44,7 +44,7 @@ _PREFIX = "count where "
 
 
 def snippets(name: str, where: Where, *, origin: str) -> Record:
-    """How to ask for the count of the selection elsewhere.
+    """How to ask for the count of the selection elsewhere: Python, curl, and the text of a question.
 
     >>> from partita.asking.grammar import conditions
     >>> shown = snippets("people", conditions("age < 30"), origin="http://localhost:8000")
@@ -90,13 +90,13 @@ def _cell(cell: object) -> str:
 # ---- the view ----
 
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
-_MOST_POINTS: Final = 200
+_MOST_POINTS: Final = 200  # points of a curve: size of the response against detail
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """Bins of a column within a window of its cells; where they lie follows from the domain alone."""
+class ChartAxis:
+    """Bins of a column within a window of its cells; their ends depend on the domain alone."""
 
     column: str
     domain: Domain
@@ -105,7 +105,7 @@ class Axis:
     bins: int
 
     @staticmethod
-    def of(release: Release, column: str, window: tuple[str | None, str | None], bins: int) -> Axis:
+    def of(release: Release, column: str, window: tuple[str | None, str | None], bins: int) -> ChartAxis:
         """The bins between two values, or of the whole column."""
         domain = release.slice(column).domain
         low, high = (
@@ -115,7 +115,7 @@ class Axis:
         if first > last:
             raise InvalidParameter("from", "must not lie behind to", given=window[0], fix="swap the two ends")
         size = last - first + 1
-        return Axis(column, domain, first, size, even_bins(size, bins))
+        return ChartAxis(column, domain, first, size, even_bins(size, bins))
 
     @cached_property
     def ends(self) -> tuple[list[Any], list[Any]]:
@@ -143,23 +143,23 @@ class Axis:
 
 @final
 @dataclass(frozen=True, eq=False)
-class View:
-    """A release, what is shown of it, and at which confidence."""
+class ChartView:
+    """The bins, the selection and the confidence of a chart of one release."""
 
     release: Release
-    axes: Sequence[Axis]
+    axes: Sequence[ChartAxis]
     where: Where
     bars: Bars
     answering: Answering
 
     def __post_init__(self) -> None:
-        if len(self._shown) < len(self.axes):
+        if len(self._columns) < len(self.axes):
             raise InvalidParameter(
                 "y", "must be another column than x", given=self.axes[0].column, fix="leave it out"
             )
 
     def work(self, predicted: Predicted) -> int:
-        """How much work it is to show it; 0 if the release cannot, which it will say itself."""
+        """The predicted work; 0 if the release cannot answer, which raises later."""
         try:
             return self._work(predicted)
         except InvalidParameter:
@@ -181,18 +181,18 @@ class View:
         )
 
     def record(self) -> Record:
-        """What is seen, as one record."""
+        """The data of the chart as one record."""
         counts = self._counts(self.axes, self.filter)
         return {
             "axes": [axis.record() for axis in self.axes],
-            **self._barred(counts),
+            **self._with_bars(counts),
             "selection": {"ranges": self._ranges(), "count": self._count(self.where)},
             "total": self._count(self.filter),
-            **(self._alone() if len(self.axes) == 1 else self._together()),
+            **(self._one_column() if len(self.axes) == 1 else self._two_columns()),
         }
 
     def rows(self) -> tuple[list[str], list[tuple[object, ...]]]:
-        """What is seen, as a table: the ends of each bin, its count, its error and its bar."""
+        """The data as a table: the ends of each bin, its count, its error and its bar."""
         counts, z = self._counts(self.axes, self.filter), deviations(self.bars.confidence)
         places = np.indices([len(axis) for axis in self.axes]).reshape(len(self.axes), -1)
         ends = [
@@ -211,18 +211,18 @@ class View:
     @cached_property
     def filter(self) -> Where:
         """Conditions on columns that are not shown."""
-        return {column: condition for column, condition in self.where.items() if column not in self._shown}
+        return {column: condition for column, condition in self.where.items() if column not in self._columns}
 
     @cached_property
     def selection(self) -> Where:
         """Conditions on columns that are shown."""
-        return {column: condition for column, condition in self.where.items() if column in self._shown}
+        return {column: condition for column, condition in self.where.items() if column in self._columns}
 
     @property
-    def _shown(self) -> set[str]:
+    def _columns(self) -> set[str]:
         return {axis.column for axis in self.axes}
 
-    def _counts(self, axes: Sequence[Axis], where: Where) -> Answers:
+    def _counts(self, axes: Sequence[ChartAxis], where: Where) -> Answers:
         """How many rows each bin holds, or each pair of bins."""
         shape = [len(axis) for axis in axes]
         places = np.indices(shape).reshape(len(axes), -1)
@@ -234,7 +234,7 @@ class View:
         found = self.release.counts({**conditions["where"], **bins}, closed=conditions["closed"])
         return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape))
 
-    def _barred(self, counts: Answers) -> Record:
+    def _with_bars(self, counts: Answers) -> Record:
         half = deviations(self.bars.confidence) * counts.error
         small = ~(half < np.abs(counts.values))
         return {
@@ -248,14 +248,14 @@ class View:
         return self.answering.answer(self.release, Count(where), self.bars)
 
     def _ranges(self) -> Record:
-        """The selection as far as it is ranges, which a brush can show."""
+        """The ranges of the selection, which the brush of the page shows."""
         return {
             column: {"low": range_.low, "high": range_.high}
             for column, range_ in self.selection.items()
             if isinstance(range_, Range)
         }
 
-    def _alone(self) -> Record:
+    def _one_column(self) -> Record:
         [axis] = self.axes
         return {
             "cdf": self._cdf(axis),
@@ -264,7 +264,7 @@ class View:
             "conditional": None,
         }
 
-    def _together(self) -> Record:
+    def _two_columns(self) -> Record:
         """Each column by itself, given what is selected of the other."""
         beside = {}
         for name, axis, other in zip("xy", self.axes, reversed(self.axes), strict=True):
@@ -272,11 +272,11 @@ class View:
             beside[name] = {
                 "of": axis.column,
                 "given": other.column,
-                **self._barred(self._counts([axis], given)),
+                **self._with_bars(self._counts([axis], given)),
             }
         return {"cdf": None, "quantiles": None, "specials": None, "conditional": beside}
 
-    def _cdf(self, axis: Axis) -> Record:
+    def _cdf(self, axis: ChartAxis) -> Record:
         """Shares with a band, at the last values of the bins, or of some of them."""
         highs = axis.ends[1]
         step = -(-len(highs) // _MOST_POINTS)
@@ -291,7 +291,7 @@ class View:
             "high": np.clip(found.fractions + half, 0, 1).tolist(),
         }
 
-    def _quantiles(self, axis: Axis) -> list[Record]:
+    def _quantiles(self, axis: ChartAxis) -> list[Record]:
         found = self.release.quantile(axis.column, list(_QUANTILES), **asked(self.filter))
         rows = ((float(each.q), each.value, *each.interval(self.bars.confidence)) for each in found)
         return [
@@ -299,8 +299,8 @@ class View:
             for q, value, low, high in rows
         ]
 
-    def _specials(self, axis: Axis) -> list[Record]:
-        """What is beside the axis: of all rows, or of those seen where a view has the columns together."""
+    def _specials(self, axis: ChartAxis) -> list[Record]:
+        """The counts of special cells under the filter."""
         z, conditions = deviations(self.bars.confidence), asked(self.filter)
         counts = {
             name: self.release.count(
@@ -315,7 +315,7 @@ class View:
 
 
 def _window_cell(domain: Domain, end: str | None, name: str) -> int | None:
-    """The cell of one end of a window; None where it is open or beyond the declared bounds."""
+    """The cell of one end of a window; None if it is open or outside the declared bounds."""
     if end is None:
         return None
     place = domain.locate(end, name=name)
@@ -328,12 +328,12 @@ def _text(value: object) -> str:
 
 # ---- models and routes ----
 
-_LINE, _SIDE = 60, 32
+_LINE, _SIDE = 60, 32  # default bins: detail against bars that can be told apart
 _CSV = "text/csv; charset=utf-8"
 
 
-class ViewAsked(Bars):
-    """What to show: one column or two, which rows of it, in which window, in how many bins."""
+class ViewRequest(Bars):
+    """A chart: one column or two, conditions, windows, and the number of bins."""
 
     x: Column
     y: Column | None = None
@@ -352,18 +352,18 @@ class ViewAsked(Bars):
     )
     y_high: str | None = Field(default=None, alias="y_to", max_length=1000, description="that of y ends here")
 
-    def view(self, release: Release, answering: Answering) -> View:
-        """The same of a release."""
+    def view(self, release: Release, answering: Answering) -> ChartView:
+        """The chart of a release."""
         answering.check_text(self.where, "where")
         bins = self.bins or (_LINE if self.y is None else _SIDE)
         answering.check_points(bins if self.y is None else bins**2)
-        axes = [Axis.of(release, self.x, (self.low, self.high), bins)]
+        axes = [ChartAxis.of(release, self.x, (self.low, self.high), bins)]
         if self.y is not None:
-            axes.append(Axis.of(release, self.y, (self.y_low, self.y_high), bins))
-        return View(release, axes, conditions_of(self.where), self, answering)
+            axes.append(ChartAxis.of(release, self.y, (self.y_low, self.y_high), bins))
+        return ChartView(release, axes, conditions_of(self.where), self, answering)
 
 
-class AxisShown(Shown):
+class AxisAnswer(Shown):
     """The bins of a column, in text as questions read it."""
 
     column: str
@@ -375,7 +375,7 @@ class AxisShown(Shown):
     size: str = Field(description="how many cells the window has")
 
 
-class CdfShown(Shown):
+class CurveAnswer(Shown):
     """Shares of the rows up to some values, with a band."""
 
     at: list[str]
@@ -384,7 +384,7 @@ class CdfShown(Shown):
     high: list[float]
 
 
-class QuantileShown(Shown):
+class QuantileMark(Shown):
     """A quantile and its interval."""
 
     q: float
@@ -393,8 +393,8 @@ class QuantileShown(Shown):
     high: str
 
 
-class SpecialShown(Shown):
-    """What is beside the axis."""
+class SpecialCount(Shown):
+    """The count of a special cell."""
 
     name: str
     value: float
@@ -402,17 +402,17 @@ class SpecialShown(Shown):
     half: float
 
 
-class Ends(Shown):
+class RangeEnds(Shown):
     """A range; null is an open end."""
 
     low: str | None
     high: str | None
 
 
-class Selection(Shown):
-    """What is selected of the columns shown."""
+class SelectionAnswer(Shown):
+    """The selection and its count."""
 
-    ranges: dict[str, Ends]
+    ranges: dict[str, RangeEnds]
     count: NumberAnswer
 
 
@@ -442,8 +442,8 @@ class Snippets(Shown):
     text: str
 
 
-class ViewShown(Shown):
-    """What is seen; of two columns, numbers are in a row for each bin of x."""
+class ViewAnswer(Shown):
+    """The data of a chart; with two columns, there is a row of numbers for each bin of x."""
 
     release: str
     x: str
@@ -451,37 +451,37 @@ class ViewShown(Shown):
     where: str
     filter: str = Field(description="the conditions that are not the selection")
     confidence: float
-    axes: list[AxisShown]
+    axes: list[AxisAnswer]
     values: list[float] | list[list[float]]
     error: list[float] | list[list[float]]
     half: list[float] | list[list[float]]
     small: list[bool] | list[list[bool]]
-    selection: Selection
+    selection: SelectionAnswer
     total: NumberAnswer
-    cdf: CdfShown | None
-    quantiles: list[QuantileShown] | None
-    specials: list[SpecialShown] | None
+    cdf: CurveAnswer | None
+    quantiles: list[QuantileMark] | None
+    specials: list[SpecialCount] | None
     conditional: Conditionals | None
     snippets: Snippets
     links: dict[str, str]
 
 
 def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:
-    """What is seen of a release; the page of people has the same address without `.json`."""
+    """The charts of a release; the page has the same address without `.json`."""
     router = APIRouter(prefix="/releases/{name}", tags=["views"], responses=ERRORS)
 
-    @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ViewShown)
-    async def view(request: Request, name: Name, asking: Annotated[ViewAsked, Query()]) -> Response:
+    @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ViewAnswer)
+    async def view(request: Request, name: Name, asking: Annotated[ViewRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
         origin = str(request.base_url).rstrip("/")
 
         def make() -> Record:
-            return _shown(_checked(entry, asking, answering), asking, name=name, origin=origin)
+            return _view_record(_checked(entry, asking, answering), asking, name=name, origin=origin)
 
         return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answering))
 
-    @router.get("/view.csv", **gives("view_csv", "What is seen, as a table", _CSV))
-    async def view_csv(request: Request, name: Name, asking: Annotated[ViewAsked, Query()]) -> Response:
+    @router.get("/view.csv", **file_route("view_csv", "What is seen, as a table", _CSV))
+    async def view_csv(request: Request, name: Name, asking: Annotated[ViewRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
 
         def make() -> bytes:
@@ -494,26 +494,26 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
             make,
             media_type=_CSV,
             small=lambda: _is_small(entry, asking, answering),
-            headers=attached(f"{name}.view.csv"),
+            headers=attachment(f"{name}.view.csv"),
         )
 
     return router
 
 
-def _checked(entry: Entry, asking: ViewAsked, answering: Answering) -> View:
-    """What is to be shown, unless it would be too much work."""
+def _checked(entry: Entry, asking: ViewRequest, answering: Answering) -> ChartView:
+    """The chart, unless it would be too much work."""
     view = asking.view(entry.opened, answering)
     answering.check_work(view.work(Predicted(entry.facts)))
     return view
 
 
-def _is_small(entry: Entry, asking: ViewAsked, answering: Answering) -> bool:
-    """Whether it is so little work, at most, that it belongs among small questions."""
+def _is_small(entry: Entry, asking: ViewRequest, answering: Answering) -> bool:
+    """Whether an upper bound of the work fits the lane of small work."""
     view = asking.view(entry.opened, answering)
     return view.work(Predicted(entry.facts, at_most=True)) <= answering.limits.small_work
 
 
-def _shown(view: View, asking: ViewAsked, *, name: str, origin: str) -> Record:
+def _view_record(view: ChartView, asking: ViewRequest, *, name: str, origin: str) -> Record:
     query = urlencode(asking.model_dump(by_alias=True, exclude_defaults=True))
     return {
         "release": name,

@@ -1,4 +1,4 @@
-"""How much work a question will be, predicted before any of it is done.
+"""The work of a question, predicted before any of it is done, and the threads that callers share.
 
 Work is a function of the request and of public facts: how many boxes the conditions make up, how many bins
 or values are asked for, and how many numbers were released for the columns. Limits on each of these alone are
@@ -6,6 +6,10 @@ not enough, because they multiply: 4,096 boxes in 4,096 bins are 16 million coun
 
 A unit is about a microsecond on the machine of benchmarks/README.md, and a prediction is right to a factor of
 about three: the constants were fitted by hand there to releases of 14,000 to 8 million numbers, rounded up.
+
+There are two lanes. Work that is predicted to be small has threads of its own, so it never waits for large
+work. In each lane a caller has at most a share of the threads and a short queue. Callers take turns, not
+requests: a caller that sends more waits longer, and nobody else does.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.settings import Limits
 
-__all__ = ["Facts", "Lanes", "Predicted", "Room", "Threads", "check_work", "values_work"]
+__all__ = ["FairSemaphore", "Lanes", "Predicted", "ReleaseSizes", "WorkerPool", "check_work", "values_work"]
 
 # ---- prediction of work ----
 
@@ -88,7 +92,7 @@ _BINS: Final = 12
 
 @final
 @dataclass(frozen=True, eq=False)
-class Facts:
+class ReleaseSizes:
     """A release, and how many numbers were released for each of its views: looked up once."""
 
     release: Release
@@ -111,7 +115,7 @@ class Facts:
 class Predicted:
     """The work of questions to one release. With `at_most`, an upper bound that does not look at values."""
 
-    facts: Facts
+    facts: ReleaseSizes
     at_most: bool = False
 
     def of(self, question: Question, *, beta: bool = True) -> int:
@@ -248,29 +252,28 @@ Made = TypeVar("Made")
 
 _SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2
-"""Few, as Python runs one at a time: each more slows down whoever answers small questions."""
+"""Threads of each lane: few, as Python runs one at a time, and each more slows down small questions."""
 
 _SHARE: Final = 1
-"""Threads of a lane that one caller may have: the other one is for others."""
+"""Threads of a lane that one caller may have; the other thread is for other callers."""
 
 _WAITING: Final = 8
-"""Large pieces of work of one caller that may wait."""
+"""Large requests of one caller that may wait: a queue against an early 429."""
 
 _SMALL_WAITING: Final = 64
-"""Small ones: a page asks for a dozen at once, and several people may share an address."""
+"""Small requests of one caller that may wait: a page sends a dozen, and people share addresses."""
 
 _ALL_WAITING: Final = 512
-"""All that may wait in a lane."""
+"""Requests of all callers that may wait in a lane: memory against an early 503."""
 
 _LATER: Final = {"Retry-After": "1"}
 
 
 @final
-class Room:
-    """A few places, which callers share: each has at most `share` of them, and `waiting` in its queue.
+class FairSemaphore:
+    """A semaphore that callers share fairly: each has `share` places and a queue of `waiting` requests.
 
-    A free place goes to the caller in whose turn it is, in the order in which they began to wait. All of it
-    happens in one event loop.
+    Callers with waiting requests take turns. All of it happens in one event loop.
     """
 
     def __init__(self, *, places: int, share: int, waiting: int, all_waiting: int = _ALL_WAITING) -> None:
@@ -280,7 +283,7 @@ class Room:
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def acquire(self, caller: str) -> None:
-        """Take a place, in turn. Refused at once if the caller has too many waiting, or all together have."""
+        """Take a place, in turn. Raises Refusal if this caller, or all together, have too many waiting."""
         if self._may_take(caller) and caller not in self._queues:
             self._take(caller)
             return
@@ -297,7 +300,7 @@ class Room:
             raise
 
     def release(self, caller: str) -> None:
-        """Give a place back; whoever is next takes it."""
+        """Give a place back; the next caller takes it."""
         self._free += 1
         self._taken[caller] -= 1
         if not self._taken[caller]:
@@ -337,7 +340,7 @@ class Room:
                 del self._queues[caller]
 
     def _call_next(self) -> None:
-        """Give free places to those who wait; a caller who got one goes to the end of the line."""
+        """Give free places to waiting callers; a caller that got one goes to the end of the queue."""
         caller = next((each for each in self._queues if self._may_take(each)), None)
         while caller is not None:
             turn = self._queues[caller].popleft()
@@ -351,17 +354,21 @@ class Room:
 
 
 @final
-class Threads:
-    """A few threads with a room in front of them."""
+class WorkerPool:
+    """A few threads behind a fair semaphore.
+
+    A thread counts as taken until its work has really ended, also when nobody waits for the result any more.
+    Such work is told to stop, and does so at its next checkpoint (`partita.checkpoint`).
+    """
 
     def __init__(self, *, most: int = 1, share: int | None = None, waiting: int = _ALL_WAITING) -> None:
-        self._room = Room(places=most, share=share or most, waiting=waiting)
+        self._room = FairSemaphore(places=most, share=share or most, waiting=waiting)
         self._executor = ThreadPoolExecutor(most, thread_name_prefix="reading")
         self._stops: set[Stop] = set()
         self._ended = False
 
     async def run(self, work: Callable[[], Made]) -> Made:
-        """What the work makes, in a thread; if nobody waits any more, the work is told to stop."""
+        """Run the work in a thread and return its result; a cancelled request tells the work to stop."""
         caller, stop = CALLER.get(), Stop()
         await self._room.acquire(caller)
         if self._ended:
@@ -374,13 +381,13 @@ class Threads:
         return await _result(submitted, stop)
 
     def end(self) -> None:
-        """Stop all work that goes on, and refuse what comes; called once, when the service is told to end."""
+        """Stop all running work and refuse new work; called once, when the service is about to stop."""
         self._ended = True
         for stop in self._stops:
             stop.set()
 
     def _later(self, loop: asyncio.AbstractEventLoop, caller: str, stop: Stop) -> None:
-        """Called by the thread when the work has really ended: only then is there room for other work."""
+        """Called by the thread when the work has really ended: only then is its place free."""
         with suppress(RuntimeError):  # the loop is closed: nobody wants the place any more
             loop.call_soon_threadsafe(self._done, caller, stop)
 
@@ -405,22 +412,22 @@ def _ending() -> Refusal:
 
 @final
 class Lanes:
-    """Threads for small work and for large work, which do not wait for each other.
+    """Thread pools for small work and for large work, which do not wait for each other.
 
-    One thread opens release files, and one makes what all who listen to streams get: both are done once for
-    all callers, so neither is anybody's share.
+    One more thread opens release files, and one prepares live updates: both work for all callers at once, so
+    neither counts as the share of one.
     """
 
     def __init__(self) -> None:
-        self.small = Threads(most=_SMALL_THREADS, share=_SHARE, waiting=_SMALL_WAITING)
-        self.large = Threads(most=_LARGE_THREADS, share=_SHARE, waiting=_WAITING)
-        self.opening, self.live = Threads(), Threads()
+        self.small = WorkerPool(most=_SMALL_THREADS, share=_SHARE, waiting=_SMALL_WAITING)
+        self.large = WorkerPool(most=_LARGE_THREADS, share=_SHARE, waiting=_WAITING)
+        self.opening, self.live = WorkerPool(), WorkerPool()
 
-    def lane(self, *, small: bool) -> Threads:
-        """Where work belongs."""
+    def lane(self, *, small: bool) -> WorkerPool:
+        """The pool for small or for large work."""
         return self.small if small else self.large
 
     def end(self) -> None:
-        """Stop large work, as the service is about to end; small questions are still answered."""
+        """Stop large work, as the service is about to stop; small questions are still answered."""
         self.large.end()
         self.opening.end()

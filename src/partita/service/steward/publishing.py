@@ -28,23 +28,23 @@ from partita.errors import InvalidParameter, KeyReused
 from partita.guarantee import positive_epsilon
 from partita.ledger.names import checked_text
 from partita.noise.kernel import token
-from partita.service.errors import ERRORS, Refusal, not_found, without_folders
+from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
 from partita.service.settings import NAME, ServiceSettings
 
-__all__ = ["Job", "Jobs", "Order", "Publisher", "Told", "publishing_router"]
+__all__ = ["Job", "JobQueue", "PublishOrder", "Publisher", "TerminalOutput", "publishing_router"]
 
 # ---- jobs ----
 
 State: TypeAlias = Literal["queued", "running", "done", "failed"]
 Phase: TypeAlias = Callable[[str], None]
 
-_REMEMBERED: Final = 1_000
+_REMEMBERED: Final = 1_000  # jobs in memory; the ledger knows the keys of all that were charged
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What an admin asks for: a spec by its name, a name for the release, and a key for repeating it."""
+class PublishOrder:
+    """The request of an admin: the name of a spec, a name for the release, and an idempotency key."""
 
     spec: str
     name: str
@@ -55,10 +55,10 @@ class Order:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """An order, how far it is, and why it failed if it did. No time is noted: it would tell of the data."""
+    """An order, its state, and its error if it failed. No time is recorded: it would tell of the data."""
 
     id: str
-    order: Order
+    order: PublishOrder
     state: State = "queued"
     phases: tuple[str, ...] = ()
     error: str | None = None
@@ -66,25 +66,27 @@ class Job:
 
 @final
 @dataclass
-class Jobs:
-    """All jobs of a process. `run` does one, tells its phases, and returns why it failed, or None.
+class JobQueue:
+    """All jobs of a process. `run` does one, reports its phases, and returns its error, or None.
 
-    A thread does the work and dies with the process; what it has started then goes on to its end.
+    Jobs run one at a time. A thread does the work and ends with the process; a publishing process that it
+    has started goes on to its end. Jobs are kept in memory only: the ledger knows the key of every charged
+    request, and the release lies in its folder.
     """
 
-    run: Callable[[Order, Phase], str | None]
+    run: Callable[[PublishOrder, Phase], str | None]
     most: int
     _jobs: dict[str, Job] = field(default_factory=dict)
     _waiting: queue.Queue[str] = field(default_factory=queue.Queue)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _worker: threading.Thread | None = None
 
-    def submit(self, order: Order) -> tuple[Job, bool]:
+    def submit(self, order: PublishOrder) -> tuple[Job, bool]:
         """The job of an order, and whether it is new; the same order under the same key is one job."""
         with self._lock:
             for job in self._jobs.values():
                 if job.order.key == order.key and job.state != "failed":
-                    return _same(job, order), False
+                    return _check_same_order(job, order), False
             if sum(job.state == "queued" for job in self._jobs.values()) >= self.most:
                 raise Refusal(503, "QueueFull", "too many jobs are waiting; try again later")
             job = Job(id=token(8), order=order)
@@ -115,22 +117,22 @@ class Jobs:
     def _work(self) -> None:
         while True:
             id = self._waiting.get()
-            self._keep(replace(self._jobs[id], state="running"))
+            self._store(replace(self._jobs[id], state="running"))
             error = self._attempt(id)
-            self._keep(replace(self._jobs[id], state="done" if error is None else "failed", error=error))
+            self._store(replace(self._jobs[id], state="done" if error is None else "failed", error=error))
             self._waiting.task_done()
 
     def _attempt(self, id: str) -> str | None:
         def phase(name: str) -> None:
             job = self._jobs[id]
-            self._keep(replace(job, phases=(*job.phases, name)))
+            self._store(replace(job, phases=(*job.phases, name)))
 
         try:
             return self.run(self._jobs[id].order, phase)
         except Exception:
             return "the job could not be started"
 
-    def _keep(self, job: Job) -> None:
+    def _store(self, job: Job) -> None:
         with self._lock:
             self._jobs[job.id] = job
 
@@ -140,7 +142,7 @@ class Jobs:
             del self._jobs[id]
 
 
-def _same(job: Job, order: Order) -> Job:
+def _check_same_order(job: Job, order: PublishOrder) -> Job:
     if job.order != order:
         raise KeyReused("the key belongs to another request; use a new one")
     return job
@@ -148,12 +150,12 @@ def _same(job: Job, order: Order) -> Job:
 
 # ---- the publishing process ----
 
-_KEPT: Final = ("HOME", "LANG", "LC_ALL", "PATH", "PGPASSFILE", "TMPDIR", "TZ")
+_PASSED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "PATH", "PGPASSFILE", "TMPDIR", "TZ")
 _LIBRARY: Final = str(Path(__file__).resolve().parents[3])
-_LARGEST: Final = 2**16
+_LARGEST: Final = 2**16  # bytes of a job file, and characters of output, that are read
 _PHASE: Final = re.compile(r"partita: ([^:\r\n]+?) \.\.\.")
-_LAST_WORDS: Final = re.compile(r"partita: (?:error|refused): ([^\r\n]+)")
-_SILENT: Final = "the job ended without a word; run it by hand to see why"
+_ERROR_LINE: Final = re.compile(r"partita: (?:error|refused): ([^\r\n]+)")
+_NO_ERROR: Final = "the job ended without a message; run it by hand to see why"
 
 
 @final
@@ -167,11 +169,11 @@ class Publisher:
         """Refuse a spec that is not there, or does not say where its data are."""
         self._data(spec)
 
-    def run(self, order: Order, phase: Callable[[str], None]) -> str | None:
-        """Publish, and wait for the end; why it failed, or None.
+    def run(self, order: PublishOrder, phase: Callable[[str], None]) -> str | None:
+        """Publish, and wait for the end; the error, or None.
 
         The process is in a session of its own, so it outlives the service: killed after its debit, it
-        would lose what was paid.
+        would lose what was charged.
         """
         master, slave = pty.openpty()
         try:
@@ -186,12 +188,12 @@ class Publisher:
             )
         finally:
             os.close(slave)
-        told = Told(phase)
-        for piece in _pieces(master):
-            told.hear(piece)
-        return None if process.wait() == 0 else told.last_words
+        output = TerminalOutput(phase)
+        for piece in _read_terminal(master):
+            output.read(piece)
+        return None if process.wait() == 0 else output.last_error
 
-    def command(self, order: Order) -> list[str]:
+    def command(self, order: PublishOrder) -> list[str]:
         """The command line, one argument each: no shell ever reads any of it."""
         spec, output = (
             self._specs / f"{order.spec}.toml",
@@ -224,12 +226,12 @@ class Publisher:
 
 
 @final
-class Told:
-    r"""What a process says on its terminal: the phases that it begins, and its last words.
+class TerminalOutput:
+    r"""The terminal output of a process: the phases that it begins, and its last error. Times are dropped.
 
     >>> phases: list[str] = []
-    >>> told = Told(phases.append)
-    >>> told.hear("partita: counting age ..."); told.hear(". 3.1 s\npartita: drawing noise ...")
+    >>> output = TerminalOutput(phases.append)
+    >>> output.read("partita: counting age ..."); output.read(". 3.1 s\npartita: drawing noise ...")
     >>> phases
     ['counting age', 'drawing noise']
     """
@@ -238,13 +240,13 @@ class Told:
         self._phase, self._text = phase, ""
 
     @property
-    def last_words(self) -> str:
-        """The error that the process ended with, without the folders in it."""
-        said = _LAST_WORDS.findall(self._text)
-        return without_folders(said[-1]) if said else _SILENT
+    def last_error(self) -> str:
+        """The error that the process ended with, without folders."""
+        said = _ERROR_LINE.findall(self._text)
+        return strip_folders(said[-1]) if said else _NO_ERROR
 
-    def hear(self, piece: str) -> None:
-        """More of what it says; only the latest is kept."""
+    def read(self, piece: str) -> None:
+        """Parse more output; only the end of it is stored."""
         self._text = (self._text + piece)[-_LARGEST:]
         found = _PHASE.search(self._text)
         while found is not None:
@@ -253,8 +255,8 @@ class Told:
             found = _PHASE.search(self._text)
 
 
-def _pieces(master: int) -> Iterator[str]:
-    """What is written to a terminal, until nobody is left who could."""
+def _read_terminal(master: int) -> Iterator[str]:
+    """The output of a terminal until the last writer has closed it."""
     with open(master, "rb", buffering=0) as terminal:
         while True:
             try:
@@ -274,8 +276,8 @@ def _entries(path: Path) -> Mapping[str, object]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the service's own but where programs, this library and the password of a database are."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    """The variables of a publishing process: paths of programs, this library and a password file."""
+    kept = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     return kept | {"PYTHONPATH": _LIBRARY}
 
 
@@ -286,8 +288,8 @@ _ACCEPTED: Final = 202
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 
 
-class Publishing(BaseModel):
-    """What is to be published. Where the data are is written on the server, and cannot be asked for."""
+class PublishRequest(BaseModel):
+    """A request to publish. The path of the data is written on the server, and cannot be chosen here."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -303,10 +305,12 @@ class Publishing(BaseModel):
         default=None, description="what it may cost; default: what the spec says", examples=["1/2", 1]
     )
 
-    def order(self) -> Order:
+    def order(self) -> PublishOrder:
         """The same, checked and exact."""
         epsilon = None if self.epsilon is None else positive_epsilon(self.epsilon)
-        return Order(spec=self.spec, name=self.name, key=checked_text(self.key, "key"), epsilon=epsilon)
+        return PublishOrder(
+            spec=self.spec, name=self.name, key=checked_text(self.key, "key"), epsilon=epsilon
+        )
 
 
 class JobBody(BaseModel):
@@ -337,14 +341,14 @@ class JobsBody(BaseModel):
     jobs: list[JobBody]
 
 
-def publishing_router(settings: ServiceSettings, *, jobs: Jobs | None = None) -> APIRouter:
+def publishing_router(settings: ServiceSettings, *, jobs: JobQueue | None = None) -> APIRouter:
     """The addresses of publishing; the guard lets in admins only."""
     publisher = Publisher(settings)
-    jobs = jobs or Jobs(publisher.run, settings.limits.jobs)
+    jobs = jobs or JobQueue(publisher.run, settings.limits.jobs)
     router = APIRouter(tags=["publishing"], responses=_errors())
 
     @router.post("/releases", status_code=_ACCEPTED, summary="Publish a release from a spec of the server")
-    def publish(publishing: Publishing, response: Response) -> JobBody:
+    def publish(publishing: PublishRequest, response: Response) -> JobBody:
         order = publishing.order()
         publisher.check(order.spec)
         job, new = jobs.submit(order)

@@ -28,12 +28,21 @@ from partita.streams.durable.outputs import OUTPUTS
 from partita.streams.durable.settings import FAMILY, Settings
 from partita.streams.durable.slots import SLOTS, Slots
 
-__all__ = ["MOST_DUE", "AnyStream", "Clock", "Closing", "NewStream", "StewardStream", "Streams", "slice_of"]
+__all__ = [
+    "MOST_DUE",
+    "AnyStream",
+    "NewStream",
+    "PeriodClock",
+    "PeriodCloser",
+    "StewardStream",
+    "StreamRegistry",
+    "slice_size",
+]
 
 # ---- models of requests and responses ----
 
 MOST_DUE: Final = 100_000
-"""How many periods of a new stream may have ended: a day of seconds, or ten weeks of minutes."""
+"""Periods of a new stream that may have ended: about a day of seconds, or ten weeks of minutes."""
 
 _ENDINGS: Final = (".db", ".pan", ".outputs", ".json", ".csv")
 _OPTIONS: Final = ("expected", "window")
@@ -41,7 +50,7 @@ _COUNTER: Final = "counter"
 
 
 class NewStream(BaseModel):
-    """A stream to be: the parameters of `open_counter`, or with `keys` those of `open_family`."""
+    """A stream to create: the parameters of `open_counter`, or with `keys` those of `open_family`."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -66,7 +75,7 @@ class NewStream(BaseModel):
     dataset: str | None = Field(default=None, description="whose budget pays, in the ledger of the service")
 
     def check(self) -> None:
-        """Refuse names that would be read as those of files, and periods that readers cannot be told of."""
+        """Refuse names that look like file names, and periods below a second."""
         if self.name.endswith(_ENDINGS):
             rule = f"must not end in {', '.join(_ENDINGS)}"
             raise InvalidParameter("name", rule, given=self.name, fix="choose another name")
@@ -78,7 +87,7 @@ class NewStream(BaseModel):
             )
 
     def check_start(self, now: int) -> None:
-        """Refuse a start so long ago that most of the time would go into closing empty periods.
+        """Refuse a start so long ago that the service would mostly close empty periods.
 
         Each period has an output for each key, so many keys allow for fewer periods.
         """
@@ -105,7 +114,7 @@ class NewStream(BaseModel):
         return {name: value for name, value in given.items() if value is not None}
 
     def settings(self, *, start: int) -> Settings:
-        """What a stream with these parameters is opened with; if no start is asked for, with this one."""
+        """The settings of a stream with these parameters; `start` is used if none was given."""
         begins = start if self.start is None else nanoseconds(self.start, "start")
         kind = self.mechanism if self.keys is None else FAMILY
         given = {**self.common, "start": begins, "mechanism": kind, "keys": self.keys or ()}
@@ -113,7 +122,7 @@ class NewStream(BaseModel):
 
 
 class StewardStream(BaseModel):
-    """A stream as its steward sees it: what it was opened with, and whether it goes on."""
+    """A stream as its steward sees it: its settings, and whether it is running."""
 
     name: str
     state: Literal["running", "stopped"] = Field(
@@ -132,7 +141,7 @@ class StewardStream(BaseModel):
 
     @classmethod
     def of(cls, name: str, settings: Settings, *, runs: bool) -> StewardStream:
-        """What is said of a stream; all of it is public."""
+        """The public facts of a stream."""
         return cls(
             name=name,
             state="running" if runs else "stopped",
@@ -155,35 +164,36 @@ AnyStream = DurableCounter | DurableFamily
 
 
 @final
-class Closing:
-    """Closes periods of streams, and knows which streams go on.
+class PeriodCloser:
+    """Closes periods of streams, logs problems, and knows which streams have stopped.
 
-    Readers see an output `delay` seconds after its period; one that is written later than half of that is
-    called late, while they do not see it yet. A problem is told once for each period.
+    Readers see an output `delay` seconds after its period; an output that is written later than half of that
+    is logged as late. A problem is logged once for each period: the stream and the type of an exception, no
+    more.
     """
 
     def __init__(self, log: Log, *, delay: Fraction, now: Callable[[], int]) -> None:
         self._log, self._delay, self._now = log, delay, now
         self._stopped: set[str] = set()
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._behind: set[str] = set()
 
     def runs(self, name: str) -> bool:
-        """Whether a stream goes on; if not, something has stopped it for good."""
+        """Whether a stream is running; an error may have stopped it for good."""
         return name not in self._stopped
 
     def close(self, name: str, stream: AnyStream, period: int, *, due: int = 0) -> None:
-        """Close all periods up to one. What the disk or the ledger refuses is for the next try.
+        """Close all periods up to one. Errors of the disk or the ledger are retried at the next tick.
 
-        `due` is said for a stream that is far behind: how many periods have ended. That is told once, and
-        once more when it has caught up; which of its outputs are late is not.
+        `due` is passed for a stream that is far behind: how many periods have ended. That is logged once, and
+        once more when it has caught up; late outputs in between are not.
         """
         try:
             stream.close_until(period)
         except StreamForked as error:
             self._stop(name, period, error)
         except (StreamError, LedgerError) as error:
-            self._tell(name, period, "refused", error)
+            self._report(name, period, "refused", error)
         except Exception as error:
             self._stop(name, period, error)
         else:
@@ -194,7 +204,7 @@ class Closing:
                 self._behind.remove(name)
                 self._log.info("caught up", stream=name)
             elif not due and self._is_late(stream, period):
-                self._tell(name, period, "late")
+                self._report(name, period, "late")
 
     def _is_late(self, stream: AnyStream, period: int) -> bool:
         end = stream.settings.schedule.end(period)
@@ -202,11 +212,11 @@ class Closing:
 
     def _stop(self, name: str, period: int, error: Exception) -> None:
         self._stopped.add(name)
-        self._tell(name, period, "stopped", error)
+        self._report(name, period, "stopped", error)
 
-    def _tell(self, name: str, period: int, event: str, error: Exception | None = None) -> None:
-        if self._told.get(name) != period:
-            self._told[name] = period
+    def _report(self, name: str, period: int, event: str, error: Exception | None = None) -> None:
+        if self._reported.get(name) != period:
+            self._reported[name] = period
             kind = {} if error is None else {"kind": type(error).__name__}
             self._log.error(event, stream=name, **kind)
 
@@ -216,7 +226,7 @@ class Closing:
 _OURS_ONLY: Final = 0o700
 
 _SLICE: Final = 4096
-"""Outputs that are closed at once: a transaction, a few tenths of a second."""
+"""Outputs that are closed at once: one transaction of a few tenths of a second, in which others wait."""
 
 _PAN_SLICE: Final = 8
 """The same for a pan-private stream, whose periods are stored one by one with several syncs each.
@@ -225,7 +235,7 @@ Its feeders wait for a slice on the thread of all requests, so a slice is short.
 
 
 @final
-class Streams:
+class StreamRegistry:
     """All streams of a folder, by name: secret files there, outputs in the public folder of the service.
 
     `now` gives nanoseconds since 1970; `noise` is injected by tests only.
@@ -236,10 +246,10 @@ class Streams:
     ) -> None:
         self._settings, self._now, self._noise = settings, now, noise
         self._open: dict[str, AnyStream] = {}
-        self._closing = Closing(Log("steward", now), delay=settings.delay, now=now)
+        self._closing = PeriodCloser(Log("steward", now), delay=settings.delay, now=now)
         self._making = threading.Lock()
-        self._served: dict[str, int] = {}
-        self._turn, self._behind = 0, False
+        self._last_slice: dict[str, int] = {}
+        self._slices, self._behind = 0, False
 
     def __getitem__(self, name: str) -> AnyStream:
         """An open stream, or a 404."""
@@ -252,41 +262,41 @@ class Streams:
         return sorted(self._open)
 
     def runs(self, name: str) -> bool:
-        """Whether a stream goes on; if not, something has stopped it for good."""
+        """Whether a stream is running; an error may have stopped it for good."""
         return self._closing.runs(name)
 
-    def forgets(self, name: str) -> bool:
-        """Whether a stream is pan-private, and nothing may remember who fed it."""
+    def is_pan_private(self, name: str) -> bool:
+        """Whether a stream is pan-private, so that nothing may remember who fed it."""
         return name in self._open and self._open[name].settings.pan_private
 
-    def running(self, name: str) -> AnyStream:
-        """A stream that may be fed: nobody goes on feeding one that publishes nothing."""
+    def get_running(self, name: str) -> AnyStream:
+        """A stream that may be fed; raises Refusal if it has stopped."""
         if not self.runs(name):
             raise Refusal(503, "StreamStopped", "this stream publishes nothing more; ask its steward")
         return self[name]
 
     def resume(self) -> None:
-        """Go on with all streams that are there; periods that were missed are closed now, a slice of each.
+        """Open all stored streams, and close one slice of the periods that each has missed.
 
-        What a slice does not hold is left to the clock, so that no stream holds up the others. A stream that
-        cannot go on, such as an old copy, keeps the service from starting: it must be seen.
+        The clock closes the rest, so that no stream delays the others. A stream that cannot be resumed, such
+        as an old copy, keeps the service from starting, so that it is noticed.
         """
         self._folder.mkdir(mode=_OURS_ONLY, parents=True, exist_ok=True)
         os.chmod(self._folder, _OURS_ONLY)
-        for name in _stored(self._folder):
-            stream = self._open[name] = self._resumed(name)
-            due = min(_due(stream, self._now()), slice_of(stream.settings))
+        for name in _stored_names(self._folder):
+            stream = self._open[name] = self._resume_one(name)
+            due = min(_due(stream, self._now()), slice_size(stream.settings))
             stream.close_until(stream.periods + due)
 
     def create(self, asked: NewStream) -> tuple[AnyStream, bool]:
-        """The stream that is asked for, and whether it is new; refused if another one has its name."""
+        """The stream of a request, and whether it is new; raises Refusal if another stream has its name."""
         asked.check()
         with self._making:
             known = self._open.get(asked.name)
             if known is not None:
                 _check_same(known, asked)
                 return known, False
-            made = self._open[asked.name] = self._made(asked)
+            made = self._open[asked.name] = self._create(asked)
             return made, True
 
     def tick(self) -> None:
@@ -299,11 +309,11 @@ class Streams:
         """
         now, end, self._behind = self._now(), self.next_end(), False
         due = {name: _due(stream, now) for name, stream in list(self._open.items()) if self.runs(name)}
-        far = {name for name, left in due.items() if left > slice_of(self._open[name].settings)}
+        far = {name for name, left in due.items() if left > slice_size(self._open[name].settings)}
         for name in sorted(due.keys() - far, key=lambda name: (due[name], name)):
             if due[name]:
                 self._closing.close(name, self._open[name], self._open[name].periods + due[name])
-        for place, name in enumerate(sorted(far, key=lambda name: (self._served.get(name, 0), name))):
+        for place, name in enumerate(sorted(far, key=lambda name: (self._last_slice.get(name, 0), name))):
             if place and end is not None and self._now() >= end:
                 self._behind = True
                 break
@@ -320,7 +330,7 @@ class Streams:
         return min((schedule.end(schedule.ended(now) + 1) for schedule in schedules), default=None)
 
     def close(self) -> None:
-        """Let others open the streams."""
+        """Close all streams, so that other processes can open them."""
         while self._open:
             self._open.popitem()[1].close()
 
@@ -328,9 +338,9 @@ class Streams:
         """Close one slice of a stream that is far behind."""
         stream = self._open[name]
         before = stream.periods
-        self._closing.close(name, stream, before + slice_of(stream.settings), due=due)
-        self._turn += 1
-        self._served[name] = self._turn
+        self._closing.close(name, stream, before + slice_size(stream.settings), due=due)
+        self._slices += 1
+        self._last_slice[name] = self._slices
         self._behind |= stream.periods > before
 
     @property
@@ -342,31 +352,31 @@ class Streams:
     def _ledger(self) -> Ledger | None:
         return None if self._settings.ledger is None else Ledger(self._settings.ledger)
 
-    def _wishes(self, name: str) -> dict[str, Any]:
+    def _open_options(self, name: str) -> dict[str, Any]:
         outputs = self._settings.folder / f"{name}{OUTPUTS}"
         now = Fraction(self._now(), SECOND)
         return {"outputs": outputs, "now": now, "noise": self._noise, "catch_up": False}
 
-    def _resumed(self, name: str) -> AnyStream:
-        """A stream as it was left; one that a ledger has paid for goes on with that ledger only."""
-        path, wishes = self._folder / name, self._wishes(name)
+    def _resume_one(self, name: str) -> AnyStream:
+        """Resume one stream; a stream that was charged to a ledger needs that ledger."""
+        path, options = self._folder / name, self._open_options(name)
         try:
-            return resume_stream(path, **wishes)
+            return resume_stream(path, **options)
         except InvalidParameter:
-            return resume_stream(path, ledger=self._ledger(), **wishes)
+            return resume_stream(path, ledger=self._ledger(), **options)
 
-    def _made(self, asked: NewStream) -> AnyStream:
+    def _create(self, asked: NewStream) -> AnyStream:
         asked.check_start(self._now())
         ledger = None if asked.dataset is None else self._ledger()
-        wishes = self._wishes(asked.name) | asked.common | {"ledger": ledger}
+        options = self._open_options(asked.name) | asked.common | {"ledger": ledger}
         path = self._folder / asked.name
         if asked.keys is not None:
-            return open_family(path, keys=asked.keys, **wishes)
-        return open_counter(path, mechanism=asked.mechanism, **(wishes | asked.options))
+            return open_family(path, keys=asked.keys, **options)
+        return open_counter(path, mechanism=asked.mechanism, **(options | asked.options))
 
 
-def slice_of(settings: Settings) -> int:
-    """How many periods of a stream are closed before others have their turn: a public number."""
+def slice_size(settings: Settings) -> int:
+    """How many periods of a stream are closed before other streams have their turn: a public number."""
     return max(1, (_PAN_SLICE if settings.pan_private else _SLICE) // settings.columns)
 
 
@@ -375,7 +385,7 @@ def _due(stream: AnyStream, now: int) -> int:
     return stream.settings.due(now) - stream.periods
 
 
-def _stored(folder: Path) -> list[str]:
+def _stored_names(folder: Path) -> list[str]:
     """The names of the streams whose secret files are in a folder; a crash may have left one without any."""
     found = [path for path in folder.iterdir() if path.suffix == SECRET or _is_begun(path)]
     return sorted(path.stem for path in found if NAME.fullmatch(path.stem))
@@ -394,27 +404,27 @@ def _check_same(stream: AnyStream, asked: NewStream) -> None:
 
 # ---- the clock ----
 
-_LONGEST_SLEEP: Final = SECOND
+_LONGEST_SLEEP: Final = SECOND  # how soon a new stream, or a clock that is set anew, is noticed
 
 _PAUSE: Final = SECOND // 100
-"""Between two slices of a stream that is catching up: feeders have their turn."""
+"""Pause between two slices of a stream that is catching up, in which feeders have their turn."""
 
 
 @final
-class Clock:
+class PeriodClock:
     """Ticks at the end of each period of any stream, whatever was fed.
 
-    It never sleeps for longer than a second, so a clock that is set right is followed soon, a stream that was
-    just made is noticed, and what a disk refused is tried again.
+    It never sleeps for longer than a second, so a corrected clock is followed soon, a new stream is noticed,
+    and a failed write is tried again.
     """
 
-    def __init__(self, streams: Streams, *, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, streams: StreamRegistry, *, now: Callable[[], int] = time.time_ns) -> None:
         self._streams, self._now = streams, now
         self._ended = threading.Event()
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """The clock runs while the block does; a tick that has begun is finished."""
+    def run(self) -> Iterator[None]:
+        """Run the clock during the block; a tick that has begun is finished."""
         thread = threading.Thread(target=self._run, name="partita-clock", daemon=True)
         thread.start()
         try:
@@ -428,7 +438,7 @@ class Clock:
             self._streams.tick()
 
     def _until_next(self) -> int:
-        """Nanoseconds until a period ends, as the clock says now; a moment, if some have ended long ago."""
+        """Nanoseconds until the next period ends; a short pause if a stream is catching up."""
         if self._streams.behind:
             return _PAUSE
         end = self._streams.next_end()
