@@ -1631,7 +1631,7 @@ SERVICE: Final = (
     Bug(
         "service",
         "an output is shown without the delay",
-        "service/reading/watching.py",
+        "service/reading/streams.py",
         "settings.schedule.ended(self.moment - self._every)",
         "settings.schedule.ended(self.moment)",
         "tests/service/streams/test_public_time.py::test_the_public_side_is_the_same_but_for_the_values",
@@ -1639,7 +1639,7 @@ SERVICE: Final = (
     Bug(
         "service",
         "whoever asks has the service look anew",
-        "service/reading/watching.py",
+        "service/reading/streams.py",
         "        if not self.moment:\n            self.look()",
         "        self.look()",
         "tests/service/streams/test_public_time.py::test_an_output_that_is_later_than_the_delay_is_shown_at_a_whole_multiple_of_it",
@@ -1647,7 +1647,7 @@ SERVICE: Final = (
     Bug(
         "service",
         "the public number of a token proves its name",
-        "service/access/tokens.py",
+        "service/tokens.py",
         "proven = hmac.compare_digest(expected, _digest(text))",
         "proven = hmac.compare_digest(expected, expected)",
         "tests/service/access/test_tokens.py::test_a_token_proves_its_name",
@@ -1655,7 +1655,7 @@ SERVICE: Final = (
     Bug(
         "service",
         "a token has every scope",
-        "service/access/guard.py",
+        "service/access.py",
         "if need.scope not in caller.scopes:",
         "if not caller.scopes:",
         "tests/service/access/test_guard.py::test_scopes_are_separate",
@@ -1663,7 +1663,7 @@ SERVICE: Final = (
     Bug(
         "service",
         "an unexpected error is shown in its own words",
-        "service/web/errors.py",
+        "service/errors.py",
         'return Refusal(500, "InternalError", _INTERNAL)',
         'return Refusal(500, "InternalError", str(error))',
         "tests/service/web/test_errors.py::test_no_error_carries_a_secret",

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-import pyarrow as pa
 
 from benchmarks.load.client import Connection, Service, at_a_rate, numbered, percentile
 from benchmarks.load.serving import Processes
@@ -25,7 +24,6 @@ CONNECTIONS = 4
 RATE = 20
 TARGET = 250
 UNASKED = 20_000_000
-ARROW = "application/vnd.apache.arrow.stream"
 SOURCE, OTHERS = "127.0.0.100", "127.0.0.{}"
 
 
@@ -129,8 +127,7 @@ def _bombs(service: Service) -> list[Callable[[int], bytes]]:
         lambda n: get("count", n, where=f"2*salary + 3*age <= {n} and {_even('town', 100)}"),
         lambda n: made("synthesize.csv", n),
         lambda n: made("synthesize.parquet", n),
-        _json_batch(service),
-        _arrow_batch(service),
+        _batch(service),
     ]
 
 
@@ -145,23 +142,11 @@ def _ends(size: int) -> tuple[Any, Any]:
     return low, low + draws.integers(0, 5_000, size)
 
 
-def _json_batch(service: Service) -> Callable[[int], bytes]:
+def _batch(service: Service) -> Callable[[int], bytes]:
     low, high = _ends(80_000)
     where = {"salary": {"low": low.tolist(), "high": high.tolist()}, "age": [3, 60]}
     body = json.dumps({"where": where, "errors": True}).encode()
     request = service.request("POST", "/releases/together/counts", body, Content_Type="application/json")
-    return lambda n: request
-
-
-def _arrow_batch(service: Service) -> Callable[[int], bytes]:
-    low, high = _ends(80_000)
-    sink = pa.BufferOutputStream()
-    table = pa.table({"salary.low": low, "salary.high": high})
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    path = "/releases/together/counts?errors=true&where=age%20between%203%20and%2060"
-    body = sink.getvalue().to_pybytes()
-    request = service.request("POST", path, body, Content_Type=ARROW, Accept=ARROW)
     return lambda n: request
 
 

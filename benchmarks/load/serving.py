@@ -17,7 +17,7 @@ import numpy as np
 
 import partita as pt
 from benchmarks.load.client import Service
-from partita.service.access.token_file import TokenFile
+from partita.service.tokens import TokenFile
 
 RATE = 1_000_000
 PEOPLE = 100_000

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from partita.service.access.token_file import TokenFile
-from partita.service.settings import Limits, Settings
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.tokens import TokenFile
 
 from .looking import DESK, Opened
 from .serving import served
@@ -34,7 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="session")
 def service(world: World) -> Iterator[str]:
     """The address of a service that everybody may read."""
-    with served(Settings(folder=world.folder, public=True, limits=LIMITS)) as address:
+    with served(ServiceSettings(folder=world.folder, public=True, limits=LIMITS)) as address:
         yield address
 
 
@@ -43,7 +43,7 @@ def guarded(world: World) -> Iterator[tuple[str, str]]:
     """The address of a service that wants a token, and such a token."""
     tokens = world.folder.parent / "tokens.json"
     token = TokenFile(tokens).create("analyst", scopes=["read"])
-    with served(Settings(folder=world.folder, tokens=tokens, limits=LIMITS)) as address:
+    with served(ServiceSettings(folder=world.folder, tokens=tokens, limits=LIMITS)) as address:
         yield address, token
 
 

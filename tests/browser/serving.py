@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import uvicorn
 
 from partita.service.reading.app import reading_app
-from partita.service.settings import Settings
+from partita.service.settings import ServiceSettings
 
 
 @contextmanager
-def served(settings: Settings) -> Iterator[str]:
+def served(settings: ServiceSettings) -> Iterator[str]:
     """The address of the reading side; it is gone afterwards."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         app = reading_app(settings)

@@ -11,8 +11,8 @@ import pytest
 from partita.cli.commands import token as token_command
 from partita.cli.parser import parser
 from partita.service import process
-from partita.service.access.tokens import SCOPES
-from partita.service.settings import Settings
+from partita.service.settings import ServiceSettings
+from partita.service.tokens import SCOPES
 
 from .conftest import Run
 
@@ -22,11 +22,11 @@ LIMITS = ("--connections-per-address", 7, "--request-seconds", 8, "--work", 9)
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
     """What would have been served; nothing is started."""
-    seen: list[Settings] = []
+    seen: list[ServiceSettings] = []
 
-    def serve(settings: Settings, *, announce: Callable[[str, str], None]) -> None:
+    def serve(settings: ServiceSettings, *, announce: Callable[[str, str], None]) -> None:
         seen.append(settings)
         announce("reading", settings.address("reading"))
 
@@ -34,22 +34,24 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     return seen
 
 
-def test_a_public_folder_is_served_on_this_machine(run: Run, folder: Path, served: list[Settings]) -> None:
+def test_a_public_folder_is_served_on_this_machine(
+    run: Run, folder: Path, served: list[ServiceSettings]
+) -> None:
     """The address is shown, and nothing is warned of."""
     done = run("serve", ".", "--public")
 
     assert done == (0, "reading  http://127.0.0.1:8000\n", "")
-    assert served == [Settings(folder=folder, public=True)]
+    assert served == [ServiceSettings(folder=folder, public=True)]
 
 
-def test_addresses_as_json(run: Run, folder: Path, served: list[Settings]) -> None:
+def test_addresses_as_json(run: Run, folder: Path, served: list[ServiceSettings]) -> None:
     """One object for each process."""
     [record] = run("serve", ".", "--public", "--port", 9, "--json").records
 
     assert record == {"process": "reading", "address": "http://127.0.0.1:9"}
 
 
-def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) -> None:
+def test_every_option_arrives(run: Run, folder: Path, served: list[ServiceSettings]) -> None:
     """Where it belongs."""
     run("token", "create", "ada", "--scope", "admin")
     done = run(
@@ -93,7 +95,7 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[Settings]) ->
     ],
 )
 def test_what_others_can_do_is_warned_of(
-    run: Run, folder: Path, served: list[Settings], options: tuple[str, ...], words: list[str]
+    run: Run, folder: Path, served: list[ServiceSettings], options: tuple[str, ...], words: list[str]
 ) -> None:
     """A line for each: everybody may read, feeding can be felt, and nothing is encrypted."""
     done = run("serve", ".", *options)
@@ -104,7 +106,7 @@ def test_what_others_can_do_is_warned_of(
     assert all(word in line for word, line in zip(words, lines, strict=True))
 
 
-def test_neither_public_nor_tokens_is_refused(run: Run, folder: Path, served: list[Settings]) -> None:
+def test_neither_public_nor_tokens_is_refused(run: Run, folder: Path, served: list[ServiceSettings]) -> None:
     """With the two ways to mend it."""
     done = run("serve", ".")
 

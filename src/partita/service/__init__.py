@@ -2,15 +2,19 @@
 
 Two processes, so that what readers see cannot depend on what is fed:
 
-    reading     the public one: release files, published outputs of streams, the page; it spends nothing
-    steward     the other one: events come in, periods are closed by the clock, publishing is started
+    reading     the public process: release files, published outputs of streams, the page; it spends nothing
+    steward     the other process: events come in, a clock closes periods, publishing is started
 
-and what both need:
+Both need:
 
-    access      tokens, scopes, limits of how often
-    web         errors as JSON, sizes of bodies, headers, logs, metrics
-    process     both processes together: start, signals, graceful end
-    static      the page: hand-written, no build step, no external request
+    settings    what a service is started with, and its limits
+    tokens      names, scopes and hashed keys, in one file
+    access      scopes of addresses, rates, and the guard that checks both
+    errors      errors as JSON
+    web         middleware: sizes and times of requests, headers, hosts, log, metrics
+    server      one process that serves one side, and its connections
+    process     all processes together: start, signals, graceful end
+    static      the page: written by hand, no build step, no external request
 
-Neither can reach `sources`: the import contracts say so.
+Neither process can reach `sources`: the import contracts say so.
 """

@@ -1,4 +1,4 @@
-"""What a steward says about a service, checked once: folders, addresses, who may read, how much at once."""
+"""Settings of a service, validated once: folders, addresses, access, limits; and its version."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 
-__all__ = ["LOOPBACK", "NAME", "Limits", "Settings", "is_loopback"]
+__all__ = ["LOOPBACK", "NAME", "VERSION", "Limits", "ServiceSettings", "is_loopback"]
 
 LOOPBACK: Final = "127.0.0.1"
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""What releases, streams and specs may be called in an address; nothing else reaches the disk."""
+"""Names of releases, streams and specs in an address; no other text reaches the disk."""
 
 _PATHS: Final = ("folder", "streams", "tokens", "specs")
 _HIGHEST_PORT: Final = 2**16 - 1
@@ -32,54 +33,60 @@ _PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 @final
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much one caller may ask for. All of it is public, and none of it depends on data.
+    """Limits of a service. All of them are public, and none depends on data.
 
-    Sizes are in bytes; `json_batch` is that of a batch of counts in JSON, which is parsed in one piece while
-    nothing else is; `rows` counts the values of made-up rows; `rate` and `burst` count requests of a
-    token, or of an address without one; `connections` are those of a process, and `per_address` those of one
-    address among them. `header` is the size of a request's first line and headers together. `seconds` is how
-    long a request may take from its first byte to its last, and then until its answer begins; `idle` is how
-    long a connection may stay open without a request; `slow_write` is how long a reader may take for the next
-    part of an answer. `grace` is how long open requests may go on once the service is told to end.
+    Sizes are in bytes; `counts_body` is that of a batch of counts, which is parsed in one piece while nothing
+    else is, and `events_body` that of a feeding request; `rows` counts the values of made-up rows; `rate` and
+    `burst` count requests of a token, or of an address without one; `connections` are those of a process, and
+    `per_address` those of one address among them. `header` is the size of a request's first line and headers
+    together. `seconds` is how long a request may take from its first byte to its last, and then until its
+    answer begins; `idle` is how long a connection may stay open without a request; `slow_write` is how long a
+    reader may take for the next part of an answer. `grace` is how long open requests may go on once the
+    service is told to end.
 
     `work` is the predicted work of one request (see `reading.work`), and what is below `small_work` is
     answered in a lane of its own.
     """
 
-    header: int = 2**16
+    header: int = 2**16  # uvicorn has the same for its other parser
     body: int = 2**20
-    batch_body: int = 16 * 2**20
-    json_batch: int = 4 * 2**20
-    ranges: int = 200_000
-    rows: int = 1_000_000
-    points: int = 4096
+    counts_body: int = 4 * 2**20  # a larger body holds the interpreter lock for longer while it is parsed
+    events_body: int = 16 * 2**20  # 100,000 events with ids
+    ranges: int = 200_000  # size of one batch against the memory of 8 that are read at once
+    rows: int = 1_000_000  # about 5 s of work
+    points: int = 4096  # more bins than a screen has pixels
     where: int = 4096
     subscribers: int = 1_000
-    connections: int = 4_096
-    per_address: int = 128
+    connections: int = 4_096  # file handles and memory of a process against readers at once
+    per_address: int = 128  # people behind one address against one client that takes all connections
     rate: int = 200
-    burst: int = 400
-    callers: int = 10_000
+    burst: int = 400  # a page asks for about a dozen answers at once
+    callers: int = 10_000  # memory against callers whose rate is known
     seconds: int = 30
     idle: int = 10
     slow_write: int = 10
-    grace: int = 3
-    work: int = 6_000_000
-    small_work: int = 25_000
+    grace: int = 3  # the whole service ends within five seconds
+    work: int = 6_000_000  # about 6 s of one core; a larger limit lets one request hold a thread for longer
+    small_work: int = 25_000  # about 25 ms: what a small question may have to wait for another
     jobs: int = 16
 
     def __post_init__(self) -> None:
         freeze(self, **{name: integer(value, name, low=1) for name, value in vars(self).items()})
 
+    @property
+    def largest_body(self) -> int:
+        """The size of the largest body that any address takes."""
+        return max(self.body, self.counts_body, self.events_body)
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """One service: the public folder, the secret ones, the addresses, and what is allowed.
+class ServiceSettings:
+    """The settings of one service: the public folder, the secret folders, the addresses, and the limits.
 
     Paths are made absolute, so that no process depends on where it was started; nothing is opened here.
 
-    >>> Settings(folder=Path("/srv/releases"), public=True).address("reading")
+    >>> ServiceSettings(folder=Path("/srv/releases"), public=True).address("reading")
     'http://127.0.0.1:8000'
     """
 
@@ -117,7 +124,7 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach readers' side; that of the steward is another matter."""
+        """Whether only this machine can reach the reading side; the steward's side has its own host."""
         return is_loopback(self.host)
 
     def place(self, side: str) -> tuple[str, int]:
@@ -125,26 +132,26 @@ class Settings:
         return (self.host, self.port) if side == "reading" else (self.steward_host, self.steward_port)
 
     def address(self, side: str) -> str:
-        """Where one of the two processes is asked."""
+        """The URL of one of the two processes."""
         host, port = self.place(side)
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def to_json(self) -> str:
-        """All of it in one line, for the processes of the service."""
+        """The settings in one line, for the processes of the service."""
         plain = {name: _plain(getattr(self, name)) for name in (each.name for each in fields(self))}
         return json.dumps(plain | {"limits": asdict(self.limits)})
 
     @staticmethod
-    def from_json(text: str) -> Settings:
+    def from_json(text: str) -> ServiceSettings:
         """The settings that `to_json` wrote.
 
-        >>> settings = Settings(folder=Path("/srv"), public=True, delay=Fraction(1, 3))
-        >>> Settings.from_json(settings.to_json()) == settings
+        >>> settings = ServiceSettings(folder=Path("/srv"), public=True, delay=Fraction(1, 3))
+        >>> ServiceSettings.from_json(settings.to_json()) == settings
         True
         """
-        said: Mapping[str, Any] = json.loads(text)
-        limits = Limits(**said["limits"])
-        return Settings(**{**said, "hosts": tuple(said["hosts"]), "limits": limits})
+        entries: Mapping[str, Any] = json.loads(text)
+        limits = Limits(**entries["limits"])
+        return ServiceSettings(**{**entries, "hosts": tuple(entries["hosts"]), "limits": limits})
 
     def _check_access(self) -> None:
         if not self.public and self.tokens is None:
@@ -169,7 +176,7 @@ class Settings:
             )
 
     def _check_apart(self) -> None:
-        """Readers are given files of the public folder by name, so nothing secret may lie in it."""
+        """Readers get files of the public folder by name, so nothing secret may lie in it."""
         for name, path in (("streams", self.streams), ("specs", self.specs)):
             if path is not None and (path == self.folder or self.folder in path.parents):
                 raise InvalidParameter(
@@ -240,3 +247,7 @@ def _host(host: object) -> str:
 
 def _plain(value: object) -> object:
     return str(value) if isinstance(value, (Path, Fraction)) else value
+
+
+VERSION: Final = version("partita")
+"""The installed version. It is not read from `partita`, as importing that would import sources."""

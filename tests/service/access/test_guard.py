@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from partita.service.access import guard as module
-from partita.service.access.buckets import Buckets
-from partita.service.access.scopes import NEEDS, Need
-from partita.service.access.token_file import TokenFile
+from partita.service import access as module
+from partita.service.access import PERMISSIONS, Permission, RateLimiter
 from partita.service.settings import Limits
+from partita.service.tokens import TokenFile
 from tests.service.web.client import CANARY, Client, Clock, app, kind
 
 SLOW = Limits(rate=1, burst=2)
@@ -135,29 +134,29 @@ def test_lost_tokens_close_everything(tokens: TokenFile) -> None:
 )
 def test_only_the_page_is_open(method: str, path: str, need: str | None) -> None:
     """What the page shows is asked for with a token; the page itself says nothing."""
-    found = NEEDS["reading"]({"method": method, "path": path})
+    found = PERMISSIONS["reading"]({"method": method, "path": path})
 
-    assert found == (None if need is None else Need(need))
+    assert found == (None if need is None else Permission(need))
 
 
 @pytest.mark.parametrize(
     ("method", "path", "need"),
     [
-        ("POST", "/streams/visits/events", Need("feed", "visits")),
-        ("GET", "/streams/visits/events", Need("admin")),
-        ("POST", "/streams/visits/events/", Need("admin")),
-        ("POST", "/streams/a/b/events", Need("admin")),
-        ("POST", "/streams", Need("admin")),
-        ("GET", "/streams/visits", Need("admin")),
-        ("POST", "/releases", Need("admin")),
-        ("GET", "/jobs", Need("admin")),
-        ("GET", "/openapi.json", Need("admin")),
-        ("GET", "/-/healthy", Need("admin")),
+        ("POST", "/streams/visits/events", Permission("feed", "visits")),
+        ("GET", "/streams/visits/events", Permission("admin")),
+        ("POST", "/streams/visits/events/", Permission("admin")),
+        ("POST", "/streams/a/b/events", Permission("admin")),
+        ("POST", "/streams", Permission("admin")),
+        ("GET", "/streams/visits", Permission("admin")),
+        ("POST", "/releases", Permission("admin")),
+        ("GET", "/jobs", Permission("admin")),
+        ("GET", "/openapi.json", Permission("admin")),
+        ("GET", "/-/healthy", Permission("admin")),
     ],
 )
-def test_feeders_only_feed(method: str, path: str, need: Need) -> None:
+def test_feeders_only_feed(method: str, path: str, need: Permission) -> None:
     """Everything else on that side is for admins."""
-    assert NEEDS["steward"]({"method": method, "path": path}) == need
+    assert PERMISSIONS["steward"]({"method": method, "path": path}) == need
 
 
 @pytest.mark.parametrize(("side", "path"), [("reading", "/-/metrics"), ("steward", "/-/healthy")])
@@ -177,7 +176,7 @@ def test_what_tells_of_the_machine_is_for_this_machine_and_for_admins(
 
 def test_feeding_a_pan_private_stream_is_not_counted(tokens: TokenFile) -> None:
     """A bucket would remember how much a feeder has sent; who may not feed is counted all the same."""
-    built = steward(tokens, limits=SLOW, forgets=lambda name: name == "quiet")
+    built = steward(tokens, limits=SLOW, is_pan_private=lambda name: name == "quiet")
     feeder, nobody = Client(built, tokens.create("web", scopes=["feed"])), Client(built)
 
     def statuses(client: Client, stream: str) -> list[int]:
@@ -226,7 +225,7 @@ def test_addresses_of_ipv4_that_are_written_as_ipv6_are_different_callers(tokens
 def test_a_bucket_fills_by_the_clock() -> None:
     """At the rate, up to the burst, and never beyond."""
     clock = Clock()
-    buckets = Buckets(rate=2, burst=3, callers=10, now=clock)
+    buckets = RateLimiter(rate=2, burst=3, callers=10, now=clock)
 
     def let_in() -> int:
         return sum(buckets.wait("web") == 0 for _ in range(10))
@@ -241,7 +240,7 @@ def test_a_bucket_fills_by_the_clock() -> None:
 def test_a_clock_that_is_put_back_locks_nobody_out() -> None:
     """A caller waits for a full bucket at most, not until the old time comes again."""
     clock = Clock()
-    buckets = Buckets(rate=2, burst=3, callers=10, now=clock)
+    buckets = RateLimiter(rate=2, burst=3, callers=10, now=clock)
     buckets.wait("web")
     clock.pass_seconds(-3600)
 
@@ -252,7 +251,7 @@ def test_a_clock_that_is_put_back_locks_nobody_out() -> None:
 
 def test_the_memory_of_callers_has_a_bound() -> None:
     """However many addresses ask."""
-    buckets = Buckets(rate=1, burst=1, callers=5, now=Clock())
+    buckets = RateLimiter(rate=1, burst=1, callers=5, now=Clock())
     for number in range(100):
         buckets.wait(f"address {number}")
 

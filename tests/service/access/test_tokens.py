@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from partita.errors import InvalidParameter
-from partita.service.access import tokens as module
-from partita.service.access.token_file import Keyring, TokenFile
-from partita.service.access.tokens import Tokens
+from partita.service import tokens as module
+from partita.service.tokens import Keyring, TokenFile, TokenSet
 from tests.service.web.client import Clock
 
 DAY = 86_400
@@ -85,7 +84,7 @@ def test_every_check_compares_one_digest(file: TokenFile, monkeypatch: pytest.Mo
         return compare(expected, given)
 
     monkeypatch.setattr(hmac, "compare_digest", watched)
-    unknown = Tokens().created("other", scopes=["read"])[1]
+    unknown = TokenSet().create("other", scopes=["read"])[1]
     for asked, now in ((text, 0), (text, 2**40), (unknown, 0), ("nonsense", 0)):
         tokens.caller(asked, now=now)
 
@@ -94,7 +93,7 @@ def test_every_check_compares_one_digest(file: TokenFile, monkeypatch: pytest.Mo
 
 def test_secrets_have_32_bytes_and_differ() -> None:
     """Nobody guesses one."""
-    texts = {Tokens().created("web", scopes=["read"])[1] for _ in range(50)}
+    texts = {TokenSet().create("web", scopes=["read"])[1] for _ in range(50)}
 
     assert len(texts) == 50
     assert {len(bytes.fromhex(text.rpartition("_")[2])) for text in texts} == {32}

@@ -13,7 +13,7 @@ import pytest
 
 from partita.cli import main
 from partita.cli.parser import parser
-from partita.service.web.metrics import Metrics
+from partita.service.web import Metrics
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "deployment.md").read_text()
 

@@ -19,9 +19,8 @@ import httpx
 import pytest
 
 from partita.service import process
-from partita.service.access.token_file import TokenFile
-from partita.service.settings import Limits, Settings
-from partita.service.web import ready
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.tokens import TokenFile
 from partita.streams.durable.open import open_counter
 from tests.service.web.client import CANARY
 
@@ -198,12 +197,12 @@ def test_readers_may_have_several_processes(tmp_path: Path) -> None:
 
 def test_headers_that_come_slowly_are_cut_off(tmp_path: Path) -> None:
     """By a real server, after the time that a request has; and one that is whole is answered."""
-    settings = Settings(folder=tmp_path, public=True, port=0, limits=Limits(seconds=1, grace=1))
+    settings = ServiceSettings(folder=tmp_path, public=True, port=0, limits=Limits(seconds=1, grace=1))
     with (
-        ready.listening(settings, "reading") as opened,
+        process.open_listener(settings, "reading") as opened,
         process._children(settings, {"reading": opened}) as [child],
     ):
-        assert child.words.readline() == b"ready\n"
+        assert child.output.readline() == b"ready\n"
         host, port = opened.getsockname()
         with socket.create_connection((host, port), timeout=PATIENCE) as slow:
             slow.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: local")
@@ -221,7 +220,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert (ended.returncode, out) == (1, "")
     assert err == (
         f"partita: error: port must be free on 127.0.0.1 (Address already in use), got {port}; "
-        "choose another, or end who listens there\n"
+        "choose another port or stop the process that uses it\n"
     )
 
 
@@ -238,10 +237,10 @@ def test_a_stream_that_cannot_be_resumed_stops_the_start(tmp_path: Path) -> None
 
 HUSHED = """
 import asyncio, gc, logging, sys, threading, time, warnings
-from partita.service.web.logs import Log
-from partita.service.web.server import _hush
+from partita.service.web import Log
+from partita.service.server import _silence_libraries
 
-_hush(Log("steward", time.time_ns))
+_silence_libraries(Log("steward", time.time_ns))
 logging.getLogger("uvicorn.error").error("{canary}")
 logging.getLogger().critical("{canary}", exc_info=ValueError("{canary}"))
 warnings.warn("{canary}")

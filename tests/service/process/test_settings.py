@@ -1,4 +1,4 @@
-"""Settings: what cannot be meant is refused before anything starts."""
+"""ServiceSettings: what cannot be meant is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from partita.errors import InvalidParameter
-from partita.service.access.token_file import TokenFile
-from partita.service.settings import Limits, Settings
-from partita.service.web import ready
+from partita.service import process
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.tokens import TokenFile
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from partita.service.web import ready
 def test_what_cannot_be_meant_is_refused(said: dict[str, Any], parameter: str) -> None:
     """The parameter that is wrong is named."""
     with pytest.raises(InvalidParameter) as refused:
-        Settings(**{"folder": Path("public"), "public": True, **said})
+        ServiceSettings(**{"folder": Path("public"), "public": True, **said})
 
     assert refused.value.parameter == parameter
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_meant_is_refused(said: dict[str, Any], parameter: str) -
 def test_the_token_file_is_missing_with_both_fixes() -> None:
     """Make one, or say that everybody may read."""
     with pytest.raises(InvalidParameter, match=r"partita token create.*--public"):
-        Settings(folder=Path("public"))
+        ServiceSettings(folder=Path("public"))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_token_file_is_missing_with_both_fixes() -> None:
 def test_a_password_in_the_address_of_a_ledger_is_refused(ledger: str) -> None:
     """It would stand in the command line of every process that publishes; the error does not repeat it."""
     with pytest.raises(InvalidParameter, match="PGPASSFILE") as refused:
-        Settings(folder=Path("public"), public=True, ledger=ledger)
+        ServiceSettings(folder=Path("public"), public=True, ledger=ledger)
 
     assert "hunter2" not in str(refused.value)
 
@@ -73,7 +73,7 @@ def test_a_password_in_the_address_of_a_ledger_is_refused(ledger: str) -> None:
 )
 def test_the_address_of_a_ledger_is_kept_and_not_shown(ledger: str) -> None:
     """Where it has no password; what shows settings does not show it."""
-    settings = Settings(folder=Path("public"), public=True, ledger=ledger)
+    settings = ServiceSettings(folder=Path("public"), public=True, ledger=ledger)
 
     assert settings.ledger == ledger
     assert "postgresql" not in repr(settings)
@@ -81,7 +81,7 @@ def test_the_address_of_a_ledger_is_kept_and_not_shown(ledger: str) -> None:
 
 def test_the_steward_listens_on_this_machine_whatever_readers_use() -> None:
     """Unless its own host is named."""
-    settings = Settings(folder=Path("public"), public=True, host="0.0.0.0")
+    settings = ServiceSettings(folder=Path("public"), public=True, host="0.0.0.0")
     named = replace(settings, steward_host="::")
 
     assert (settings.address("reading"), settings.address("steward")) == (
@@ -93,10 +93,13 @@ def test_the_steward_listens_on_this_machine_whatever_readers_use() -> None:
 
 def test_each_side_opens_its_own_address() -> None:
     """Nothing of the steward's is bound where readers are."""
-    settings = Settings(
+    settings = ServiceSettings(
         folder=Path("public"), public=True, host="127.0.0.2", port=0, steward_port=0, steward_host="127.0.0.3"
     )
-    with ready.listening(settings, "reading") as reading, ready.listening(settings, "steward") as steward:
+    with (
+        process.open_listener(settings, "reading") as reading,
+        process.open_listener(settings, "steward") as steward,
+    ):
         bound = reading.getsockname()[0], steward.getsockname()[0]
 
     assert bound == ("127.0.0.2", "127.0.0.3")
@@ -110,7 +113,7 @@ def test_limits_are_positive() -> None:
 
 def test_settings_travel_whole() -> None:
     """What a process is told is what was meant."""
-    settings = Settings(
+    settings = ServiceSettings(
         folder=Path("public"),
         streams=Path("secret"),
         tokens=Path("tokens.json"),
@@ -122,19 +125,19 @@ def test_settings_travel_whole() -> None:
         limits=Limits(rate=7),
     )
 
-    assert Settings.from_json(settings.to_json()) == settings
+    assert ServiceSettings.from_json(settings.to_json()) == settings
     assert settings.folder.is_absolute()
     assert (settings.ledger, settings.hosts) == ("postgresql://ledger", ("stats.example.org",))
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> ServiceSettings:
     """A service with everything in its place."""
     for name in ("public", "specs"):
         (tmp_path / name).mkdir()
     (tmp_path / "budget.db").touch()
     TokenFile(tmp_path / "tokens.json").create("ada", scopes=["admin"])
-    return Settings(
+    return ServiceSettings(
         folder=tmp_path / "public",
         streams=tmp_path / "secret",
         specs=tmp_path / "specs",
@@ -143,9 +146,9 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
-def test_everything_in_its_place_is_fine(settings: Settings) -> None:
+def test_everything_in_its_place_is_fine(settings: ServiceSettings) -> None:
     """The secret folder is made, closed to others."""
-    ready.check_places(settings)
+    process.check_paths(settings)
 
     assert settings.streams is not None
     assert settings.streams.stat().st_mode & 0o777 == 0o700
@@ -155,38 +158,38 @@ def test_everything_in_its_place_is_fine(settings: Settings) -> None:
     ("name", "parameter"),
     [("public", "folder"), ("specs", "publish"), ("budget.db", "ledger"), ("tokens.json", "tokens")],
 )
-def test_what_is_missing_is_named(settings: Settings, name: str, parameter: str) -> None:
+def test_what_is_missing_is_named(settings: ServiceSettings, name: str, parameter: str) -> None:
     """Before anything starts."""
     missing = settings.folder.parent / name
     missing.rename(missing.with_name("moved"))
 
     with pytest.raises(InvalidParameter) as refused:
-        ready.check_places(settings)
+        process.check_paths(settings)
 
     assert refused.value.parameter == parameter
 
 
-def test_a_secret_folder_that_is_open_is_refused(settings: Settings) -> None:
+def test_a_secret_folder_that_is_open_is_refused(settings: ServiceSettings) -> None:
     """With the command that closes it."""
     assert settings.streams is not None
     settings.streams.mkdir(mode=0o755)
 
     with pytest.raises(InvalidParameter, match="chmod 700"):
-        ready.check_places(settings)
+        process.check_paths(settings)
 
 
-def test_a_public_folder_that_everybody_may_write_is_refused(settings: Settings) -> None:
+def test_a_public_folder_that_everybody_may_write_is_refused(settings: ServiceSettings) -> None:
     """Where the steward writes too: links could be laid for it. Where nothing is written, it may be."""
     settings.folder.chmod(0o777)
 
     with pytest.raises(InvalidParameter, match="chmod o-w"):
-        ready.check_places(settings)
-    ready.check_places(replace(settings, streams=None, specs=None))
+        process.check_paths(settings)
+    process.check_paths(replace(settings, streams=None, specs=None))
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that installs it."""
-    monkeypatch.setattr(ready, "find_spec", lambda _: None)
+    monkeypatch.setattr(process, "find_spec", lambda _: None)
 
     with pytest.raises(InvalidParameter, match=r'pip install "partita\[serve\]"'):
-        ready.check_installed()
+        process.check_installed()

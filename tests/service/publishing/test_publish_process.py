@@ -11,9 +11,8 @@ import pytest
 
 from partita.ledger import Ledger
 from partita.releases.file import load
-from partita.service.settings import Settings
-from partita.service.steward.jobs import Jobs, Order
-from partita.service.steward.publish_process import Publisher
+from partita.service.settings import ServiceSettings
+from partita.service.steward.publishing import JobQueue, Publisher, PublishOrder
 
 pytestmark = pytest.mark.faults
 
@@ -30,7 +29,7 @@ dataset = "people"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> ServiceSettings:
     """A service with a spec, its data in another folder, and a budget of 2."""
     for name in ("public", "specs", "data"):
         (tmp_path / name).mkdir()
@@ -38,7 +37,7 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "specs" / "people.toml").write_text(SPEC)
     (tmp_path / "specs" / "people.job.toml").write_text('data = "../data/people.parquet"')
     Ledger(tmp_path / "budget.db").open("people", epsilon=2, unit="row", neighbors="add-remove")
-    return Settings(
+    return ServiceSettings(
         folder=tmp_path / "public",
         specs=tmp_path / "specs",
         tokens=tmp_path / "tokens.json",
@@ -46,16 +45,16 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
-def left(settings: Settings) -> Fraction:
+def left(settings: ServiceSettings) -> Fraction:
     """What the budget has left."""
     return Ledger(str(settings.ledger)).balance("people").left.epsilon
 
 
-def test_a_release_is_published_and_paid_once(settings: Settings) -> None:
+def test_a_release_is_published_and_paid_once(settings: ServiceSettings) -> None:
     """It lies in the public folder; the same order after a restart costs nothing; too much is refused."""
-    order = Order(spec="people", name="people-2026", key="k1", epsilon=Fraction(3, 2))
+    order = PublishOrder(spec="people", name="people-2026", key="k1", epsilon=Fraction(3, 2))
     for _ in range(2):
-        jobs = Jobs(Publisher(settings).run, 2)
+        jobs = JobQueue(Publisher(settings).run, 2)
         jobs.submit(order)
         jobs.join()
         [job] = jobs.all()
@@ -65,8 +64,8 @@ def test_a_release_is_published_and_paid_once(settings: Settings) -> None:
     promised = load(settings.folder / "people-2026.release.parquet").guarantee
     assert str(promised) == "epsilon 3/2, pure, for adding or removing one row"
 
-    jobs = Jobs(Publisher(settings).run, 2)
-    jobs.submit(Order(spec="people", name="more", key="k2"))
+    jobs = JobQueue(Publisher(settings).run, 2)
+    jobs.submit(PublishOrder(spec="people", name="more", key="k2"))
     jobs.join()
     [refused] = jobs.all()
 
@@ -77,10 +76,10 @@ def test_a_release_is_published_and_paid_once(settings: Settings) -> None:
     assert [path.name for path in settings.folder.iterdir()] == ["people-2026.release.parquet"]
 
 
-def test_phases_are_heard(settings: Settings) -> None:
+def test_phases_are_heard(settings: ServiceSettings) -> None:
     """What it counts, that it draws, that it writes."""
     phases: list[str] = []
-    order = Order(spec="people", name="people-2026", key="k1")
+    order = PublishOrder(spec="people", name="people-2026", key="k1")
 
     assert Publisher(settings).run(order, phases.append) is None
     assert phases[:3] == ["counting age", "drawing noise", "writing"]

@@ -12,28 +12,32 @@ import pytest
 from fastapi import FastAPI
 
 from partita.errors import KeyReused
-from partita.service.access.token_file import TokenFile
-from partita.service.settings import Limits, Settings
-from partita.service.steward import publish_process
-from partita.service.steward.jobs import Jobs, Order
-from partita.service.steward.publish_process import Publisher, Told
-from partita.service.steward.publishing import publishing_router
-from partita.service.web.errors import Refusal
-from partita.service.web.secured import secured
+from partita.service.errors import Refusal
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.steward import publishing
+from partita.service.steward.publishing import (
+    JobQueue,
+    Publisher,
+    PublishOrder,
+    TerminalOutput,
+    publishing_router,
+)
+from partita.service.tokens import TokenFile
+from partita.service.web import secure
 from tests.service.web.client import CANARY, Client, Clock, kind
 
-ORDER = Order(spec="people", name="people-2026", key="k1")
+ORDER = PublishOrder(spec="people", name="people-2026", key="k1")
 BODY = {"spec": "people", "name": "people-2026", "key": "k1"}
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> ServiceSettings:
     """A service that may publish one spec."""
     for name in ("public", "specs"):
         (tmp_path / name).mkdir()
     (tmp_path / "specs" / "people.toml").write_text("")
     (tmp_path / "specs" / "people.job.toml").write_text('data = ["a.parquet", "-b.parquet"]')
-    return Settings(
+    return ServiceSettings(
         folder=tmp_path / "public",
         specs=tmp_path / "specs",
         tokens=tmp_path / "tokens.json",
@@ -42,24 +46,24 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
-def done(order: Order, phase: Callable[[str], None]) -> None:
+def done(order: PublishOrder, phase: Callable[[str], None]) -> None:
     """A job that goes well."""
     phase("counting age")
     phase("drawing noise")
 
 
-def admin(settings: Settings, jobs: Jobs, *, scope: str = "admin") -> Client:
+def admin(settings: ServiceSettings, jobs: JobQueue, *, scope: str = "admin") -> Client:
     """Somebody who asks a steward's app, with a token of one scope."""
     built = FastAPI()
     built.include_router(publishing_router(settings, jobs=jobs))
     assert settings.tokens is not None
     token = TokenFile(settings.tokens, Clock()).create(scope, scopes=[scope])
-    return Client(secured(built, settings, side="steward", now=Clock()), token)
+    return Client(secure(built, settings, side="steward", now=Clock()), token)
 
 
-def test_a_job_tells_its_phases_and_its_end(settings: Settings) -> None:
+def test_a_job_tells_its_phases_and_its_end(settings: ServiceSettings) -> None:
     """And no time at all: how long it took depends on the data."""
-    jobs = Jobs(done, 2)
+    jobs = JobQueue(done, 2)
     client = admin(settings, jobs)
 
     answer = client("POST", "/releases", json=BODY)
@@ -79,17 +83,17 @@ def test_a_job_tells_its_phases_and_its_end(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("scope", ["read", "feed"])
-def test_only_admins_publish(settings: Settings, scope: str) -> None:
+def test_only_admins_publish(settings: ServiceSettings, scope: str) -> None:
     """And only they see what was published how."""
-    client = admin(settings, Jobs(done, 2), scope=scope)
+    client = admin(settings, JobQueue(done, 2), scope=scope)
 
     assert kind(client("POST", "/releases", json=BODY)) == (403, "Forbidden")
     assert kind(client.get("/jobs")) == (403, "Forbidden")
 
 
-def test_the_same_request_is_one_job(settings: Settings) -> None:
+def test_the_same_request_is_one_job(settings: ServiceSettings) -> None:
     """The same key again changes nothing; the same key for something else is refused."""
-    jobs = Jobs(done, 2)
+    jobs = JobQueue(done, 2)
     client = admin(settings, jobs)
     first, second = (client("POST", "/releases", json=BODY) for _ in range(2))
     jobs.join()
@@ -117,9 +121,9 @@ def test_the_same_request_is_one_job(settings: Settings) -> None:
         ({"ledger": f"/srv/{CANARY}"}, 422),
     ],
 )
-def test_a_bad_request_starts_nothing(settings: Settings, said: dict[str, Any], status: int) -> None:
+def test_a_bad_request_starts_nothing(settings: ServiceSettings, said: dict[str, Any], status: int) -> None:
     """Where data and ledger are cannot be asked for."""
-    jobs = Jobs(done, 2)
+    jobs = JobQueue(done, 2)
     answer = admin(settings, jobs)("POST", "/releases", json=BODY | said)
 
     assert answer.status_code == status
@@ -127,33 +131,33 @@ def test_a_bad_request_starts_nothing(settings: Settings, said: dict[str, Any], 
     assert jobs.all() == []
 
 
-def test_a_spec_without_data_is_refused(settings: Settings) -> None:
+def test_a_spec_without_data_is_refused(settings: ServiceSettings) -> None:
     """With what to write where."""
     assert settings.specs is not None
     (settings.specs / "people.job.toml").unlink()
-    answer = admin(settings, Jobs(done, 2))("POST", "/releases", json=BODY)
+    answer = admin(settings, JobQueue(done, 2))("POST", "/releases", json=BODY)
 
     assert kind(answer) == (400, "InvalidParameter")
     assert "people.job.toml" in answer.json()["error"]["message"]
 
 
-def test_one_job_runs_at_a_time_and_few_wait(settings: Settings) -> None:
+def test_one_job_runs_at_a_time_and_few_wait(settings: ServiceSettings) -> None:
     """The next one waits for its end; more than may wait are refused."""
     begun, go_on, running = threading.Event(), threading.Event(), []
 
-    def slow(order: Order, phase: Callable[[str], None]) -> None:
+    def slow(order: PublishOrder, phase: Callable[[str], None]) -> None:
         running.append(order.key)
         begun.set()
         go_on.wait()
 
-    jobs = Jobs(slow, 2)
+    jobs = JobQueue(slow, 2)
     jobs.submit(ORDER)
     begun.wait()
     for key in ("k2", "k3"):
-        jobs.submit(Order(spec="people", name=key, key=key))
+        jobs.submit(PublishOrder(spec="people", name=key, key=key))
 
     with pytest.raises(Refusal, match="too many jobs"):
-        jobs.submit(Order(spec="people", name="k4", key="k4"))
+        jobs.submit(PublishOrder(spec="people", name="k4", key="k4"))
     assert [job.state for job in jobs.all()] == ["running", "queued", "queued"]
     assert running == ["k1"]
     go_on.set()
@@ -161,19 +165,19 @@ def test_one_job_runs_at_a_time_and_few_wait(settings: Settings) -> None:
     assert running == ["k1", "k2", "k3"]
 
 
-def test_a_failed_job_may_be_tried_again(settings: Settings) -> None:
+def test_a_failed_job_may_be_tried_again(settings: ServiceSettings) -> None:
     """The ledger knows whether its key was charged; an exception of the service's own is not shown."""
 
-    def fails(order: Order, phase: Callable[[str], None]) -> str | None:
+    def fails(order: PublishOrder, phase: Callable[[str], None]) -> str | None:
         if order.name == "broken":
             raise RuntimeError(CANARY)
         return "refused"
 
-    jobs = Jobs(fails, 2)
+    jobs = JobQueue(fails, 2)
     first, _ = jobs.submit(ORDER)
     jobs.join()
     again, new = jobs.submit(ORDER)
-    jobs.submit(Order(spec="people", name="broken", key="k2"))
+    jobs.submit(PublishOrder(spec="people", name="broken", key="k2"))
     jobs.join()
 
     assert (new, again.id != first.id) == (True, True)
@@ -182,16 +186,16 @@ def test_a_failed_job_may_be_tried_again(settings: Settings) -> None:
 
 def test_a_key_belongs_to_one_order() -> None:
     """An epsilon more is another order."""
-    jobs = Jobs(done, 2)
+    jobs = JobQueue(done, 2)
     jobs.submit(ORDER)
 
     with pytest.raises(KeyReused):
-        jobs.submit(Order(spec="people", name="people-2026", key="k1", epsilon=Fraction(2)))
+        jobs.submit(PublishOrder(spec="people", name="people-2026", key="k1", epsilon=Fraction(2)))
 
 
-def test_the_command_is_a_list_of_arguments(settings: Settings) -> None:
+def test_the_command_is_a_list_of_arguments(settings: ServiceSettings) -> None:
     """No shell reads it, and nothing of a request can be taken for an option."""
-    order = Order(spec="people", name="people-2026", key="--output=/x; rm -rf", epsilon=Fraction(1, 2))
+    order = PublishOrder(spec="people", name="people-2026", key="--output=/x; rm -rf", epsilon=Fraction(1, 2))
     command = Publisher(settings).command(order)
 
     assert command[1:5] == ["-P", "-m", "partita", "publish"]
@@ -206,8 +210,8 @@ def test_the_environment_of_a_job_is_clean(monkeypatch: pytest.MonkeyPatch) -> N
     """Nothing that the service was started with gets there but where programs are."""
     monkeypatch.setenv("SECRET_OF_THE_SERVICE", CANARY)
 
-    assert CANARY not in publish_process._environment().values()
-    assert "SECRET_OF_THE_SERVICE" not in publish_process._environment()
+    assert CANARY not in publishing._environment().values()
+    assert "SECRET_OF_THE_SERVICE" not in publishing._environment()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,7 @@ def test_the_environment_of_a_job_is_clean(monkeypatch: pytest.MonkeyPatch) -> N
             ["counting a"],
             "ledger 'b.db' has 1/2 left",
         ),
-        ("Traceback: secret\r\n", [], "the job ended without a word; run it by hand to see why"),
+        ("Traceback: secret\r\n", [], "the job ended without a message; run it by hand to see why"),
     ],
 )
 def test_what_a_process_says_is_read_for_phases_and_last_words(
@@ -231,10 +235,10 @@ def test_what_a_process_says_is_read_for_phases_and_last_words(
 ) -> None:
     """However it is cut into pieces; times and folders are dropped, and what is not ours is."""
     heard: list[str] = []
-    told = Told(heard.append)
+    told = TerminalOutput(heard.append)
     for sign in said:
-        told.hear(sign)
+        told.read(sign)
 
     assert heard == phases
-    assert words is None or told.last_words == words
-    assert "12.3" not in str(heard) + told.last_words
+    assert words is None or told.last_error == words
+    assert "12.3" not in str(heard) + told.last_error

@@ -18,7 +18,7 @@ from partita.domain import Domain
 from partita.releases.file import load
 from partita.releases.release import Release
 from partita.service.reading.app import reading_app
-from partita.service.settings import Limits, Settings
+from partita.service.settings import Limits, ServiceSettings
 
 START = datetime.date(2024, 1, 1)
 SCHEMA: dict[str, Domain] = {
@@ -98,7 +98,7 @@ class Client:
 
 def served(folder: Path, **settings: Any) -> FastAPI:
     """The app of a folder that everybody may read."""
-    return reading_app(Settings(folder=folder, **{"public": True, "limits": LIMITS, **settings}))
+    return reading_app(ServiceSettings(folder=folder, **{"public": True, "limits": LIMITS, **settings}))
 
 
 @pytest.fixture(scope="session")

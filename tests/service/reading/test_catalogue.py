@@ -12,10 +12,10 @@ import pytest
 
 import partita as pt
 from partita.releases.file import load
-from partita.service.reading import opening
-from partita.service.reading.catalogue import Catalogue
-from partita.service.reading.threads import Threads
-from partita.service.web.errors import Refusal
+from partita.service.errors import Refusal
+from partita.service.reading import catalogue as catalogue_module
+from partita.service.reading.catalogue import Catalogue, open_regular_file
+from partita.service.reading.work import WorkerPool
 
 from .conftest import Client
 
@@ -115,13 +115,13 @@ def test_what_is_no_name_does_not_reach_the_disk(
     shelf: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No path is made of it, so nothing is looked at."""
-    catalogue, made = Catalogue(shelf, Threads()), list[str]()
-    monkeypatch.setattr(opening, "_path", lambda folder, name: made.append(name))
+    catalogue, made = Catalogue(shelf, WorkerPool()), list[str]()
+    monkeypatch.setattr(catalogue_module, "_path", lambda folder, name: made.append(name))
 
     with pytest.raises(Refusal, match="there is no such release"):
         anyio.run(catalogue.get, name)
 
-    assert opening.opened(shelf, name) is None
+    assert open_regular_file(shelf, name) is None
     assert made == []
 
 
@@ -160,7 +160,7 @@ def test_a_folder_that_is_gone_has_no_releases(fresh: Client, folder: Path) -> N
 
 def test_releases_are_kept_as_long_as_there_is_room(shelf: Path) -> None:
     """With room for one, the one that was used last is kept; what is kept is not loaded again."""
-    catalogue = Catalogue(shelf, Threads(), room=2**20)
+    catalogue = Catalogue(shelf, WorkerPool(), room=2**20)
 
     async def used() -> list[bool]:
         people, again = await catalogue.get("people"), await catalogue.get("people")
@@ -180,7 +180,7 @@ def test_many_who_ask_at_once_wait_for_one_to_load(shelf: Path, monkeypatch: pyt
         return real(self, name)
 
     monkeypatch.setattr(Catalogue, "_loader", counting)
-    catalogue = Catalogue(shelf, Threads())
+    catalogue = Catalogue(shelf, WorkerPool())
 
     async def all_at_once() -> None:
         async with anyio.create_task_group() as group:
@@ -194,7 +194,7 @@ def test_many_who_ask_at_once_wait_for_one_to_load(shelf: Path, monkeypatch: pyt
 
 def test_too_much_work_is_refused_and_not_queued_for_ever() -> None:
     """Beyond the queue a request is told to come again."""
-    threads, begin = Threads(most=1, waiting=1), threading.Event()
+    threads, begin = WorkerPool(most=1, waiting=1), threading.Event()
 
     async def crowded() -> list[str]:
         done: list[str] = []

@@ -19,7 +19,7 @@ from partita.releases.file import load
 from partita.releases.release import Release
 from partita.service.reading.answering import Answering, barred, deviations
 from partita.service.reading.asked import Bars
-from partita.service.reading.replies import written
+from partita.service.reading.catalogue import written
 
 from .conftest import LIMITS, Client
 

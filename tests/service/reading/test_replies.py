@@ -11,8 +11,8 @@ import pytest
 
 from partita.releases.file import decode
 from partita.releases.release import Release
-from partita.service.access.token_file import TokenFile
-from partita.service.reading.kept import Kept
+from partita.service.reading.http import LruCache
+from partita.service.tokens import TokenFile
 
 from .conftest import LIMITS, Client, served
 
@@ -123,7 +123,7 @@ def test_no_more_rows_than_the_limit_are_made_up(client: Client, rows: str) -> N
 
 def test_what_is_kept_has_room() -> None:
     """Replacing a value takes its weight away; what is too heavy for the room is not kept."""
-    kept = Kept[str, str](room=10)
+    kept = LruCache[str, str](room=10)
     for key, weight in [("a", 6), ("a", 3), ("b", 7), ("c", 11)]:
         kept.put(key, key, weight)
 

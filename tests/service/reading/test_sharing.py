@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from partita.releases.release import Release
-from partita.service.reading.batches import Task, json_task
-from partita.service.reading.work import Facts
+from partita.service.reading.batches import BatchTask, parse_batch
+from partita.service.reading.work import ReleaseSizes
 
 from .conftest import LIMITS, served
 
@@ -79,13 +79,13 @@ def test_large_batches_hold_up_no_question_and_are_read_in_turn(
     """Of twelve large bodies of one caller two are read, and eight wait; a small one is answered at once."""
     taken: list[int] = []
 
-    def slow(facts: Facts, body: bytes, limits: Any) -> Task:
+    def slow(facts: ReleaseSizes, body: bytes, limits: Any) -> BatchTask:
         if len(body) == len(LARGE):
             blocked.wait()
-            return Task(0, lambda: b"{}")
-        return json_task(facts, body, limits)
+            return BatchTask(0, lambda: b"{}")
+        return parse_batch(facts, body, limits)
 
-    monkeypatch.setattr("partita.service.reading.counts.json_task", slow)
+    monkeypatch.setattr("partita.service.reading.batches.parse_batch", slow)
 
     async def body(number: int) -> AsyncIterator[bytes]:
         taken.append(number)

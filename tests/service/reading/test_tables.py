@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import partita as pt
-from partita.service.reading.tables import csv_text
+from partita.service.reading.http import format_csv
 
 from .conftest import Client, served
 
@@ -43,7 +43,7 @@ def test_no_cell_is_a_formula(towns: Client, address: str) -> None:
 
 def test_numbers_stay_numbers() -> None:
     """Also where they are text, and below zero."""
-    assert csv_text([(-1, -2.5, "-3", "+4.5e-6", "-1-1", None)]) == "-1,-2.5,-3,+4.5e-6,'-1-1,\n"
+    assert format_csv([(-1, -2.5, "-3", "+4.5e-6", "-1-1", None)]) == "-1,-2.5,-3,+4.5e-6,'-1-1,\n"
 
 
 def test_the_tag_of_a_file_is_that_of_its_bytes(fresh: Client, folder: Path) -> None:

@@ -17,11 +17,10 @@ from partita.answer import Answers
 from partita.asking.questions import Cdf, Count, HalfSpace, HeatMap, Histogram, OneOf, Quantile, Question
 from partita.checkpoint import Stop, Stopped, checkpoint, stoppable
 from partita.releases.release import Release
-from partita.service.access.callers import CALLER
-from partita.service.reading.threads import Lanes, Room, Threads
-from partita.service.reading.work import Facts, Predicted, check_work
+from partita.service.access import CALLER
+from partita.service.errors import Refusal
+from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, WorkerPool, check_work
 from partita.service.settings import Limits
-from partita.service.web.errors import Refusal
 
 from .conftest import Client, served
 
@@ -131,7 +130,7 @@ def test_values_that_lie_side_by_side_are_one_box(asking: Client) -> None:
 )
 def test_work_grows_with_each_of_its_factors(crowd: Release, less: Question, more: Question) -> None:
     """More bins, values or boxes are predicted to be more work; an upper bound is one."""
-    exact, at_most = Predicted(Facts(crowd)), Predicted(Facts(crowd), at_most=True)
+    exact, at_most = Predicted(ReleaseSizes(crowd)), Predicted(ReleaseSizes(crowd), at_most=True)
 
     assert 0 < exact.of(less) < exact.of(more)
     assert exact.of(more) <= at_most.of(more)
@@ -140,7 +139,7 @@ def test_work_grows_with_each_of_its_factors(crowd: Release, less: Question, mor
 def test_twice_the_boxes_are_twice_the_work_of_a_histogram(crowd: Release) -> None:
     """Predicted work is proportional to the product."""
     one, two = (
-        Predicted(Facts(crowd)).of(Histogram("salary", 100, {"age": members(*ages)}))
+        Predicted(ReleaseSizes(crowd)).of(Histogram("salary", 100, {"age": members(*ages)}))
         for ages in ((1, 3), (1, 3, 5, 7))
     )
 
@@ -149,12 +148,12 @@ def test_twice_the_boxes_are_twice_the_work_of_a_histogram(crowd: Release) -> No
 
 def test_what_a_release_cannot_answer_is_no_work(crowd: Release) -> None:
     """It is refused with a reason of its own, not as too much."""
-    assert Predicted(Facts(crowd)).of(Histogram("nowhere", 10, {})) == 0
+    assert Predicted(ReleaseSizes(crowd)).of(Histogram("nowhere", 10, {})) == 0
 
 
 def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> None:
     """Small counts stay in their lane, whatever else is asked."""
-    predicted = Predicted(Facts(crowd), at_most=True)
+    predicted = Predicted(ReleaseSizes(crowd), at_most=True)
     ages, towns = members(*range(0, 62, 2)), members(*range(0, 62, 2))
 
     assert predicted.of(Count({"age": members(1, 3)}), beta=False) <= LIMITS.small_work
@@ -163,7 +162,7 @@ def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> Non
 
 def test_guaranteed_bounds_of_a_quantile_are_not_small(crowd: Release) -> None:
     """They are found by halving the column, and each step counts on both of its sides."""
-    predicted = Predicted(Facts(crowd), at_most=True)
+    predicted = Predicted(ReleaseSizes(crowd), at_most=True)
     median = Quantile(Fraction(1, 2), "salary", {"town": members(1)})
     count = Count({"town": members(1), "salary": members(1)})
 
@@ -173,7 +172,7 @@ def test_guaranteed_bounds_of_a_quantile_are_not_small(crowd: Release) -> None:
 
 def test_a_few_boxes_are_compared_with_the_views_of_their_sides(crowd: Release) -> None:
     """That is most of the work of a count, up to a number of boxes, so a few of them are not small."""
-    predicted = Predicted(Facts(crowd), at_most=True)
+    predicted = Predicted(ReleaseSizes(crowd), at_most=True)
     one, few = (
         predicted.of(Count({"town": members(*range(0, 2 * number, 2)), "age": members(1)}), beta=True)
         for number in (1, 8)
@@ -258,7 +257,7 @@ async def until(reached: Any) -> None:
 
 def test_a_thread_is_taken_until_its_work_has_really_ended() -> None:
     """Whoever stops waiting does not free it: at no time is more work going on than there are threads."""
-    threads, free, begun = Threads(most=1), threading.Event(), list[int]()
+    threads, free, begun = WorkerPool(most=1), threading.Event(), list[int]()
 
     def work(number: int) -> int:
         begun.append(number)
@@ -284,7 +283,7 @@ def test_a_thread_is_taken_until_its_work_has_really_ended() -> None:
 
 def test_work_that_nobody_waits_for_is_told_to_stop() -> None:
     """It ends at its next checkpoint."""
-    threads, ended, begun = Threads(most=1), threading.Event(), threading.Event()
+    threads, ended, begun = WorkerPool(most=1), threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()
@@ -329,7 +328,7 @@ def test_callers_take_turns() -> None:
     """Whoever asks for ten things gets one place, then the others get theirs."""
 
     async def lived() -> tuple[list[str], list[str]]:
-        room, order = Room(places=2, share=1, waiting=10), list[str]()
+        room, order = FairSemaphore(places=2, share=1, waiting=10), list[str]()
 
         async def one(caller: str) -> None:
             await room.acquire(caller)
@@ -354,7 +353,7 @@ def test_a_queue_has_an_end_for_each_caller_and_for_all() -> None:
     """The first who asks for too much gets 429; once all queues together are full, everybody gets 503."""
 
     async def lived() -> list[int]:
-        room = Room(places=1, share=1, waiting=2, all_waiting=3)
+        room = FairSemaphore(places=1, share=1, waiting=2, all_waiting=3)
         tasks = [asyncio.create_task(room.acquire(caller)) for caller in "aaaabb"]
         await asyncio.sleep(0)
         statuses = [task.exception().status for task in tasks if task.done() and task.exception()]  # type: ignore[union-attr]
@@ -370,7 +369,7 @@ def test_whoever_gives_up_waiting_leaves_no_trace() -> None:
     """A place that was given at that very moment is given on."""
 
     async def lived() -> bool:
-        room = Room(places=1, share=1, waiting=5)
+        room = FairSemaphore(places=1, share=1, waiting=5)
         await room.acquire("a")
         waits = [asyncio.create_task(room.acquire(caller)) for caller in "bc"]
         await asyncio.sleep(0)
@@ -390,7 +389,7 @@ def test_whoever_gives_up_as_a_place_becomes_free_is_cancelled() -> None:
     """The place stays free, and nothing but the cancellation reaches who gave up."""
 
     async def lived() -> bool:
-        room = Room(places=1, share=1, waiting=5)
+        room = FairSemaphore(places=1, share=1, waiting=5)
         await room.acquire("a")
         wait = asyncio.create_task(room.acquire("b"))
         await asyncio.sleep(0)

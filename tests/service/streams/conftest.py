@@ -14,11 +14,11 @@ import pytest
 from fastapi import FastAPI
 
 from partita.noise.protocol import Noise
-from partita.service.access.token_file import TokenFile
 from partita.service.reading.app import reading_app
-from partita.service.reading.watching import Watch
-from partita.service.settings import Limits, Settings
+from partita.service.reading.streams import StreamWatcher
+from partita.service.settings import Limits, ServiceSettings
 from partita.service.steward.app import steward_app
+from partita.service.tokens import TokenFile
 from partita.streams.durable.settings import SECOND
 from partita.testing import ZeroNoise
 
@@ -33,7 +33,7 @@ class Service:
         self.folder.mkdir(exist_ok=True)
         tokens = TokenFile(folder / "tokens.json")
         self.tokens = {name: tokens.create(name, scopes=[scope]) for name, scope in SCOPES.items()}
-        self.settings = Settings(
+        self.settings = ServiceSettings(
             folder=self.folder,
             streams=self.secret,
             tokens=folder / "tokens.json",
@@ -55,9 +55,9 @@ class Service:
         return reading_app(self.settings, now=self.now)
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> StreamWatcher:
         """What the reading side sees of streams."""
-        watch: Watch = self.reading.state.watch
+        watch: StreamWatcher = self.reading.state.watch
         return watch
 
     def stop(self) -> None:

@@ -43,7 +43,7 @@ class Listener:
 
     async def settled(self) -> None:
         """Wait until all was sent that is to be sent before the next look."""
-        while len(self._service.watch._told._waiters) < sum(map(_listens, self._service.listeners)):
+        while len(self._service.watch._notified._waiters) < sum(map(_listens, self._service.listeners)):
             await asyncio.sleep(0.001)
 
     async def _receive(self) -> dict[str, Any]:

@@ -10,10 +10,8 @@ import httpx
 import pytest
 
 from partita.errors import StreamError, StreamForked
-from partita.service.access.guard import Guard
-from partita.service.steward.commits import Commits
-from partita.service.steward.feeding import FeedRequest
-from partita.service.steward.intake import Intake
+from partita.service.access import Guard
+from partita.service.steward.feeding import EventIntake, FeedRequest, GroupCommit
 from partita.streams.durable.events import Event
 from partita.streams.durable.journal import Journal
 from tests.service.streams.conftest import Service
@@ -261,7 +259,7 @@ def test_a_pan_private_count_waits_in_no_queue(service: Service, monkeypatch: py
 
     service.create(mechanism="pan-private", horizon=64)
     monkeypatch.setattr(asyncio, "to_thread", forbidden)
-    monkeypatch.setattr("partita.service.steward.intake.Commits", forbidden)
+    monkeypatch.setattr("partita.service.steward.feeding.GroupCommit", forbidden)
 
     assert service.feed(b'{"count": 3' + b" " * 10_000 + b"}", None).status_code == 204
 
@@ -279,7 +277,7 @@ def test_requests_that_arrive_together_are_stored_together(
         store(self, events, **named)
 
     monkeypatch.setattr(Journal, "add", counted)
-    intake = Intake(service.steward.state.streams)
+    intake = EventIntake(service.steward.state.streams)
 
     async def all_at_once() -> None:
         body = b'{"count": 1}'
@@ -297,7 +295,7 @@ def test_nobody_waits_for_ever_when_nothing_can_be_stored(
 ) -> None:
     """If there is no thread to be had, all are told, and the next request is stored again."""
     service.create()
-    intake, to_thread = Intake(service.steward.state.streams), asyncio.to_thread
+    intake, to_thread = EventIntake(service.steward.state.streams), asyncio.to_thread
 
     async def none_left(*_: Any) -> None:
         raise RuntimeError("can't start new thread")
@@ -324,7 +322,7 @@ def test_whoever_waits_is_told_when_storing_is_cut_off(
 ) -> None:
     """Those whose events were being stored, and those who had gathered behind them."""
     service.create()
-    commits, begun = Commits(service.steward.state.streams["visits"]), asyncio.Event()
+    commits, begun = GroupCommit(service.steward.state.streams["visits"]), asyncio.Event()
 
     async def stuck(*_: Any) -> None:
         begun.set()
@@ -390,7 +388,7 @@ def test_nothing_remembers_who_fed_a_pan_private_stream(service: Service) -> Non
 def test_a_malformed_request_does_not_spoil_the_others(service: Service) -> None:
     """It is refused before it joins them."""
     service.create()
-    intake = Intake(service.steward.state.streams)
+    intake = EventIntake(service.steward.state.streams)
 
     async def both() -> list[Any]:
         asked = [intake.add("visits", body, feeder="gate", key="k1") for body in (b'{"count": 1}', b"{}")]

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from partita.errors import LedgerError, StreamError, StreamForked
-from partita.service.steward import keeping
-from partita.service.steward.clock import Clock
-from partita.service.steward.closing import AnyStream
-from partita.service.steward.requests import MOST_DUE
+from partita.service.steward.streams import MOST_DUE, AnyStream, PeriodClock, slice_size
 from partita.streams.durable.settings import SECOND
 from partita.streams.durable.stream import DurableCounter
 from tests.service.streams.conftest import Service
@@ -99,7 +96,7 @@ def test_a_stream_that_is_far_behind_holds_up_nobody(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each tick closes what is on time and one slice of those that are not, in turn, and tells it once."""
-    monkeypatch.setattr(keeping, "_SLICE", 20)
+    monkeypatch.setattr("partita.service.steward.streams._SLICE", 20)
     for name in ("a-seconds", "b-seconds"):
         service.create(name, period=1)
     service.create("c-minutes", period="1m")
@@ -126,7 +123,7 @@ def test_a_period_that_ends_goes_before_the_next_slice(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of several streams that are far behind, each tick closes as many slices as there is time, in turn."""
-    monkeypatch.setattr(keeping, "_SLICE", 20)
+    monkeypatch.setattr("partita.service.steward.streams._SLICE", 20)
     for name in ("a", "b", "c"):
         service.create(name, period=1)
     streams, close = service.steward.state.streams, DurableCounter.close_until
@@ -149,7 +146,7 @@ def test_a_restart_closes_a_slice_and_leaves_the_rest_to_the_clock(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The service starts whatever is due, and the clock comes again soon while there is more."""
-    monkeypatch.setattr(keeping, "_SLICE", 20)
+    monkeypatch.setattr("partita.service.steward.streams._SLICE", 20)
     service.create(period=1)
     service.stop()
     service.nanoseconds = 50 * SECOND
@@ -157,19 +154,19 @@ def test_a_restart_closes_a_slice_and_leaves_the_rest_to_the_clock(
     streams = service.steward.state.streams
     assert streams["visits"].periods == 20
     service.at(50)
-    assert Clock(streams, now=service.now)._until_next() < SECOND // 10
+    assert PeriodClock(streams, now=service.now)._until_next() < SECOND // 10
     service.at(50)
     service.at(50)
 
     assert streams["visits"].periods == 50
-    assert Clock(streams, now=service.now)._until_next() == SECOND
+    assert PeriodClock(streams, now=service.now)._until_next() == SECOND
 
 
 def test_a_stream_behind_that_the_disk_refuses_is_not_tried_without_end(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock waits as long as for any other stream."""
-    monkeypatch.setattr(keeping, "_SLICE", 20)
+    monkeypatch.setattr("partita.service.steward.streams._SLICE", 20)
     service.create(period=1)
     failing(monkeypatch, StreamError("full"))
     service.at(50)
@@ -194,7 +191,7 @@ def test_slices_are_smaller_for_families_and_pan_private_streams(service: Servic
     service.create("pan", mechanism="pan-private", horizon=9)
     streams = service.steward.state.streams
 
-    assert [keeping.slice_of(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 8]
+    assert [slice_size(streams[name].settings) for name in ("plain", "family", "pan")] == [4096, 64, 8]
 
 
 @pytest.mark.parametrize(("due", "status"), [(MOST_DUE, 201), (MOST_DUE + 1, 400)])

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
-from partita.service.reading import stream_records
-from partita.service.reading.watching import Shown, Watch
-from partita.service.steward.intake import Intake
-from partita.service.steward.keeping import Streams
+from partita.service.reading import streams
+from partita.service.reading.streams import StreamWatcher, VisibleStream
+from partita.service.steward.feeding import EventIntake
+from partita.service.steward.streams import StreamRegistry
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.durable.settings import SECOND
 from partita.testing import EndlessTape, tape_noise
@@ -74,9 +74,9 @@ def test_an_output_that_is_later_than_the_delay_is_shown_at_a_whole_multiple_of_
 def extra_header(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell in a header how many requests have fed."""
     fed: list[str] = []
-    add = Intake.add
+    add = EventIntake.add
 
-    async def noting(self: Intake, name: str, body: bytes, **named: Any) -> None:
+    async def noting(self: EventIntake, name: str, body: bytes, **named: Any) -> None:
         fed.append(name)
         await add(self, name, body, **named)
 
@@ -84,52 +84,52 @@ def extra_header(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, content: Any, *, headers: dict[str, str], **named: Any) -> None:
             super().__init__(content, headers={**headers, "X-Fed": str(len(fed))}, **named)
 
-    monkeypatch.setattr(Intake, "add", noting)
+    monkeypatch.setattr(EventIntake, "add", noting)
     monkeypatch.setattr("partita.service.reading.streams.StreamingResponse", Telling)
 
 
 def size_of_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell in a body how large the secret files are."""
-    plain = stream_records.described
+    plain = streams.describe_stream
 
-    def leaking(shown: Shown, bounds: Any, *, delay: float, beta: float) -> Any:
+    def leaking(shown: VisibleStream, bounds: Any, *, delay: float, beta: float) -> Any:
         secret = shown.file.path.parents[1] / "secret"
         size = sum(path.stat().st_size for path in secret.iterdir())
         return plain(shown, bounds, delay=size, beta=beta)
 
-    monkeypatch.setattr("partita.service.reading.streams.described", leaking)
+    monkeypatch.setattr("partita.service.reading.streams.describe_stream", leaking)
 
 
 def shown_when_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show outputs as soon as they are there."""
-    monkeypatch.setattr(Watch, "_due", lambda self, file: 2**62)
+    monkeypatch.setattr(StreamWatcher, "_due", lambda self, file: 2**62)
 
 
 def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show outputs at the first look after the end of the period."""
 
-    def due(self: Watch, file: OutputsFile) -> int:
+    def due(self: StreamWatcher, file: OutputsFile) -> int:
         return file.settings.schedule.ended(self._now())
 
-    monkeypatch.setattr(Watch, "_due", due)
+    monkeypatch.setattr(StreamWatcher, "_due", due)
 
 
 def event_on_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look, and tell all who listen, whenever a stream is about to be fed."""
-    plain = Streams.running
+    plain = StreamRegistry.get_running
 
-    def telling(self: Streams, name: str) -> Any:
+    def telling(self: StreamRegistry, name: str) -> Any:
         stream = plain(self, name)
         stream.close_until(stream.periods + 1)
         return stream
 
-    monkeypatch.setattr(Streams, "running", telling)
+    monkeypatch.setattr(StreamRegistry, "get_running", telling)
     shown_when_written(monkeypatch)
 
 
 def log_line_on_feeding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Note feeding requests as all others."""
-    monkeypatch.setattr("partita.service.web.secured._hidden", lambda side: lambda scope: False)
+    monkeypatch.setattr("partita.service.web._hidden", lambda side: lambda scope: False)
 
 
 @pytest.mark.faults
@@ -177,7 +177,7 @@ def public_side(
                 at_moment(service, feeding, moment, late)
                 if moment % SECOND == 0:
                     service.watch.look()
-                    service.watch.tell()
+                    service.watch.notify()
                     await listener.settled()
                 seen += [written(await client.get(address)) for address in addresses]
         return seen + [f"{moment} {piece.decode()}" for moment, piece in listener.pieces]

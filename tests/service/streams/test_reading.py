@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from partita.service.reading import live, stream_records
-from partita.service.reading.watching import Watch
-from partita.service.settings import Settings
+from partita.service.reading.streams import StreamWatcher
+from partita.service.settings import ServiceSettings
 from partita.streams.durable.outputs import OutputsFile, read_outputs
 from partita.streams.durable.settings import SECOND
 from partita.streams.plot import band
@@ -56,17 +55,17 @@ def test_looks_fall_on_whole_multiples_of_the_delay(tmp_path: Path, monkeypatch:
     """The clock of the reading side is that of the public, and a look is never before its time."""
     moments: list[tuple[int, int]] = []
     time = iter(range(0, 10**12, SECOND // 25))
-    settings = Settings(folder=tmp_path, public=True, delay=Fraction(1, 10))
-    watch = Watch(settings, now=lambda: next(time))
-    look = Watch.look
+    settings = ServiceSettings(folder=tmp_path, public=True, delay=Fraction(1, 10))
+    watch = StreamWatcher(settings, now=lambda: next(time))
+    look = StreamWatcher.look
 
-    def looked(self: Watch) -> None:
+    def looked(self: StreamWatcher) -> None:
         look(self)
         moments.append((self.moment, self._now()))
         if len(moments) == 5:
             raise Enough
 
-    monkeypatch.setattr(Watch, "look", looked)
+    monkeypatch.setattr(StreamWatcher, "look", looked)
     with pytest.raises(Enough):
         asyncio.run(watch.keep_looking())
 
@@ -104,7 +103,7 @@ def test_confidences_that_are_nearly_the_same_are_worked_out_once(
         worked.append(beta)
         return band(outputs, settings, beta)
 
-    monkeypatch.setattr(stream_records, "band", noting)
+    monkeypatch.setattr("partita.service.reading.streams.band", noting)
     asked = [service.read(f"/streams/visits.json?confidence={each}").json() for each in (0.9, 0.8991, 0.8999)]
 
     assert worked == [0.1]
@@ -113,7 +112,7 @@ def test_confidences_that_are_nearly_the_same_are_worked_out_once(
 
 def test_a_page_of_many_keys_has_fewer_periods(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read and sent at a time has a bound in values, over HTTP, in tables and to listeners."""
-    monkeypatch.setattr(stream_records, "_VALUES", 5)
+    monkeypatch.setattr("partita.service.reading.streams._VALUES", 5)
     service.create("regions", keys=["north", "south"], horizon=100)
     service.at(51)
 
@@ -259,12 +258,12 @@ def test_looks_go_on_after_one_that_failed(
     """It is noted by its kind and not in its words, and whoever listens is told of the next one."""
     said: list[BaseException] = [RuntimeError("in /some/folder"), Enough()]
     time = iter(range(0, 10**12, SECOND))
-    watch = Watch(Settings(folder=tmp_path, public=True), now=lambda: next(time))
+    watch = StreamWatcher(ServiceSettings(folder=tmp_path, public=True), now=lambda: next(time))
 
-    def look(self: Watch) -> None:
+    def look(self: StreamWatcher) -> None:
         raise said.pop(0)
 
-    monkeypatch.setattr(Watch, "look", look)
+    monkeypatch.setattr(StreamWatcher, "look", look)
     with pytest.raises(Enough):
         asyncio.run(watch.keep_looking())
 
@@ -280,14 +279,14 @@ def test_looks_go_on_after_one_that_failed(
 
 def test_a_look_waits_for_no_other_work(tmp_path: Path) -> None:
     """It has a thread of its own, however busy all the others are."""
-    watch = Watch(Settings(folder=tmp_path, public=True), now=lambda: SECOND)
+    watch = StreamWatcher(ServiceSettings(folder=tmp_path, public=True), now=lambda: SECOND)
 
     async def lived() -> None:
         free = threading.Event()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         busy = asyncio.create_task(asyncio.to_thread(free.wait))
         try:
-            await asyncio.wait_for(watch.look_aside(), timeout=3600)
+            await asyncio.wait_for(watch.look_in_thread(), timeout=3600)
         finally:
             free.set()
             await busy
@@ -305,7 +304,7 @@ def test_all_who_listen_get_each_output_once_at_the_same_moment(service: Service
         async with Listener(service) as one, Listener(service) as other:
             for second in range(1, 32):
                 service.at(second)
-                service.watch.tell()
+                service.watch.notify()
                 await asyncio.gather(one.settled(), other.settled())
         return one, other
 
@@ -389,7 +388,7 @@ def test_one_caller_is_a_tenth_of_all_who_listen(started: Starter) -> None:
 
 def test_whoever_does_not_read_is_dropped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that takes nothing is given up, so that it cannot keep others out."""
-    monkeypatch.setattr(live, "_PATIENCE", 0.01)
+    monkeypatch.setattr("partita.service.reading.streams._SEND_TIMEOUT", 0.01)
     service.create()
     listener = Listener(service)
     sending = listener._send

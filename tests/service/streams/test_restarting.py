@@ -8,7 +8,7 @@ import pytest
 
 from partita.errors import StreamError, StreamForked
 from partita.service.steward.app import steward_app
-from partita.service.steward.clock import Clock
+from partita.service.steward.streams import PeriodClock
 from partita.streams.durable.settings import SECOND
 from tests.service.streams.conftest import Service
 from tests.streams.durable.test_pan_file import stored
@@ -95,12 +95,12 @@ def test_the_clock_ticks_when_any_period_ends_and_stops_when_told(service: Servi
     service.create(period=10)
     service.create("minutes", period="1m")
     streams = service.steward.state.streams
-    clock = Clock(streams, now=service.now)
+    clock = PeriodClock(streams, now=service.now)
     waits = []
     for seconds in (0, 9.75, 10, 59.5):
         service.nanoseconds = round(seconds * SECOND)
         waits.append(clock._until_next())
-    with clock.running():
+    with clock.run():
         pass
 
     assert waits == [SECOND, SECOND // 4, SECOND, SECOND // 2]

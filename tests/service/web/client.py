@@ -17,9 +17,9 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
 from partita.errors import InvalidParameter, StreamError
-from partita.service.access.scopes import Side
-from partita.service.settings import Settings
-from partita.service.web.secured import secured
+from partita.service.access import Side
+from partita.service.settings import ServiceSettings
+from partita.service.web import secure
 
 CANARY = "Quetzalcoatlus"
 """A word that no answer, header, log or metric may repeat."""
@@ -105,15 +105,17 @@ def app(
     side: Side = "reading",
     clock: Callable[[], int] | None = None,
     releases: Callable[[], int] | None = lambda: 3,
-    forgets: Callable[[str], bool] = lambda _: False,
+    is_pan_private: Callable[[str], bool] = lambda _: False,
     **settings: Any,
 ) -> FastAPI:
     """An app with a few routes, one for each way to go wrong."""
     built = FastAPI()
     _add_routes(built)
-    chosen = Settings(folder=folder, **{"public": True, **settings})
+    chosen = ServiceSettings(folder=folder, **{"public": True, **settings})
     watched = None if side == "steward" else releases
-    return secured(built, chosen, side=side, releases=watched, forgets=forgets, now=clock or Clock())
+    return secure(
+        built, chosen, side=side, releases=watched, is_pan_private=is_pan_private, now=clock or Clock()
+    )
 
 
 def _add_routes(built: FastAPI) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from partita.service.errors import ErrorMiddleware
 from partita.service.settings import Limits
-from partita.service.web.bounds import Bounds
-from partita.service.web.errors import Errors
+from partita.service.web import RequestLimits
 
 from .client import Client, app, kind, messages
 
-TIGHT = Limits(body=100, batch_body=1000)
+TIGHT = Limits(body=100, counts_body=1000)
 
 
 async def pieces(size: int) -> AsyncIterator[bytes]:
@@ -64,7 +64,9 @@ def test_a_request_ends_in_time() -> None:
         limits.append(seconds)
         return asyncio.timeout(0)
 
-    bounded = Errors(Bounds(never, Limits(seconds=7), timeout=at_once), unexpected=lambda *_: None)
+    bounded = ErrorMiddleware(
+        RequestLimits(never, Limits(seconds=7), timeout=at_once), unexpected=lambda *_: None
+    )
 
     assert kind(Client(bounded).get("/")) == (503, "TooSlow")
     assert limits == [7]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from partita.errors import BudgetExceeded, InvalidData, LedgerError, PartitaError, StreamForked
-from partita.service.access.token_file import TokenFile
-from partita.service.web.errors import refusal_of, without_folders
+from partita.service.errors import refusal_of, strip_folders
+from partita.service.tokens import TokenFile
 
 from .client import CANARY, Client, app, kind, logged, messages
 
@@ -143,4 +143,4 @@ def test_what_the_framework_refuses_is_json_too(method: str, path: str, status: 
 )
 def test_folders_are_cut_off(said: str, expected: str) -> None:
     """Names of files stay, fractions stay."""
-    assert without_folders(said) == expected
+    assert strip_folders(said) == expected

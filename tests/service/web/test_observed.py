@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.service.access.token_file import TokenFile
-from partita.service.web.metrics import Metrics
+from partita.service.tokens import TokenFile
+from partita.service.web import Metrics
 
 from .client import CANARY, Client, Clock, app, logged
 

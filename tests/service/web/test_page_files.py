@@ -13,9 +13,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from partita.service.reading.pages import STATIC, pages_router
-from partita.service.settings import Settings
-from partita.service.web.secured import secured
+from partita.service.reading.app import STATIC, pages_router
+from partita.service.settings import ServiceSettings
+from partita.service.web import secure
 
 MOST = 60_000
 FILES = sorted(path for path in STATIC.iterdir() if path.is_file())
@@ -105,7 +105,7 @@ def test_files_are_asked_for_again_only_if_they_changed() -> None:
 def _get(address: str, headers: dict[str, str] | None = None) -> httpx.Response:
     app = FastAPI()
     app.include_router(pages_router())
-    secured(app, Settings(folder=Path("public"), public=True), side="reading", releases=lambda: 0)
+    secure(app, ServiceSettings(folder=Path("public"), public=True), side="reading", releases=lambda: 0)
 
     async def asked() -> httpx.Response:
         transport = httpx.ASGITransport(app)

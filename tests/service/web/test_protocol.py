@@ -12,13 +12,14 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from partita.service.server import limited_protocol
 from partita.service.settings import Limits
-from partita.service.web.protocol import guarded
 
 LIMITS = Limits(
     header=1_000,
     body=1_000,
-    batch_body=10_000,
+    counts_body=10_000,
+    events_body=10_000,
     seconds=30,
     idle=10,
     slow_write=20,
@@ -96,7 +97,7 @@ class Server:
     def __init__(self, app: Any, limits: Limits = LIMITS, *, proxied: bool = False) -> None:
         self.clock, self.state = Clock(), ServerState()
         self.config = uvicorn.Config(app, log_config=None)
-        self.protocol = guarded(limits, proxied=proxied)
+        self.protocol = limited_protocol(limits, proxied=proxied)
 
     def connect(self, address: str = "192.0.2.1") -> Connection:
         return Connection(self, Transport(address))

@@ -12,10 +12,10 @@ import uvicorn
 from starlette.responses import Response
 from uvicorn.server import ServerState
 
-from partita.service.settings import Limits, Settings
-from partita.service.web import server
-from partita.service.web.logs import Log
-from partita.service.web.protocol import guarded
+from partita.service import server
+from partita.service.server import limited_protocol
+from partita.service.settings import Limits, ServiceSettings
+from partita.service.web import Log
 
 HEAD, REST = b"GET / HTTP/1.1\r\nHost: local", b"host\r\n\r\n"
 SECONDS = 30
@@ -52,7 +52,7 @@ class Connection:
         config = uvicorn.Config(Response(), log_config=None)
         loop = asyncio.get_running_loop()
         loop.call_later = self._later  # type: ignore[method-assign, assignment]
-        self.protocol: Any = guarded(LIMITS)(config, state, {}, loop)  # type: ignore[call-arg]
+        self.protocol: Any = limited_protocol(LIMITS)(config, state, {}, loop)  # type: ignore[call-arg]
         self.protocol.connection_made(self.transport)
 
     def _later(self, delay: float, act: Callable[..., object], *given: Any, **_: Any) -> asyncio.TimerHandle:
@@ -101,7 +101,7 @@ def test_headers_come_in_time_or_not_at_all(pieces: tuple[bytes, ...], ended: bo
     assert connected(act) == (ended, pieces.count(REST) + pieces.count(HEAD + REST))
 
 
-@pytest.mark.parametrize(("state", "count"), [(server.Uncounted, 0), (ServerState, 2)])
+@pytest.mark.parametrize(("state", "count"), [(server.UncountedState, 0), (ServerState, 2)])
 def test_no_number_of_requests_is_kept(state: type[ServerState], count: int) -> None:
     """A server would count them by itself, and so count what was fed."""
 
@@ -115,10 +115,10 @@ def test_no_number_of_requests_is_kept(state: type[ServerState], count: int) -> 
 
 def test_a_server_is_one_that_does_not_count(tmp_path: Any) -> None:
     """It has the limits of the settings, too."""
-    settings = Settings(folder=tmp_path, public=True)
+    settings = ServiceSettings(folder=tmp_path, public=True)
     built = server._Server(server._app("reading", settings), settings, Log("reading", lambda: 0))
 
-    assert type(built.server_state) is server.Uncounted
+    assert type(built.server_state) is server.UncountedState
     assert built.config.limit_concurrency == settings.limits.connections + 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.service.access.token_file import TokenFile
+from partita.service.tokens import TokenFile
 
 from .client import Client, app, kind
 

@@ -15,8 +15,10 @@ import pytest
 from partita.errors import StreamBusy, StreamError, StreamForked
 from partita.ledger import Ledger
 from partita.streams.durable.account import Writer
+from partita.streams.durable.open import open_counter, resume_counter
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.durable.settings import SECOND
+from partita.streams.durable.stream import DurableCounter
 from partita.testing import ZeroNoise
 from tests.streams.durable.conftest import Opener, known_by
 

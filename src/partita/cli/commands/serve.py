@@ -13,7 +13,7 @@ from partita.errors import PrivacyWarning
 from partita.exact import rational
 
 if TYPE_CHECKING:
-    from partita.service.settings import Settings
+    from partita.service.settings import ServiceSettings
 
 __all__ = ["declare", "run"]
 
@@ -119,8 +119,7 @@ def _add_addresses(declared: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> Outcome:
     """Serve until told to end; the addresses are shown as soon as they answer."""
-    from partita.service.process import serve
-    from partita.service.web.ready import check_installed
+    from partita.service.process import check_installed, serve
 
     check_installed()
     settings = _settings(options)
@@ -133,9 +132,9 @@ def run(options: Options) -> Outcome:
     return _NOTHING
 
 
-def _settings(options: Options) -> Settings:
+def _settings(options: Options) -> ServiceSettings:
     """What the options say; what nobody has said is left to the defaults."""
-    from partita.service.settings import Limits, Settings
+    from partita.service.settings import Limits, ServiceSettings
 
     said = {
         "host": options.host,
@@ -146,7 +145,7 @@ def _settings(options: Options) -> Settings:
         "workers": options.workers,
         "limits": Limits(**_limits(options)),
     }
-    return Settings(
+    return ServiceSettings(
         folder=Path(options.folder),
         streams=options.streams and Path(options.streams),
         tokens=options.tokens and Path(options.tokens),
@@ -172,7 +171,7 @@ def _limits(options: Options) -> dict[str, int]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _warn(settings: Settings) -> None:
+def _warn(settings: ServiceSettings) -> None:
     """Say what others on the network can do, where they can do anything."""
     from partita.service.settings import is_loopback
 

@@ -12,8 +12,7 @@ from partita.cli.output import Outcome, Record
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.service.access.token_file import TokenFile
-    from partita.service.access.tokens import Token
+    from partita.service.tokens import AccessToken, TokenFile
 
 __all__ = ["declare"]
 
@@ -97,7 +96,7 @@ def _shown(name: str, text: str) -> Outcome:
     return Outcome.of(f"{text}\n{_ONCE}", name=name, token=text)
 
 
-def _record(token: Token) -> Record:
+def _record(token: AccessToken) -> Record:
     return {
         "name": token.name,
         "scopes": list(token.scopes),
@@ -106,7 +105,7 @@ def _record(token: Token) -> Record:
     }
 
 
-def _line(token: Token) -> str:
+def _line(token: AccessToken) -> str:
     limited = "" if token.streams is None else f" of {', '.join(token.streams)}"
     ends = ("for good" if key.until is None else f"until {_moment(key.until)}" for key in token.keys)
     return f"{', '.join(token.scopes)}{limited}; {', '.join(ends)}"
@@ -119,7 +118,7 @@ def _moment(seconds: int | None) -> str | None:
 
 
 def _file(options: Options) -> TokenFile:
-    from partita.service.access.token_file import TokenFile
+    from partita.service.tokens import TokenFile
 
     return TokenFile(Path(options.tokens))
 

@@ -12,12 +12,10 @@ from fastapi import APIRouter, Body, Request, Response
 from partita.asking.records import Record
 from partita.service.reading import answered, asked
 from partita.service.reading.answering import Answering
-from partita.service.reading.catalogue import Catalogue
+from partita.service.reading.catalogue import JSON, Catalogue, Replies, written
 from partita.service.reading.cells import AnyWhere
-from partita.service.reading.document import ERRORS
+from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.parameters import parameters, read
-from partita.service.reading.paths import Name
-from partita.service.reading.replies import JSON, Replies, written
 
 __all__ = ["question_routes"]
 

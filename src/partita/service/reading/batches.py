@@ -1,21 +1,19 @@
-"""Many counts at once, from JSON or from Arrow: the ends of ranges in arrays, and an array of counts back.
+"""Many counts at once: the ends of ranges in arrays, and an array of counts back.
 
-In JSON, `where` has for each column arrays of lows and of highs, an array of single values, or one
-condition that goes with all:
+`where` has for each column arrays of lows and of highs, an array of single values, or one condition that
+goes with all:
 
     {"where": {"age": {"low": [0, 18], "high": [17, 64]}, "town": "Rome"}, "errors": true}
-
-In Arrow, a stream of record batches has the columns `age.low` and `age.high`, or `age` for single values.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, final
 
 import pyarrow as pa
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, WithJsonSchema
 from pydantic_core import from_json, to_json
@@ -24,16 +22,19 @@ from partita.answer import Answers
 from partita.asking.conditions import cells, closed
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
+from partita.service.errors import Refusal
 from partita.service.reading.answered import Shown
+from partita.service.reading.catalogue import JSON, Catalogue
 from partita.service.reading.cells import Cell, Closed, conditions_of
-from partita.service.reading.messages import Rows, plain_table
+from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.parameters import places
-from partita.service.reading.work import Facts, Predicted
+from partita.service.reading.parameters import read as read_parameters
+from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
 from partita.service.settings import Limits
 
-__all__ = ["Batch", "Counted", "Options", "Task", "arrow_task", "json_task"]
+__all__ = ["BODY_MODELS", "Batch", "BatchTask", "CountsAnswer", "NoParameters", "count_routes", "parse_batch"]
 
-LOW, HIGH = ".low", ".high"
+# ---- the batch ----
 
 _NO_JSON: Final = {"type": "json_invalid", "loc": ("body",), "msg": "must be JSON, with finite numbers"}
 _VALUES: Final = {
@@ -41,10 +42,10 @@ _VALUES: Final = {
     "items": {"anyOf": [{"type": kind} for kind in ("number", "string", "null")]},
 }
 Column: TypeAlias = Annotated[list[Any], WithJsonSchema(_VALUES)]
-"""Values of a column, in a row; their domain reads them."""
+"""Values of a column; their domain parses them."""
 
 
-class Ranges(BaseModel):
+class RangeArrays(BaseModel):
     """Ranges of a column: all their low ends and all their high ends; null is an open end."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,7 +55,7 @@ class Ranges(BaseModel):
     closed: Closed = "both"
 
 
-class Values(BaseModel):
+class ValueArray(BaseModel):
     """Single values of a column."""
 
     model_config = ConfigDict(extra="forbid")
@@ -63,7 +64,7 @@ class Values(BaseModel):
 
 
 def _form(asked: object) -> str:
-    """In which of its forms a column is asked for: long arrays are not tried as anything else."""
+    """The form of a column's conditions, decided first: long arrays are not tried against other models."""
     if not isinstance(asked, dict):
         return "one"
     if "values" in asked:
@@ -72,7 +73,9 @@ def _form(asked: object) -> str:
 
 
 AnyForm: TypeAlias = Annotated[
-    Annotated[Ranges, Tag("ranges")] | Annotated[Values, Tag("values")] | Annotated[Cell, Tag("one")],
+    Annotated[RangeArrays, Tag("ranges")]
+    | Annotated[ValueArray, Tag("values")]
+    | Annotated[Cell, Tag("one")],
     Discriminator(_form),
 ]
 
@@ -88,16 +91,13 @@ class Batch(BaseModel):
     errors: bool = Field(default=False, description="whether to give standard errors too, which takes longer")
 
 
-class Options(BaseModel):
-    """What goes with a body in Arrow."""
+class NoParameters(BaseModel):
+    """A batch has no parameters in its address: one that is given there is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
-    where: str = Field(default="", description="with Arrow: conditions on other columns, which go with all")
-    errors: bool = Field(default=False, description="with Arrow: whether to give standard errors too")
 
-
-class Counted(Shown):
+class CountsAnswer(Shown):
     """The counts, in the order of the ranges."""
 
     values: list[float]
@@ -106,27 +106,27 @@ class Counted(Shown):
 
 @final
 @dataclass(frozen=True)
-class Many:
-    """Arrays and conditions of some columns, as a release takes them."""
+class BatchConditions:
+    """Arrays and conditions of some columns, in the form that a release takes."""
 
     where: Mapping[str, object]
     closed: Mapping[str, Closed]
 
-    def checked(self, limits: Limits) -> Many:
-        """The same, if it has no more ranges than are allowed."""
+    def check(self, limits: Limits) -> BatchConditions:
+        """Return self if it has no more ranges than are allowed."""
         if self._rows > limits.ranges:
             raise _too_many(self._rows, limits)
         return self
 
-    def work(self, facts: Facts, *, errors: bool) -> int:
-        """The work of counting them, and of their errors; 0 if the release cannot."""
+    def work(self, facts: ReleaseSizes, *, errors: bool) -> int:
+        """The predicted work of the counts and their errors; 0 if the release cannot answer."""
         try:
             return Predicted(facts).rows((), self.where, self._rows, errors=errors)
         except InvalidParameter:
             return 0
 
     def counts(self, release: Release) -> Answers:
-        """How many rows are in each."""
+        """The counts."""
         return release.counts(self.where, closed=self.closed)
 
     @property
@@ -136,102 +136,58 @@ class Many:
 
 @final
 @dataclass(frozen=True)
-class Task:
-    """A batch that was read: how much work it is, and what does it."""
+class BatchTask:
+    """A parsed batch: its predicted work, and the function that does it."""
 
     work: int
     make: Callable[[], bytes]
 
 
-def json_task(facts: Facts, body: bytes, limits: Limits) -> Task:
-    """The counts that a body in JSON asks for, as JSON."""
+def parse_batch(facts: ReleaseSizes, body: bytes, limits: Limits) -> BatchTask:
+    """Parse a body; the task counts its ranges and returns JSON."""
     try:
         batch = Batch.model_validate(from_json(body, allow_inf_nan=False))
     except ValidationError as error:
         raise RequestValidationError(places(error, "body")) from None
     except ValueError:
         raise RequestValidationError([_NO_JSON]) from None
-    many = _many(batch).checked(limits)
-    return Task(
+    many = _parse_conditions(batch).check(limits)
+    return BatchTask(
         many.work(facts, errors=batch.errors),
-        lambda: _written_json(many.counts(facts.release), errors=batch.errors),
+        lambda: _to_json(many.counts(facts.release), errors=batch.errors),
     )
 
 
-def arrow_task(facts: Facts, body: bytes, options: Options, limits: Limits) -> Task:
-    """The counts that a body in Arrow asks for, as a stream of one record batch."""
-    conditions, release = conditions_of(options.where), facts.release
-    ends = _ends(_table(body, limits), release)
-    many = Many({**cells(conditions), **ends}, closed(conditions)).checked(limits)
-    return Task(
-        many.work(facts, errors=options.errors),
-        lambda: _written_arrow(many.counts(release), errors=options.errors),
-    )
-
-
-def _written_json(counts: Answers, *, errors: bool) -> bytes:
+def _to_json(counts: Answers, *, errors: bool) -> bytes:
     shown = {"errors": counts.error.tolist()} if errors else {}
     return to_json({"values": counts.values.tolist(), **shown}, inf_nan_mode="null")
 
 
-def _written_arrow(counts: Answers, *, errors: bool) -> bytes:
-    columns = {"value": counts.values, **({"error": counts.error} if errors else {})}
-    sink = pa.BufferOutputStream()
-    batch = pa.record_batch(columns)
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def _many(batch: Batch) -> Many:
+def _parse_conditions(batch: Batch) -> BatchConditions:
     where: dict[str, object] = {}
     ends: dict[str, Closed] = {}
     for column, asked in batch.where.items():
-        if isinstance(asked, Ranges):
+        if isinstance(asked, RangeArrays):
             where[column], ends[column] = (_column(asked.low), _column(asked.high)), asked.closed
-        elif isinstance(asked, Values):
+        elif isinstance(asked, ValueArray):
             where[column] = _column(asked.values)
         else:
             one = conditions_of({column: asked})
             where |= cells(one)
             ends |= closed(one)
-    return Many(where, ends)
+    return BatchConditions(where, ends)
 
 
 def _column(values: list[Any]) -> object:
-    """The values as an Arrow array, which is read fast; as they are where they have no type in common."""
+    """The values as an Arrow array, which domains read fast; as a list if they have no common type."""
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
         return values
 
 
-def _table(body: bytes, limits: Limits) -> pa.Table:
-    try:
-        return plain_table(body, most=limits.ranges)
-    except Rows as rows:
-        raise _too_many(rows.args[0], limits) from None
-    except (pa.ArrowException, OSError, ValueError, struct.error):
-        raise _no_stream("other bytes") from None
-
-
-def _ends(table: pa.Table, release: Release) -> dict[str, object]:
-    """The arrays of each column that the fields of a table name."""
-    names = table.column_names
-    if len(set(names)) < len(names):
-        raise _no_stream("a field twice")
-    single = {name: table[name].combine_chunks() for name in names if name in release.columns}
-    others = [name for name in names if name not in single]
-    ranges = dict.fromkeys(name.removesuffix(LOW).removesuffix(HIGH) for name in others)
-    if set(others) != {column + end for column in ranges for end in (LOW, HIGH)}:
-        raise _no_stream("other fields")
-    return single | {
-        column: tuple(table[column + end].combine_chunks() for end in (LOW, HIGH)) for column in ranges
-    }
-
-
 def _arrays(value: object) -> list[Any]:
-    """The arrays in what is asked of a column."""
+    """The arrays in the conditions of a column."""
     parts = value if isinstance(value, tuple) else (value,)
     return [part for part in parts if isinstance(part, list | pa.Array)]
 
@@ -241,10 +197,66 @@ def _too_many(given: int, limits: Limits) -> InvalidParameter:
     return InvalidParameter("where", rule, given=given, fix="send several batches")
 
 
-def _no_stream(given: str) -> InvalidParameter:
-    return InvalidParameter(
-        "body",
-        "must be an Arrow stream with fields like age.low and age.high, or age",
-        given=given,
-        fix="write it with pyarrow.ipc.new_stream, uncompressed, with columns of numbers, text or times",
+# ---- the route ----
+
+BODY_MODELS: Final = (Batch,)
+"""Models of bodies that routes parse by themselves."""
+
+_SMALL: Final = 2**16
+"""Bytes of a body that is parsed in the lane of small work, at once."""
+
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {JSON: {"schema": {"$ref": f"#/components/schemas/{Batch.__name__}"}}},
+    }
+}
+
+
+def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRouter:
+    """The route of batches: small ones run in the lane of small work, large ones in that of large work.
+
+    At most eight large bodies are in memory at once, and two of one caller: others are read when it is their
+    turn.
+    """
+    bodies = FairSemaphore(places=8, share=2, waiting=8)
+    router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
+
+    @router.post(
+        "/counts",
+        operation_id="counts",
+        summary="How many rows are in each of many ranges or boxes",
+        response_model=CountsAnswer,
+        responses={415: ERRORS[400] | {"description": "Unsupported Media Type"}},
+        openapi_extra=_BODY,
     )
+    async def counts(request: Request, name: Name) -> Response:
+        read_parameters(NoParameters, request.query_params)
+        facts = (await catalogue.ready(name)).facts
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if kind != JSON:
+            raise Refusal(415, "UnsupportedMediaType", f"the body must be {JSON}", parameter="body")
+
+        def read(body: bytes) -> BatchTask:
+            task = parse_batch(facts, body, limits)
+            check_work(task.work, limits)
+            return task
+
+        if _is_small(request):
+            body = await request.body()
+            task = await lanes.small.run(lambda: read(body))
+            made = await lanes.lane(small=task.work <= limits.small_work).run(task.make)
+            return Response(made, media_type=JSON, headers=_NO_STORE)
+        async with bodies.place():
+            body = await request.body()
+            made = await lanes.large.run(lambda: read(body).make())
+            return Response(made, media_type=JSON, headers=_NO_STORE)
+
+    return router
+
+
+def _is_small(request: Request) -> bool:
+    """Whether the announced length is small; a body without a length may be of any size."""
+    length = request.headers.get("content-length", "")
+    return length.isdecimal() and int(length[:20]) <= _SMALL

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 
-from partita.service.reading.paths import NAMED, PATTERN
+from partita.service.reading.http import NAMED, PATTERN
 
 __all__ = ["parameters", "places", "read"]
 

@@ -1,42 +1,266 @@
-"""Routes of the catalogue: which releases and streams there are, and what each release is."""
+"""Routes of the catalogue and of releases: which there are, what each contains, and downloads."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, final
+from itertools import chain
+from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias, final
+from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
 
-from partita.asking.records import Record
+from partita.asking.questions import Count
+from partita.asking.records import Record, named, query_record, specials, sum_records
+from partita.errors import InvalidParameter
+from partita.guarantee import Guarantee
+from partita.releases.file_entries import guarantee_entries, provenance_entries
+from partita.releases.published import Published
+from partita.releases.release import Release
+from partita.releases.report import report
+from partita.service.errors import Refusal
+from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering
-from partita.service.reading.catalogue import Catalogue
-from partita.service.reading.described import About, Index
-from partita.service.reading.describing import described, listed
-from partita.service.reading.document import ERRORS
-from partita.service.reading.kept import Kept
-from partita.service.reading.opening import Identity
-from partita.service.reading.paths import Name
-from partita.service.reading.replies import JSON, Replies, written
-from partita.service.reading.streams import stream_entries
-from partita.service.reading.watching import Watch
-from partita.service.web.errors import Refusal
+from partita.service.reading.asked import Bars
+from partita.service.reading.catalogue import JSON, SUFFIX, Catalogue, Entry, FileIdentity, Replies, written
+from partita.service.reading.http import ERRORS, LruCache, Name, format_csv
+from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
+from partita.service.reading.work import check_work, values_work
+from partita.service.settings import Limits
 
-__all__ = ["release_routes"]
+__all__ = [
+    "CatalogueIndex",
+    "ReleaseDetails",
+    "attachment",
+    "csv_bytes",
+    "describe_release",
+    "download_routes",
+    "file_route",
+    "release_routes",
+    "summarize_release",
+]
 
-_MOST_LISTED: Final = 10_000
+# ---- models ----
+
+
+class GuaranteeDetails(Shown):
+    """The guarantee of a release, exactly and in words."""
+
+    epsilon: str = Field(examples=["1/2"], description="exact")
+    epsilon_value: float | None = Field(examples=[0.5])
+    delta: str = Field(examples=["0"])
+    neighbors: str = Field(examples=["add-remove"])
+    unit: str = Field(examples=["person"])
+    contributions: int
+    intrusions: int
+    factor: str = Field(examples=["1.65"], description="e^epsilon, rounded up")
+    words: str
+
+
+class ReleaseEntry(Shown):
+    """A release in the catalogue."""
+
+    name: str = Field(examples=["people"])
+    size: int = Field(description="bytes of its file")
+    state: Literal["ready", "damaged"]
+    dataset: str | None = None
+    day: str | None = Field(default=None, examples=["2026-11-15"])
+    columns: list[str] = Field(default_factory=list)
+    guarantee: GuaranteeDetails | None = None
+
+
+class CatalogueIndex(Shown):
+    """What is served."""
+
+    releases: list[ReleaseEntry]
+    streams: list[StreamEntry]
+
+
+class NoisyCount(Shown):
+    """A noisy count."""
+
+    value: float | None
+    error: float | None
+
+
+class ColumnDetails(BaseModel):
+    """A column and its public domain, in the entries of its kind: low, high, step, labels and so on."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    kind: Literal["integer", "real", "date", "timestamp", "category"]
+    size: str = Field(examples=["121"], description="how many cells it has, as text")
+    specials: dict[str, NoisyCount] = Field(description="what is beside the axis")
+
+
+class PublishedView(Shown):
+    """What was published together, and how."""
+
+    view: str = Field(examples=["age x salary"])
+    columns: list[str]
+    mechanism: str = Field(examples=["intervals"])
+    epsilon: str | None
+    why: str
+
+
+class ErrorBound(Shown):
+    """With probability 1 - beta no count of a range misses the truth by more."""
+
+    beta: float
+    bound: float | None
+
+
+class ReleaseDetails(Shown):
+    """All public facts of a release."""
+
+    name: str
+    dataset: str | None
+    day: str
+    version: str
+    recorded: bool
+    person: str | None
+    part: Any = Field(description="the column and the value that a row must have to be counted; or null")
+    checksum: str
+    guarantee: GuaranteeDetails | None
+    columns: list[ColumnDetails]
+    views: list[PublishedView]
+    sums: list[dict[str, Any]]
+    queries: dict[str, Any] | None
+    total: NumberAnswer | None
+    error: ErrorBound
+    report: str
+    citation: str
+    links: dict[str, str]
+
+
+# ---- records ----
+
+_BETA = 0.05
+
+
+def summarize_release(entry: Entry) -> Record:
+    """An entry of the catalogue; a damaged file has only a name and a size."""
+    known = {"name": entry.name, "size": entry.identity.size}
+    if entry.release is None:
+        return {**known, "state": "damaged"}
+    release = entry.release
+    return {
+        **known,
+        "state": "ready",
+        "dataset": release.provenance.dataset,
+        "day": release.provenance.day,
+        "columns": release.columns,
+        "guarantee": _guarantee(release),
+    }
+
+
+def describe_release(entry: Entry, answering: Answering) -> Record:
+    """All public facts of a release."""
+    release = entry.opened
+    provenance = provenance_entries(release.provenance)
+    return {
+        "name": entry.name,
+        **(provenance if isinstance(provenance, Mapping) else {}),
+        "checksum": entry.checksum,
+        "guarantee": _guarantee(release),
+        "columns": [_column(release, column) for column in release.columns],
+        "views": [_view(view) for view in release.published],
+        "sums": sum_records(release),
+        "queries": query_record(release, _BETA),
+        "total": _total(release, answering),
+        "error": {"beta": _BETA, "bound": release.error(_BETA) if release.views else None},
+        "report": release.report(_BETA),
+        "citation": release.citation(),
+        "links": _links(entry.name),
+    }
+
+
+def _guarantee(release: Release) -> Record | None:
+    """The guarantee in numbers, exact and rounded, and in the words of the report; null if there is none."""
+    promise, numbers = release.guarantee, guarantee_entries(release.guarantee)
+    if promise is None or not isinstance(numbers, Mapping):
+        return None
+    words = _words(release)
+    return {
+        **numbers,
+        "epsilon_value": _rounded(promise),
+        "factor": words.partition("a factor of at most ")[2].partition(", but")[0].rstrip("."),
+        "words": words,
+    }
+
+
+def _words(release: Release) -> str:
+    """The sentence of the report about the guarantee."""
+    lines = report((), release.guarantee, release.provenance, beta=_BETA, error=None).splitlines()
+    return next(line for line in lines if line.startswith("Guarantee: ")).removeprefix("Guarantee: ")
+
+
+def _rounded(promise: Guarantee) -> float | None:
+    try:
+        return float(promise.epsilon)
+    except OverflowError:
+        return None
+
+
+def _column(release: Release, column: str) -> Record:
+    domain = release.slice(column).domain
+    cells = {name: (answer.value, answer.error) for name, answer in specials(release, column).items()}
+    beside = {name: {"value": value, "error": error} for name, (value, error) in cells.items()}
+    return {"name": column, **domain.to_spec(), "size": str(domain.size), "specials": beside}
+
+
+def _view(view: Published) -> Record:
+    return {
+        "view": named(view),
+        "columns": view.columns,
+        "mechanism": view.mechanism,
+        "epsilon": None if view.guarantee is None else view.guarantee.epsilon,
+        "why": view.why,
+    }
+
+
+def _total(release: Release, answering: Answering) -> Record | None:
+    """The number of rows; null if the release cannot answer."""
+    try:
+        return answering.answer(release, Count({}), Bars())
+    except InvalidParameter:
+        return None
+
+
+def _links(name: str) -> Record:
+    base = f"/releases/{quote(name)}"
+    ends = {
+        "page": "",
+        "json": ".json",
+        "file": "/file",
+        "report": "/report.txt",
+        "citation": "/citation.bib",
+    }
+    return {what: base + end for what, end in ends.items()}
+
+
+# ---- routes of the catalogue ----
+
+_MOST_LISTED: Final = 10_000  # releases in the list, and entries in its cache
 _ASK_AGAIN: Final = {"Cache-Control": "no-cache"}
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The entries of the catalogue, each kept as long as its file is the same."""
+    """The entries of the catalogue, cached by the identity of their files."""
 
     catalogue: Catalogue
-    entries: Kept[tuple[str, Identity], Record] = field(default_factory=lambda: Kept(room=_MOST_LISTED))
+    entries: LruCache[tuple[str, FileIdentity], Record] = field(
+        default_factory=lambda: LruCache(room=_MOST_LISTED)
+    )
 
     async def all(self) -> list[Record]:
-        """An entry for each release; those that go away meanwhile are left out."""
+        """An entry for each release; a file that is removed meanwhile is left out."""
         found = [await self._entry(name) for name in self.catalogue.names()[:_MOST_LISTED]]
         return [entry for entry in found if entry is not None]
 
@@ -53,17 +277,19 @@ class Listing:
             if refusal.status == 404:
                 return None
             raise
-        made = listed(entry)
+        made = summarize_release(entry)
         self.entries.put((name, entry.identity), made, 1)
         return made
 
 
-def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering, watch: Watch) -> APIRouter:
-    """The catalogue and the releases in it; the pages of people have the same addresses without `.json`."""
+def release_routes(
+    catalogue: Catalogue, replies: Replies, answering: Answering, watch: StreamWatcher
+) -> APIRouter:
+    """The catalogue and its releases; the pages have the same addresses without `.json`."""
     router = APIRouter(tags=["catalogue"], responses=ERRORS)
     listing = Listing(catalogue)
 
-    @router.get("/index.json", operation_id="index", summary="What is served", response_model=Index)
+    @router.get("/index.json", operation_id="index", summary="What is served", response_model=CatalogueIndex)
     async def index() -> Response:
         streams = await replies.lanes.small.run(lambda: stream_entries(watch))
         entries = [entry.model_dump(mode="json") for entry in streams]
@@ -71,12 +297,164 @@ def release_routes(catalogue: Catalogue, replies: Replies, answering: Answering,
         return Response(body, media_type=JSON, headers=_ASK_AGAIN)
 
     @router.get(
-        "/releases/{name}.json", operation_id="release", summary="What a release is", response_model=About
+        "/releases/{name}.json",
+        operation_id="release",
+        summary="What a release is",
+        response_model=ReleaseDetails,
     )
     async def release(request: Request, name: Name) -> Response:
         entry = await catalogue.ready(name)
         return await replies.json(
-            request, entry, lambda: described(entry, answering), small=lambda: True, fixed=True
+            request, entry, lambda: describe_release(entry, answering), small=lambda: True, fixed=True
         )
 
     return router
+
+
+# ---- downloads ----
+
+PARQUET: Final = "application/vnd.apache.parquet"
+_CHUNK: Final = 2**18  # bytes of a file that are read at a time
+_DEFAULT_ROWS: Final = 1_000
+
+Rows: TypeAlias = Annotated[int, Query(ge=1, description="how many rows to make up")]
+
+
+@final
+@dataclass(frozen=True)
+class Download:
+    """A file derived from a release: the end of its address, its type, a summary, and the function."""
+
+    path: str
+    media_type: str
+    summary: str
+    make: Callable[..., bytes]
+
+    @property
+    def operation(self) -> str:
+        """The operation id in the OpenAPI document."""
+        return self.path.replace(".", "_")
+
+
+def _report(release: Release) -> bytes:
+    return f"{release.report()}\n".encode()
+
+
+def _citation(release: Release) -> bytes:
+    return release.citation().encode()
+
+
+def _synthetic_csv(release: Release, rows: int) -> bytes:
+    made = release.synthesize(rows)
+    return csv_bytes(list(made), zip(*made.values(), strict=True))
+
+
+def _synthetic_parquet(release: Release, rows: int) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.table(release.synthesize(rows)), sink)
+    return sink.getvalue()
+
+
+TEXTS: Final = (
+    Download("report.txt", "text/plain; charset=utf-8", "The report", _report),
+    Download("citation.bib", "application/x-bibtex; charset=utf-8", "What to cite, in BibTeX", _citation),
+)
+TABLES: Final = (
+    Download("synthesize.csv", "text/csv; charset=utf-8", "Made-up rows, as CSV", _synthetic_csv),
+    Download("synthesize.parquet", PARQUET, "Made-up rows, as Parquet", _synthetic_parquet),
+)
+
+
+def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> APIRouter:
+    """The downloads of a release; synthetic rows are drawn in the lane of large work."""
+    router = APIRouter(prefix="/releases/{name}", tags=["downloads"], responses=ERRORS)
+
+    def text(what: Download) -> Callable[..., Any]:
+        async def download(request: Request, name: Name) -> Response:
+            entry = await catalogue.ready(name)
+            return await made(request, entry, what, lambda: what.make(entry.opened), small=True)
+
+        return download
+
+    def table(what: Download) -> Callable[..., Any]:
+        async def download(request: Request, name: Name, rows: Rows = _DEFAULT_ROWS) -> Response:
+            entry = await catalogue.ready(name)
+            columns = len(entry.opened.columns)
+            _check_rows(rows, limits, columns=columns)
+            check_work(values_work(rows * columns), limits)
+            return await made(request, entry, what, lambda: what.make(entry.opened, rows), small=False)
+
+        return download
+
+    async def made(
+        request: Request, entry: Entry, what: Download, make: Callable[[], bytes], *, small: bool
+    ) -> Response:
+        headers = attachment(f"{entry.name}.{what.path}")
+        return await replies.data(
+            request,
+            entry,
+            make,
+            media_type=what.media_type,
+            small=lambda: small,
+            headers=headers,
+            fixed=what in TEXTS,
+        )
+
+    async def file(request: Request, name: Name) -> Response:
+        """The release file as it is: load it with `partita.load`, and ask it on your own machine."""
+        entry = await catalogue.get(name)
+        entry.check()
+        caching = replies.check_tag(request, f'"{entry.digest}"')
+        if isinstance(caching, Response):
+            return caching
+        headers = {**caching, **attachment(name + SUFFIX), "Content-Length": str(entry.identity.size)}
+        return StreamingResponse(_chunks(catalogue.file(entry)), media_type=PARQUET, headers=headers)
+
+    for what, endpoint in [
+        *((each, text(each)) for each in TEXTS),
+        *((each, table(each)) for each in TABLES),
+    ]:
+        router.add_api_route(
+            f"/{what.path}", endpoint, **file_route(what.operation, what.summary, what.media_type)
+        )
+    router.add_api_route("/file", file, **file_route("file", "The release file itself", PARQUET))
+    return router
+
+
+def file_route(operation: str, summary: str, media_type: str) -> dict[str, Any]:
+    """The arguments that declare a route whose response is a file."""
+    kind = media_type.partition(";")[0]
+    schema = {"type": "string", "format": "binary"} if kind == PARQUET else {"type": "string"}
+    return {
+        "operation_id": operation,
+        "summary": summary,
+        "response_class": Response,
+        "responses": {200: {"description": summary, "content": {kind: {"schema": schema}}}},
+    }
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The header with the name of a download; names of releases have no quotes."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def csv_bytes(heads: list[str], rows: Iterable[Iterable[object]]) -> bytes:
+    """A table as the bytes of a CSV file."""
+    return format_csv(chain([heads], rows)).encode("utf-8", "replace")
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def _check_rows(rows: int, limits: Limits, *, columns: int) -> None:
+    """Refuse more values than can be drawn within a request: the work grows with values, not rows."""
+    most = limits.rows // max(1, columns)
+    if rows > most:
+        fix = "ask for fewer, or load the file"
+        raise InvalidParameter("rows", f"must be at most {most:,} here", given=rows, fix=fix)

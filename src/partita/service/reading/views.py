@@ -1,36 +1,339 @@
-"""Routes of what is seen: as JSON for the page, and as a table."""
+"""The data of the page: bins of one column or two with error bars, a distribution, quantiles, a selection.
+
+Conditions on other columns filter the rows. Conditions on the columns that are shown are the selection: it is
+counted, and beside a picture of two columns each is shown for what is selected of the other.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, final
 from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from partita.asking.records import Record
+from partita.answer import Answers
+from partita.asking.conditions import asked, cells, closed
+from partita.asking.questions import Count, Range, Where
+from partita.asking.records import Record, plain
+from partita.cached import cached_property
+from partita.domain import Domain, Special
+from partita.errors import InvalidParameter
+from partita.releases.bins import cells_of_bins, even_bins
+from partita.releases.cdf import cdf
 from partita.releases.release import Release
 from partita.service.reading.answered import NumberAnswer, Shown
-from partita.service.reading.answering import Answering
+from partita.service.reading.answering import Answering, deviations
 from partita.service.reading.asked import Bars, Column
-from partita.service.reading.catalogue import Catalogue, Entry
+from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, Replies
 from partita.service.reading.cells import conditions_of
-from partita.service.reading.document import ERRORS
-from partita.service.reading.downloads import attached, csv_bytes, gives
-from partita.service.reading.paths import Name
-from partita.service.reading.replies import Replies
-from partita.service.reading.snippets import conditions_text, snippets
-from partita.service.reading.view import Axis, View
+from partita.service.reading.http import ERRORS, Name
+from partita.service.reading.releases import attachment, csv_bytes, file_route
 from partita.service.reading.work import Predicted
 
-__all__ = ["view_routes"]
+__all__ = ["ChartAxis", "ChartView", "conditions_text", "snippets", "view_routes"]
 
-_LINE, _SIDE = 60, 32
+# ---- snippets to copy ----
+
+_PREFIX = "count where "
+
+
+def snippets(name: str, where: Where, *, origin: str) -> Record:
+    """How to ask for the count of the selection elsewhere: Python, curl, and the text of a question.
+
+    >>> from partita.asking.grammar import conditions
+    >>> shown = snippets("people", conditions("age < 30"), origin="http://localhost:8000")
+    >>> print(shown["python"])
+    import partita as pt
+    <BLANKLINE>
+    release = pt.load('people.release.parquet')
+    print(release.count({'age': (None, '30')}, closed={'age': 'left'}))
+    >>> shown["curl"]
+    "curl -G http://localhost:8000/releases/people/count --data-urlencode 'where=age < 30'"
+    """
+    text = conditions_text(where)
+    condition = f" --data-urlencode {shlex.quote(f'where={text}')}" if text else ""
+    return {
+        "python": _python(name, where),
+        "curl": f"curl -G {shlex.quote(f'{origin}/releases/{name}/count')}{condition}",
+        "text": str(Count(where)),
+    }
+
+
+def conditions_text(where: Where) -> str:
+    """Conditions as text, as they stand behind `where`; empty if there are none."""
+    return str(Count(where)).removeprefix(_PREFIX) if where else ""
+
+
+def _python(name: str, where: Where) -> str:
+    asked = ", ".join(f"{column!r}: {_cell(cell)}" for column, cell in cells(where).items())
+    ends = {column: kind for column, kind in closed(where).items() if kind != "both"}
+    arguments = [f"{{{asked}}}"] if where else []
+    arguments += [f"closed={ends!r}"] if ends else []
+    call = f"release.count({', '.join(arguments)})"
+    return f"import partita as pt\n\nrelease = pt.load({name + SUFFIX!r})\nprint({call})"
+
+
+def _cell(cell: object) -> str:
+    if isinstance(cell, Special):
+        return f"pt.{cell.name}"
+    if isinstance(cell, frozenset):
+        return f"{{{', '.join(map(repr, sorted(cell)))}}}"
+    return repr(cell)
+
+
+# ---- the view ----
+
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_MOST_POINTS: Final = 200  # points of a curve: size of the response against detail
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChartAxis:
+    """Bins of a column within a window of its cells; their ends depend on the domain alone."""
+
+    column: str
+    domain: Domain
+    first: int
+    size: int
+    bins: int
+
+    @staticmethod
+    def of(release: Release, column: str, window: tuple[str | None, str | None], bins: int) -> ChartAxis:
+        """The bins between two values, or of the whole column."""
+        domain = release.slice(column).domain
+        low, high = (
+            _window_cell(domain, end, name) for end, name in zip(window, ("from", "to"), strict=True)
+        )
+        first, last = low or 0, domain.size - 1 if high is None else high
+        if first > last:
+            raise InvalidParameter("from", "must not lie behind to", given=window[0], fix="swap the two ends")
+        size = last - first + 1
+        return ChartAxis(column, domain, first, size, even_bins(size, bins))
+
+    @cached_property
+    def ends(self) -> tuple[list[Any], list[Any]]:
+        """The first and the last value of each bin."""
+        lows, highs = cells_of_bins(self.size, self.bins)
+        start = np.uint64(self.first)
+        return list(self.domain.decode(lows + start)), list(self.domain.decode(highs + start))
+
+    def __len__(self) -> int:
+        return len(self.ends[0])
+
+    def record(self) -> Record:
+        """The bins in text, as questions read them."""
+        lows, highs = (list(map(_text, ends)) for ends in self.ends)
+        return {
+            "column": self.column,
+            "kind": self.domain.to_spec()["kind"],
+            "lows": lows,
+            "highs": highs,
+            "low": lows[0],
+            "high": highs[-1],
+            "size": str(self.size),
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChartView:
+    """The bins, the selection and the confidence of a chart of one release."""
+
+    release: Release
+    axes: Sequence[ChartAxis]
+    where: Where
+    bars: Bars
+    answering: Answering
+
+    def __post_init__(self) -> None:
+        if len(self._columns) < len(self.axes):
+            raise InvalidParameter(
+                "y", "must be another column than x", given=self.axes[0].column, fix="leave it out"
+            )
+
+    def work(self, predicted: Predicted) -> int:
+        """The predicted work; 0 if the release cannot answer, which raises later."""
+        try:
+            return self._work(predicted)
+        except InvalidParameter:
+            return 0
+
+    def _work(self, predicted: Predicted) -> int:
+        columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]
+        where, shown = cells(self.where), cells(self.filter)
+        work = predicted.rows(columns, shown, math.prod(bins))
+        work += predicted.count(where) + predicted.count(shown)
+        if len(columns) == 1:
+            specials = len(self.axes[0].domain.specials) * predicted.count(shown, more=(columns[0],))
+            line = predicted.cdf(columns[0], shown, min(bins[0], _MOST_POINTS))
+            return work + line + predicted.quantile(columns[0], shown) + specials
+        beside = ({column: each for column, each in where.items() if column != shown} for shown in columns)
+        return work + sum(
+            predicted.rows((column,), given, number)
+            for column, number, given in zip(columns, bins, beside, strict=True)
+        )
+
+    def record(self) -> Record:
+        """The data of the chart as one record."""
+        counts = self._counts(self.axes, self.filter)
+        return {
+            "axes": [axis.record() for axis in self.axes],
+            **self._with_bars(counts),
+            "selection": {"ranges": self._ranges(), "count": self._count(self.where)},
+            "total": self._count(self.filter),
+            **(self._one_column() if len(self.axes) == 1 else self._two_columns()),
+        }
+
+    def rows(self) -> tuple[list[str], list[tuple[object, ...]]]:
+        """The data as a table: the ends of each bin, its count, its error and its bar."""
+        counts, z = self._counts(self.axes, self.filter), deviations(self.bars.confidence)
+        places = np.indices([len(axis) for axis in self.axes]).reshape(len(self.axes), -1)
+        ends = [
+            [axis.ends[side][i] for i in place]
+            for axis, place in zip(self.axes, places, strict=True)
+            for side in (0, 1)
+        ]
+        numbers = (
+            counts.values.ravel().tolist(),
+            counts.error.ravel().tolist(),
+            (z * counts.error).ravel().tolist(),
+        )
+        heads = [f"{axis.column} {side}" for axis in self.axes for side in ("from", "to")]
+        return [*heads, "count", "error", "half"], list(zip(*ends, *numbers, strict=True))
+
+    @cached_property
+    def filter(self) -> Where:
+        """Conditions on columns that are not shown."""
+        return {column: condition for column, condition in self.where.items() if column not in self._columns}
+
+    @cached_property
+    def selection(self) -> Where:
+        """Conditions on columns that are shown."""
+        return {column: condition for column, condition in self.where.items() if column in self._columns}
+
+    @property
+    def _columns(self) -> set[str]:
+        return {axis.column for axis in self.axes}
+
+    def _counts(self, axes: Sequence[ChartAxis], where: Where) -> Answers:
+        """How many rows each bin holds, or each pair of bins."""
+        shape = [len(axis) for axis in axes]
+        places = np.indices(shape).reshape(len(axes), -1)
+        bins = {
+            axis.column: tuple([ends[i] for i in place] for ends in axis.ends)
+            for axis, place in zip(axes, places, strict=True)
+        }
+        conditions = asked(where)
+        found = self.release.counts({**conditions["where"], **bins}, closed=conditions["closed"])
+        return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape))
+
+    def _with_bars(self, counts: Answers) -> Record:
+        half = deviations(self.bars.confidence) * counts.error
+        small = ~(half < np.abs(counts.values))
+        return {
+            "values": counts.values.tolist(),
+            "error": counts.error.tolist(),
+            "half": half.tolist(),
+            "small": small.tolist(),
+        }
+
+    def _count(self, where: Where) -> Record:
+        return self.answering.answer(self.release, Count(where), self.bars)
+
+    def _ranges(self) -> Record:
+        """The ranges of the selection, which the brush of the page shows."""
+        return {
+            column: {"low": range_.low, "high": range_.high}
+            for column, range_ in self.selection.items()
+            if isinstance(range_, Range)
+        }
+
+    def _one_column(self) -> Record:
+        [axis] = self.axes
+        return {
+            "cdf": self._cdf(axis),
+            "quantiles": self._quantiles(axis),
+            "specials": self._specials(axis),
+            "conditional": None,
+        }
+
+    def _two_columns(self) -> Record:
+        """Each column by itself, given what is selected of the other."""
+        beside = {}
+        for name, axis, other in zip("xy", self.axes, reversed(self.axes), strict=True):
+            given = {column: each for column, each in self.where.items() if column != axis.column}
+            beside[name] = {
+                "of": axis.column,
+                "given": other.column,
+                **self._with_bars(self._counts([axis], given)),
+            }
+        return {"cdf": None, "quantiles": None, "specials": None, "conditional": beside}
+
+    def _cdf(self, axis: ChartAxis) -> Record:
+        """Shares with a band, at the last values of the bins, or of some of them."""
+        highs = axis.ends[1]
+        step = -(-len(highs) // _MOST_POINTS)
+        at = highs[::-step][::-1]
+        line = self.release.slice(axis.column, **asked(self.filter))
+        found, total = cdf(line, at), line.axis.curve.total
+        half = deviations(self.bars.confidence) * found.counts.error / total if total > 0 else np.inf
+        return {
+            "at": list(map(_text, at)),
+            "share": found.fractions.tolist(),
+            "low": np.clip(found.fractions - half, 0, 1).tolist(),
+            "high": np.clip(found.fractions + half, 0, 1).tolist(),
+        }
+
+    def _quantiles(self, axis: ChartAxis) -> list[Record]:
+        found = self.release.quantile(axis.column, list(_QUANTILES), **asked(self.filter))
+        rows = ((float(each.q), each.value, *each.interval(self.bars.confidence)) for each in found)
+        return [
+            {"q": q, "value": _text(value), "low": _text(low), "high": _text(high)}
+            for q, value, low, high in rows
+        ]
+
+    def _specials(self, axis: ChartAxis) -> list[Record]:
+        """The counts of special cells under the filter."""
+        z, conditions = deviations(self.bars.confidence), asked(self.filter)
+        counts = {
+            name: self.release.count(
+                {**conditions["where"], axis.column: Special.named(name)}, closed=conditions["closed"]
+            )
+            for name in axis.domain.specials
+        }
+        return [
+            {"name": name, "value": answer.value, "error": answer.error, "half": z * answer.error}
+            for name, answer in counts.items()
+        ]
+
+
+def _window_cell(domain: Domain, end: str | None, name: str) -> int | None:
+    """The cell of one end of a window; None if it is open or outside the declared bounds."""
+    if end is None:
+        return None
+    place = domain.locate(end, name=name)
+    return place.cell if place.special == Special.ORDINARY else None
+
+
+def _text(value: object) -> str:
+    return str(plain(value))
+
+
+# ---- models and routes ----
+
+_LINE, _SIDE = 60, 32  # default bins: detail against bars that can be told apart
 _CSV = "text/csv; charset=utf-8"
 
 
-class ViewAsked(Bars):
-    """What to show: one column or two, which rows of it, in which window, in how many bins."""
+class ViewRequest(Bars):
+    """A chart: one column or two, conditions, windows, and the number of bins."""
 
     x: Column
     y: Column | None = None
@@ -49,18 +352,18 @@ class ViewAsked(Bars):
     )
     y_high: str | None = Field(default=None, alias="y_to", max_length=1000, description="that of y ends here")
 
-    def view(self, release: Release, answering: Answering) -> View:
-        """The same of a release."""
+    def view(self, release: Release, answering: Answering) -> ChartView:
+        """The chart of a release."""
         answering.check_text(self.where, "where")
         bins = self.bins or (_LINE if self.y is None else _SIDE)
         answering.check_points(bins if self.y is None else bins**2)
-        axes = [Axis.of(release, self.x, (self.low, self.high), bins)]
+        axes = [ChartAxis.of(release, self.x, (self.low, self.high), bins)]
         if self.y is not None:
-            axes.append(Axis.of(release, self.y, (self.y_low, self.y_high), bins))
-        return View(release, axes, conditions_of(self.where), self, answering)
+            axes.append(ChartAxis.of(release, self.y, (self.y_low, self.y_high), bins))
+        return ChartView(release, axes, conditions_of(self.where), self, answering)
 
 
-class AxisShown(Shown):
+class AxisAnswer(Shown):
     """The bins of a column, in text as questions read it."""
 
     column: str
@@ -72,7 +375,7 @@ class AxisShown(Shown):
     size: str = Field(description="how many cells the window has")
 
 
-class CdfShown(Shown):
+class CurveAnswer(Shown):
     """Shares of the rows up to some values, with a band."""
 
     at: list[str]
@@ -81,7 +384,7 @@ class CdfShown(Shown):
     high: list[float]
 
 
-class QuantileShown(Shown):
+class QuantileMark(Shown):
     """A quantile and its interval."""
 
     q: float
@@ -90,8 +393,8 @@ class QuantileShown(Shown):
     high: str
 
 
-class SpecialShown(Shown):
-    """What is beside the axis."""
+class SpecialCount(Shown):
+    """The count of a special cell."""
 
     name: str
     value: float
@@ -99,17 +402,17 @@ class SpecialShown(Shown):
     half: float
 
 
-class Ends(Shown):
+class RangeEnds(Shown):
     """A range; null is an open end."""
 
     low: str | None
     high: str | None
 
 
-class Selection(Shown):
-    """What is selected of the columns shown."""
+class SelectionAnswer(Shown):
+    """The selection and its count."""
 
-    ranges: dict[str, Ends]
+    ranges: dict[str, RangeEnds]
     count: NumberAnswer
 
 
@@ -139,8 +442,8 @@ class Snippets(Shown):
     text: str
 
 
-class ViewShown(Shown):
-    """What is seen; of two columns, numbers are in a row for each bin of x."""
+class ViewAnswer(Shown):
+    """The data of a chart; with two columns, there is a row of numbers for each bin of x."""
 
     release: str
     x: str
@@ -148,37 +451,37 @@ class ViewShown(Shown):
     where: str
     filter: str = Field(description="the conditions that are not the selection")
     confidence: float
-    axes: list[AxisShown]
+    axes: list[AxisAnswer]
     values: list[float] | list[list[float]]
     error: list[float] | list[list[float]]
     half: list[float] | list[list[float]]
     small: list[bool] | list[list[bool]]
-    selection: Selection
+    selection: SelectionAnswer
     total: NumberAnswer
-    cdf: CdfShown | None
-    quantiles: list[QuantileShown] | None
-    specials: list[SpecialShown] | None
+    cdf: CurveAnswer | None
+    quantiles: list[QuantileMark] | None
+    specials: list[SpecialCount] | None
     conditional: Conditionals | None
     snippets: Snippets
     links: dict[str, str]
 
 
 def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:
-    """What is seen of a release; the page of people has the same address without `.json`."""
+    """The charts of a release; the page has the same address without `.json`."""
     router = APIRouter(prefix="/releases/{name}", tags=["views"], responses=ERRORS)
 
-    @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ViewShown)
-    async def view(request: Request, name: Name, asking: Annotated[ViewAsked, Query()]) -> Response:
+    @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ViewAnswer)
+    async def view(request: Request, name: Name, asking: Annotated[ViewRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
         origin = str(request.base_url).rstrip("/")
 
         def make() -> Record:
-            return _shown(_checked(entry, asking, answering), asking, name=name, origin=origin)
+            return _view_record(_checked(entry, asking, answering), asking, name=name, origin=origin)
 
         return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answering))
 
-    @router.get("/view.csv", **gives("view_csv", "What is seen, as a table", _CSV))
-    async def view_csv(request: Request, name: Name, asking: Annotated[ViewAsked, Query()]) -> Response:
+    @router.get("/view.csv", **file_route("view_csv", "What is seen, as a table", _CSV))
+    async def view_csv(request: Request, name: Name, asking: Annotated[ViewRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
 
         def make() -> bytes:
@@ -191,26 +494,26 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
             make,
             media_type=_CSV,
             small=lambda: _is_small(entry, asking, answering),
-            headers=attached(f"{name}.view.csv"),
+            headers=attachment(f"{name}.view.csv"),
         )
 
     return router
 
 
-def _checked(entry: Entry, asking: ViewAsked, answering: Answering) -> View:
-    """What is to be shown, unless it would be too much work."""
+def _checked(entry: Entry, asking: ViewRequest, answering: Answering) -> ChartView:
+    """The chart, unless it would be too much work."""
     view = asking.view(entry.opened, answering)
     answering.check_work(view.work(Predicted(entry.facts)))
     return view
 
 
-def _is_small(entry: Entry, asking: ViewAsked, answering: Answering) -> bool:
-    """Whether it is so little work, at most, that it belongs among small questions."""
+def _is_small(entry: Entry, asking: ViewRequest, answering: Answering) -> bool:
+    """Whether an upper bound of the work fits the lane of small work."""
     view = asking.view(entry.opened, answering)
     return view.work(Predicted(entry.facts, at_most=True)) <= answering.limits.small_work
 
 
-def _shown(view: View, asking: ViewAsked, *, name: str, origin: str) -> Record:
+def _view_record(view: ChartView, asking: ViewRequest, *, name: str, origin: str) -> Record:
     query = urlencode(asking.model_dump(by_alias=True, exclude_defaults=True))
     return {
         "release": name,

@@ -1,4 +1,4 @@
-"""How much work a question will be, predicted before any of it is done.
+"""The work of a question, predicted before any of it is done, and the threads that callers share.
 
 Work is a function of the request and of public facts: how many boxes the conditions make up, how many bins
 or values are asked for, and how many numbers were released for the columns. Limits on each of these alone are
@@ -6,14 +6,23 @@ not enough, because they multiply: 4,096 boxes in 4,096 bins are 16 million coun
 
 A unit is about a microsecond on the machine of benchmarks/README.md, and a prediction is right to a factor of
 about three: the constants were fitted by hand there to releases of 14,000 to 8 million numbers, rounded up.
+
+There are two lanes. Work that is predicted to be small has threads of its own, so it never waits for large
+work. In each lane a caller has at most a share of the threads and a short queue. Callers take turns, not
+requests: a caller that sends more waits longer, and nobody else does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from partita.asking.conditions import cells
 from partita.asking.questions import (
@@ -28,6 +37,7 @@ from partita.asking.questions import (
     Summary,
 )
 from partita.cached import cached_property
+from partita.checkpoint import Stop, Stopped, stoppable
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.releases.box_view import BoxView
@@ -38,10 +48,13 @@ from partita.releases.sum_view import SumView
 from partita.releases.sums_asked import summing
 from partita.releases.totals import AnyView
 from partita.releases.view import View
+from partita.service.access import CALLER
+from partita.service.errors import Refusal
 from partita.service.settings import Limits
-from partita.service.web.errors import Refusal
 
-__all__ = ["Facts", "Predicted", "check_work", "values_work"]
+__all__ = ["FairSemaphore", "Lanes", "Predicted", "ReleaseSizes", "WorkerPool", "check_work", "values_work"]
+
+# ---- prediction of work ----
 
 Cells: TypeAlias = Mapping[str, object]
 """What is asked of each column, as a release takes it."""
@@ -79,7 +92,7 @@ _BINS: Final = 12
 
 @final
 @dataclass(frozen=True, eq=False)
-class Facts:
+class ReleaseSizes:
     """A release, and how many numbers were released for each of its views: looked up once."""
 
     release: Release
@@ -102,7 +115,7 @@ class Facts:
 class Predicted:
     """The work of questions to one release. With `at_most`, an upper bound that does not look at values."""
 
-    facts: Facts
+    facts: ReleaseSizes
     at_most: bool = False
 
     def of(self, question: Question, *, beta: bool = True) -> int:
@@ -231,3 +244,190 @@ def _released(view: AnyView | SumView) -> int:
         else view.sums.parts()
     )
     return sum(int(series.size) for series in parts.series.values())
+
+
+# ---- threads that callers share ----
+
+Made = TypeVar("Made")
+
+_SMALL_THREADS: Final = 2
+_LARGE_THREADS: Final = 2
+"""Threads of each lane: few, as Python runs one at a time, and each more slows down small questions."""
+
+_SHARE: Final = 1
+"""Threads of a lane that one caller may have; the other thread is for other callers."""
+
+_WAITING: Final = 8
+"""Large requests of one caller that may wait: a queue against an early 429."""
+
+_SMALL_WAITING: Final = 64
+"""Small requests of one caller that may wait: a page sends a dozen, and people share addresses."""
+
+_ALL_WAITING: Final = 512
+"""Requests of all callers that may wait in a lane: memory against an early 503."""
+
+_LATER: Final = {"Retry-After": "1"}
+
+
+@final
+class FairSemaphore:
+    """A semaphore that callers share fairly: each has `share` places and a queue of `waiting` requests.
+
+    Callers with waiting requests take turns. All of it happens in one event loop.
+    """
+
+    def __init__(self, *, places: int, share: int, waiting: int, all_waiting: int = _ALL_WAITING) -> None:
+        self._free, self._share = places, share
+        self._waiting, self._all_waiting = waiting, all_waiting
+        self._taken: Counter[str] = Counter()
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def acquire(self, caller: str) -> None:
+        """Take a place, in turn. Raises Refusal if this caller, or all together, have too many waiting."""
+        if self._may_take(caller) and caller not in self._queues:
+            self._take(caller)
+            return
+        self._check_queue(caller)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(caller, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release(caller)
+            else:
+                self._leave(caller, turn)
+            raise
+
+    def release(self, caller: str) -> None:
+        """Give a place back; the next caller takes it."""
+        self._free += 1
+        self._taken[caller] -= 1
+        if not self._taken[caller]:
+            del self._taken[caller]
+        self._call_next()
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A place for the caller of this request, for as long as the block runs."""
+        caller = CALLER.get()
+        await self.acquire(caller)
+        try:
+            yield
+        finally:
+            self.release(caller)
+
+    def _may_take(self, caller: str) -> bool:
+        return self._free > 0 and self._taken[caller] < self._share
+
+    def _take(self, caller: str) -> None:
+        self._free -= 1
+        self._taken[caller] += 1
+
+    def _check_queue(self, caller: str) -> None:
+        if len(self._queues.get(caller, ())) >= self._waiting:
+            raise Refusal(
+                429, "TooManyQuestions", "too many questions of yours wait; ask again later", headers=_LATER
+            )
+        if sum(map(len, self._queues.values())) >= self._all_waiting:
+            raise Refusal(503, "Busy", "the service has too much to do; ask again later", headers=_LATER)
+
+    def _leave(self, caller: str, turn: asyncio.Future[None]) -> None:
+        queue = self._queues.get(caller, ())
+        if turn in queue:  # if not, a place became free in between, and `_call_next` took the turn out
+            self._queues[caller].remove(turn)
+            if not self._queues[caller]:
+                del self._queues[caller]
+
+    def _call_next(self) -> None:
+        """Give free places to waiting callers; a caller that got one goes to the end of the queue."""
+        caller = next((each for each in self._queues if self._may_take(each)), None)
+        while caller is not None:
+            turn = self._queues[caller].popleft()
+            self._queues.move_to_end(caller)
+            if not self._queues[caller]:
+                del self._queues[caller]
+            if not turn.done():
+                self._take(caller)
+                turn.set_result(None)
+            caller = next((each for each in self._queues if self._may_take(each)), None)
+
+
+@final
+class WorkerPool:
+    """A few threads behind a fair semaphore.
+
+    A thread counts as taken until its work has really ended, also when nobody waits for the result any more.
+    Such work is told to stop, and does so at its next checkpoint (`partita.checkpoint`).
+    """
+
+    def __init__(self, *, most: int = 1, share: int | None = None, waiting: int = _ALL_WAITING) -> None:
+        self._room = FairSemaphore(places=most, share=share or most, waiting=waiting)
+        self._executor = ThreadPoolExecutor(most, thread_name_prefix="reading")
+        self._stops: set[Stop] = set()
+        self._ended = False
+
+    async def run(self, work: Callable[[], Made]) -> Made:
+        """Run the work in a thread and return its result; a cancelled request tells the work to stop."""
+        caller, stop = CALLER.get(), Stop()
+        await self._room.acquire(caller)
+        if self._ended:
+            self._room.release(caller)
+            raise _ending()
+        self._stops.add(stop)
+        submitted = self._executor.submit(copy_context().run, stoppable, stop, work)
+        loop = asyncio.get_running_loop()
+        submitted.add_done_callback(lambda _: self._later(loop, caller, stop))
+        return await _result(submitted, stop)
+
+    def end(self) -> None:
+        """Stop all running work and refuse new work; called once, when the service is about to stop."""
+        self._ended = True
+        for stop in self._stops:
+            stop.set()
+
+    def _later(self, loop: asyncio.AbstractEventLoop, caller: str, stop: Stop) -> None:
+        """Called by the thread when the work has really ended: only then is its place free."""
+        with suppress(RuntimeError):  # the loop is closed: nobody wants the place any more
+            loop.call_soon_threadsafe(self._done, caller, stop)
+
+    def _done(self, caller: str, stop: Stop) -> None:
+        self._stops.discard(stop)
+        self._room.release(caller)
+
+
+async def _result(submitted: Future[Made], stop: Stop) -> Made:
+    try:
+        return await asyncio.wrap_future(submitted)
+    except asyncio.CancelledError:
+        stop.set()
+        raise
+    except Stopped:
+        raise _ending() from None
+
+
+def _ending() -> Refusal:
+    return Refusal(503, "Ending", "the service is about to end; ask again later", headers=_LATER)
+
+
+@final
+class Lanes:
+    """Thread pools for small work and for large work, which do not wait for each other.
+
+    One more thread opens release files, and one prepares live updates: both work for all callers at once, so
+    neither counts as the share of one.
+    """
+
+    def __init__(self) -> None:
+        self.small = WorkerPool(most=_SMALL_THREADS, share=_SHARE, waiting=_SMALL_WAITING)
+        self.large = WorkerPool(most=_LARGE_THREADS, share=_SHARE, waiting=_WAITING)
+        self.opening, self.live = WorkerPool(), WorkerPool()
+
+    def lane(self, *, small: bool) -> WorkerPool:
+        """The pool for small or for large work."""
+        return self.small if small else self.large
+
+    def end(self) -> None:
+        """Stop large work, as the service is about to stop; small questions are still answered."""
+        self.large.end()
+        self.opening.end()

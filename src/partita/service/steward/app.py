@@ -1,4 +1,4 @@
-"""The steward's application: events come in, periods are closed by the clock, publishing is started."""
+"""The steward's application: events come in, a clock closes periods, publishing is started."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typing import Final
 from fastapi import FastAPI
 
 from partita.noise.protocol import Noise
-from partita.service.settings import Settings
-from partita.service.steward.clock import Clock
-from partita.service.steward.keeping import Streams
+from partita.service.settings import VERSION, ServiceSettings
+from partita.service.steward.feeding import feeding_routes
 from partita.service.steward.publishing import publishing_router
-from partita.service.steward.streams import feeding_routes
-from partita.service.web.secured import secured
-from partita.service.web.version import VERSION
+from partita.service.steward.streams import PeriodClock, StreamRegistry
+from partita.service.web import secure
 
 __all__ = ["steward_app"]
 
@@ -26,18 +24,18 @@ nothing here is for readers, who have an application of their own, in another pr
 
 
 def steward_app(
-    settings: Settings, *, now: Callable[[], int] = time.time_ns, noise: Noise | None = None
+    settings: ServiceSettings, *, now: Callable[[], int] = time.time_ns, noise: Noise | None = None
 ) -> FastAPI:
     """The application, which opens nothing before it is started; `app.state.streams` are its streams.
 
     `noise` is injected by tests only: what is published then promises nothing.
     """
-    streams = Streams(settings, now=now, noise=noise)
+    streams = StreamRegistry(settings, now=now, noise=noise)
     app = FastAPI(
         title="Partita steward",
         version=VERSION,
         description=_ABOUT,
-        lifespan=_kept(streams, now) if settings.streams is not None else None,
+        lifespan=_lifespan(streams, now) if settings.streams is not None else None,
         docs_url=None,
         redoc_url=None,
     )
@@ -46,16 +44,18 @@ def steward_app(
         app.include_router(feeding_routes(streams))
     if settings.specs is not None:
         app.include_router(publishing_router(settings))
-    return secured(app, settings, side="steward", forgets=streams.forgets, now=now)
+    return secure(app, settings, side="steward", is_pan_private=streams.is_pan_private, now=now)
 
 
-def _kept(streams: Streams, now: Callable[[], int]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    streams: StreamRegistry, now: Callable[[], int]
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Streams are open while the application runs, and their periods end by the clock."""
         try:
             await asyncio.to_thread(streams.resume)
-            with Clock(streams, now=now).running():
+            with PeriodClock(streams, now=now).run():
                 yield
         finally:
             await asyncio.to_thread(streams.close)

@@ -1,28 +1,45 @@
-"""Bodies of feeding requests as events, each known by what makes it count once."""
+"""Feeding: from the body of a request to events on disk. No response tells anything about what was fed."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, final
 
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from partita.errors import InvalidData, InvalidParameter
-from partita.streams.durable.events import Event
+from partita.errors import InvalidData, InvalidParameter, StreamError
+from partita.service.errors import ERRORS
+from partita.service.steward.streams import AnyStream, NewStream, StewardStream, StreamRegistry
+from partita.streams.durable.events import Event, checked_events
 from partita.streams.durable.settings import Settings
 
-__all__ = ["HEADER", "FeedRequest", "feed_request", "feed_schema"]
+__all__ = [
+    "HEADER",
+    "EventIntake",
+    "FeedRequest",
+    "GroupCommit",
+    "feed_request",
+    "feed_schema",
+    "feeding_routes",
+]
+
+# ---- bodies of feeding requests ----
 
 HEADER: Final = "Idempotency-Key"
 
-_LONGEST: Final = 180
-_MOST: Final = 100_000
+_LONGEST: Final = 180  # characters of a key, which streams store
+_MOST: Final = 100_000  # events of a request: fewer requests against a long transaction
 _LARGEST: Final = 2**32
-"""What the counts of one request add up to at most. What came cannot be taken back, so none is negative. A
-stream counts exactly below 2^62: that is a billion requests of this size away."""
+"""The largest sum of counts in one request. A stream counts exactly below 2^62: a billion requests.
+
+Counts are never negative: an event cannot be taken back."""
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
 
-class FedEvent(BaseModel):
+class EventBody(BaseModel):
     """One event with an id of its own; at user level the id is one of the person's."""
 
     model_config = _STRICT
@@ -33,8 +50,8 @@ class FedEvent(BaseModel):
     count: int = Field(default=1, ge=0, le=_LARGEST)
 
 
-class Feed(BaseModel):
-    """What came: a count, counts by key, or events one by one. Exactly one of the three."""
+class FeedBody(BaseModel):
+    """A count, counts by key, or single events. Exactly one of the three."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"count": 500}})
 
@@ -42,20 +59,20 @@ class Feed(BaseModel):
     counts: dict[str, int] | None = Field(
         default=None, description="so many under each key of a family, 0 to 2^32"
     )
-    events: list[FedEvent] | None = Field(default=None, max_length=_MOST, description="each counts once")
+    events: list[EventBody] | None = Field(default=None, max_length=_MOST, description="each counts once")
 
 
 class FeedRequest(NamedTuple):
-    """The events of a request, and whether it lists them; if not, there is one, which has a total."""
+    """The events of a request, and whether it lists them; if not, one event has the total."""
 
     events: list[Event]
     listed: bool
 
 
 def feed_request(body: bytes, settings: Settings, *, feeder: str, key: str | None) -> FeedRequest:
-    """What a request asks to count. A count is one event of the feeder, known by the key of the request.
+    """Parse a request. A count is one event of the feeder, identified by the key of the request.
 
-    What is malformed is refused as a whole, and nothing of it is repeated.
+    A malformed request is refused as a whole, and the error repeats nothing of it.
     """
     _check_key(key, settings)
     feed = _read(body)
@@ -63,11 +80,11 @@ def feed_request(body: bytes, settings: Settings, *, feeder: str, key: str | Non
     return FeedRequest(_events(feed, settings, feeder, key), feed.events is not None)
 
 
-def _events(feed: Feed, settings: Settings, feeder: str, key: str | None) -> list[Event]:
+def _events(feed: FeedBody, settings: Settings, feeder: str, key: str | None) -> list[Event]:
     if settings.unit == "user":
-        return [_of_person(event, settings) for event in _listed(feed)]
+        return [_person_event(event, settings) for event in _listed(feed)]
     if feed.events is not None and not settings.pan_private:
-        return [_of_feeder(event, feeder, settings) for event in feed.events]
+        return [_feeder_event(event, feeder, settings) for event in feed.events]
     if settings.pan_private:
         return [Event(None, None, _total(feed))]
     total = feed.counts if settings.keys else _total(feed)
@@ -77,16 +94,16 @@ def _events(feed: Feed, settings: Settings, feeder: str, key: str | None) -> lis
 
 
 def feed_schema() -> dict[str, Any]:
-    """What a body may be, whole and without references, for the document that describes the API."""
-    schema = Feed.model_json_schema()
+    """The schema of a body without references, for the OpenAPI document."""
+    schema = FeedBody.model_json_schema()
     schema.pop("$defs")
-    schema["properties"]["events"]["anyOf"][0]["items"] = FedEvent.model_json_schema()
+    schema["properties"]["events"]["anyOf"][0]["items"] = EventBody.model_json_schema()
     return schema
 
 
-def _read(body: bytes) -> Feed:
+def _read(body: bytes) -> FeedBody:
     try:
-        feed = Feed.model_validate_json(body)
+        feed = FeedBody.model_validate_json(body)
     except ValidationError:
         raise _malformed("body", "must be a count, counts by key, or at most 100,000 events") from None
     if len(feed.model_fields_set) != 1:
@@ -105,7 +122,7 @@ def _check_key(key: str | None, settings: Settings) -> None:
         raise InvalidParameter(HEADER, rule, given=None, fix="send a fresh random one with each new request")
 
 
-def _check_counts(feed: Feed) -> None:
+def _check_counts(feed: FeedBody) -> None:
     """Refuse counts below zero, and requests whose counts add up to more than the limit."""
     alone = [] if feed.count is None else [feed.count]
     counts = [*alone, *(feed.counts or {}).values(), *(event.count for event in feed.events or ())]
@@ -113,32 +130,32 @@ def _check_counts(feed: Feed) -> None:
         raise _malformed("count", "must not be below 0, nor above 2^32 for all of a request together")
 
 
-def _listed(feed: Feed) -> list[FedEvent]:
+def _listed(feed: FeedBody) -> list[EventBody]:
     if feed.events is None:
         raise _malformed("events", "must be listed with person and id, since users are protected")
     return feed.events
 
 
-def _total(feed: Feed) -> int:
+def _total(feed: FeedBody) -> int:
     if feed.count is None:
         raise _malformed("count", "must be a number for this stream")
     return feed.count
 
 
-def _of_person(event: FedEvent, settings: Settings) -> Event:
+def _person_event(event: EventBody, settings: Settings) -> Event:
     if event.person is None:
         raise _malformed("person", "must be given with each event, since users are protected")
-    return Event(event.person, event.id, _counted(event, settings))
+    return Event(event.person, event.id, _event_count(event, settings))
 
 
-def _of_feeder(event: FedEvent, feeder: str, settings: Settings) -> Event:
+def _feeder_event(event: EventBody, feeder: str, settings: Settings) -> Event:
     if event.person is not None:
         raise _malformed("person", "must be left out, since events are protected")
     number = event.id if isinstance(event.id, int) else f"event {event.id}"
-    return Event(feeder, number, _counted(event, settings))
+    return Event(feeder, number, _event_count(event, settings))
 
 
-def _counted(event: FedEvent, settings: Settings) -> int | dict[str, int]:
+def _event_count(event: EventBody, settings: Settings) -> int | dict[str, int]:
     if settings.keys and event.key is None:
         raise _malformed("key", "must be given with each event of a family")
     if event.key is None:
@@ -149,4 +166,183 @@ def _counted(event: FedEvent, settings: Settings) -> int | dict[str, int]:
 
 
 def _malformed(parameter: str, rule: str) -> InvalidData:
-    return InvalidData(parameter, rule, fix="nothing was counted; mend the request and send it again")
+    return InvalidData(parameter, rule, fix="nothing was counted; correct the request and send it again")
+
+
+# ---- group commit ----
+
+Waiting: TypeAlias = tuple[FeedRequest, asyncio.Future[None]]
+
+_CUT_OFF: Final = "storing was cut off; send the same request again"
+
+
+@final
+class GroupCommit:
+    """Group commit for one stream that is not pan-private: requests that arrive together share one sync.
+
+    While some requests are stored, others wait for the next transaction. `add` returns when the events are
+    on disk. If they cannot be stored, all waiting requests fail; a request that is sent again counts once in
+    any case.
+    """
+
+    def __init__(self, stream: AnyStream) -> None:
+        self._stream = stream
+        self._waiting: list[Waiting] = []
+        self._storing: asyncio.Task[None] | None = None
+
+    async def add(self, request: FeedRequest) -> None:
+        """Count a validated request; cancelling it does not cancel the others."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, stored))
+        if self._storing is None:
+            self._storing = asyncio.create_task(self._store())
+        await asyncio.shield(stored)
+
+    async def _store(self) -> None:
+        """Store waiting requests until none is left. However this ends, no request waits for ever."""
+        some: list[Waiting] = []
+        try:
+            while self._waiting:
+                some, self._waiting = self._waiting, []
+                _settle(some, await self._attempt([request for request, _ in some]))
+        finally:
+            self._storing = None
+            left, self._waiting = [*some, *self._waiting], []
+            _settle(left, StreamError(_CUT_OFF))
+
+    async def _attempt(self, requests: list[FeedRequest]) -> Exception | None:
+        """Store requests in one transaction; each counts as a whole."""
+        calls = [request.events if request.listed else request.events[0] for request in requests]
+        try:
+            await asyncio.to_thread(self._stream.add_calls, calls)
+        except Exception as error:
+            return error
+        return None
+
+
+def _settle(some: Sequence[Waiting], error: Exception | None) -> None:
+    """Finish all requests that still wait."""
+    for stored in (stored for _, stored in some if not stored.done()):
+        if error is None:
+            stored.set_result(None)
+        else:
+            stored.set_exception(error)
+
+
+# ---- intake ----
+
+_AT_ONCE: Final = 4  # large bodies in memory at once
+_SMALL: Final = 4096  # bytes of a body that is parsed on the event loop, at once
+
+
+@final
+class EventIntake:
+    """Stores the events of requests.
+
+    A request counts as a whole, at one moment. Small requests that arrive together share a transaction.
+    Large requests are admitted a few at a time, before their bodies are read, and are stored by threads, so
+    that they delay no others. A request to a pan-private stream is counted at once: it waits in no queue,
+    and is in no thread but the one that received it, as nothing may remember it.
+    """
+
+    def __init__(self, streams: StreamRegistry) -> None:
+        self._streams = streams
+        self._commits: dict[str, GroupCommit] = {}
+        self._large = asyncio.Semaphore(_AT_ONCE)
+
+    @asynccontextmanager
+    async def room(self, length: int | None) -> AsyncIterator[None]:
+        """Wait for room for a body; a body without a length counts as large."""
+        if length is not None and length <= _SMALL:
+            yield
+        else:
+            async with self._large:
+                yield
+
+    async def add(self, name: str, body: bytes, *, feeder: str, key: str | None) -> None:
+        """Count a request; it is on disk when this returns, except for a pan-private stream."""
+        stream = self._streams.get_running(name)
+        if stream.settings.pan_private:
+            stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
+        elif len(body) <= _SMALL:
+            request = _parse_checked(body, stream, feeder, key)
+            if name not in self._commits:
+                self._commits[name] = GroupCommit(stream)
+            await self._commits[name].add(request)
+        else:
+            await asyncio.to_thread(_store, body, stream, feeder, key)
+
+
+def _parse_checked(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> FeedRequest:
+    """Parse and validate a request, so that it cannot make the transaction of others fail."""
+    request = feed_request(body, stream.settings, feeder=feeder, key=key)
+    checked_events(request.events, stream.settings)
+    return request
+
+
+def _store(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> None:
+    stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
+
+
+# ---- routes ----
+
+Key = Annotated[
+    str | None,
+    Header(description="the same if a request is sent again; left out for pan-private streams"),
+]
+
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": feed_schema()}},
+    }
+}
+
+
+def feeding_routes(streams: StreamRegistry) -> APIRouter:
+    """The routes of stewards and feeders; the guard checks their tokens."""
+    router, intake = APIRouter(tags=["streams"], responses=ERRORS), EventIntake(streams)
+
+    @router.post(
+        "/streams", status_code=201, operation_id="create_stream", responses={200: {"model": StewardStream}}
+    )
+    def create(asked: NewStream, response: Response) -> StewardStream:
+        """Make a stream, once: the same request again changes nothing, and another one is refused."""
+        stream, is_new = streams.create(asked)
+        response.status_code = 201 if is_new else 200
+        return StewardStream.of(asked.name, stream.settings, runs=streams.runs(asked.name))
+
+    @router.get("/streams", operation_id="streams")
+    def listed() -> list[StewardStream]:
+        """All streams of this service."""
+        return [described(name) for name in streams.names()]
+
+    @router.get("/streams/{name}", operation_id="stream")
+    def described(name: str) -> StewardStream:
+        """What a stream was made with, and whether it goes on."""
+        return StewardStream.of(name, streams[name].settings, runs=streams.runs(name))
+
+    @router.post(
+        "/streams/{name}/events",
+        status_code=204,
+        operation_id="feed",
+        response_class=Response,
+        openapi_extra=_BODY,
+    )
+    async def feed(name: str, request: Request, idempotency_key: Key = None) -> Response:
+        """Count events in the open period. 204 says that they are on disk; sent again, they count once.
+
+        A pan-private stream has nothing on disk until the period ends, and counts each request.
+        """
+        async with intake.room(_content_length(request)):
+            body = await request.body()
+            await intake.add(name, body, feeder=request.state.caller.name, key=idempotency_key)
+        return Response(status_code=204)
+
+    return router
+
+
+def _content_length(request: Request) -> int | None:
+    """The length of a body according to its header, if there is one."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else None

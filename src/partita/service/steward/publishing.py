@@ -1,28 +1,295 @@
-"""Publishing over HTTP, for admins: `partita publish` from a spec on the disk of the server."""
+"""Publishing over HTTP, for admins: `partita publish` from a spec on the disk of the server.
+
+Jobs run one at a time, in the order in which they came. Each is a process of its own: the service never
+opens data. Where the data lie is written in a file beside the spec, by the steward; a request cannot name
+it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+import os
+import pty
+import queue
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
+from partita.errors import InvalidParameter, KeyReused
 from partita.guarantee import positive_epsilon
 from partita.ledger.entries import checked_text
-from partita.service.settings import NAME, Settings
-from partita.service.steward.jobs import Job, Jobs, Order
-from partita.service.steward.publish_process import Publisher
-from partita.service.web.errors import ERRORS, not_found
+from partita.noise.kernel import token
+from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
+from partita.service.settings import NAME, ServiceSettings
 
-__all__ = ["publishing_router"]
+__all__ = ["Job", "JobQueue", "PublishOrder", "Publisher", "TerminalOutput", "publishing_router"]
+
+# ---- jobs ----
+
+State: TypeAlias = Literal["queued", "running", "done", "failed"]
+Phase: TypeAlias = Callable[[str], None]
+
+_REMEMBERED: Final = 1_000  # jobs in memory; the ledger knows the keys of all that were charged
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PublishOrder:
+    """The request of an admin: the name of a spec, a name for the release, and an idempotency key."""
+
+    spec: str
+    name: str
+    key: str
+    epsilon: Fraction | None = None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """An order, its state, and its error if it failed. No time is recorded: it would tell of the data."""
+
+    id: str
+    order: PublishOrder
+    state: State = "queued"
+    phases: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@final
+@dataclass
+class JobQueue:
+    """All jobs of a process. `run` does one, reports its phases, and returns its error, or None.
+
+    Jobs run one at a time. A thread does the work and ends with the process; a publishing process that it
+    has started goes on to its end. Jobs are kept in memory only: the ledger knows the key of every charged
+    request, and the release lies in its folder.
+    """
+
+    run: Callable[[PublishOrder, Phase], str | None]
+    most: int
+    _jobs: dict[str, Job] = field(default_factory=dict)
+    _waiting: queue.Queue[str] = field(default_factory=queue.Queue)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _worker: threading.Thread | None = None
+
+    def submit(self, order: PublishOrder) -> tuple[Job, bool]:
+        """The job of an order, and whether it is new; the same order under the same key is one job."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.order.key == order.key and job.state != "failed":
+                    return _check_same_order(job, order), False
+            if sum(job.state == "queued" for job in self._jobs.values()) >= self.most:
+                raise Refusal(503, "QueueFull", "too many jobs are waiting; try again later")
+            job = Job(id=token(8), order=order)
+            self._jobs[job.id] = job
+            self._forget()
+            self._start()
+        self._waiting.put(job.id)
+        return job, True
+
+    def all(self) -> list[Job]:
+        """Every job that is remembered, the oldest first."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def get(self, id: str) -> Job | None:
+        """A job by its id."""
+        return self._jobs.get(id)
+
+    def join(self) -> None:
+        """Wait until nothing is left to do."""
+        self._waiting.join()
+
+    def _start(self) -> None:
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, daemon=True, name="publishing")
+            self._worker.start()
+
+    def _work(self) -> None:
+        while True:
+            id = self._waiting.get()
+            self._store(replace(self._jobs[id], state="running"))
+            error = self._attempt(id)
+            self._store(replace(self._jobs[id], state="done" if error is None else "failed", error=error))
+            self._waiting.task_done()
+
+    def _attempt(self, id: str) -> str | None:
+        def phase(name: str) -> None:
+            job = self._jobs[id]
+            self._store(replace(job, phases=(*job.phases, name)))
+
+        try:
+            return self.run(self._jobs[id].order, phase)
+        except Exception:
+            return "the job could not be started"
+
+    def _store(self, job: Job) -> None:
+        with self._lock:
+            self._jobs[job.id] = job
+
+    def _forget(self) -> None:
+        ended = [id for id, job in self._jobs.items() if job.state in ("done", "failed")]
+        for id in ended[: max(0, len(self._jobs) - _REMEMBERED)]:
+            del self._jobs[id]
+
+
+def _check_same_order(job: Job, order: PublishOrder) -> Job:
+    if job.order != order:
+        raise KeyReused("the key belongs to another request; use a new one")
+    return job
+
+
+# ---- the publishing process ----
+
+_PASSED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "PATH", "PGPASSFILE", "TMPDIR", "TZ")
+_LIBRARY: Final = str(Path(__file__).resolve().parents[3])
+_LARGEST: Final = 2**16  # bytes of a job file, and characters of output, that are read
+_PHASE: Final = re.compile(r"partita: ([^:\r\n]+?) \.\.\.")
+_ERROR_LINE: Final = re.compile(r"partita: (?:error|refused): ([^\r\n]+)")
+_NO_ERROR: Final = "the job ended without a message; run it by hand to see why"
+
+
+@final
+@dataclass(frozen=True)
+class Publisher:
+    """Publishes specs of a folder into the public folder, charged to the ledger of the service."""
+
+    settings: ServiceSettings
+
+    def check(self, spec: str) -> None:
+        """Refuse a spec that is not there, or does not say where its data are."""
+        self._data(spec)
+
+    def run(self, order: PublishOrder, phase: Callable[[str], None]) -> str | None:
+        """Publish, and wait for the end; the error, or None.
+
+        The process is in a session of its own, so it outlives the service: killed after its debit, it
+        would lose what was charged.
+        """
+        master, slave = pty.openpty()
+        try:
+            process = subprocess.Popen(
+                self.command(order),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=slave,
+                cwd=self._specs,
+                env=_environment(),
+                start_new_session=True,
+            )
+        finally:
+            os.close(slave)
+        output = TerminalOutput(phase)
+        for piece in _read_terminal(master):
+            output.read(piece)
+        return None if process.wait() == 0 else output.last_error
+
+    def command(self, order: PublishOrder) -> list[str]:
+        """The command line, one argument each: no shell ever reads any of it."""
+        spec, output = (
+            self._specs / f"{order.spec}.toml",
+            self.settings.folder / f"{order.name}.release.parquet",
+        )
+        epsilon = [] if order.epsilon is None else [f"--epsilon={order.epsilon}"]
+        charged = [f"--ledger={self.settings.ledger}", f"--key={order.key}"]
+        publish = [sys.executable, "-P", "-m", "partita", "publish", f"--spec={spec}", f"--output={output}"]
+        return [*publish, *charged, *epsilon, "--json", "--", *self._data(order.spec)]
+
+    @property
+    def _specs(self) -> Path:
+        assert self.settings.specs is not None
+        return self.settings.specs
+
+    def _data(self, spec: str) -> list[str]:
+        """Where the data of a spec are: `data` in the file SPEC.job.toml, relative to its folder."""
+        if not (self._specs / f"{spec}.toml").is_file():
+            raise not_found("spec")
+        data = _entries(self._specs / f"{spec}.job.toml").get("data")
+        listed = [data] if isinstance(data, str) else data
+        if isinstance(listed, list) and listed and all(isinstance(each, str) and each for each in listed):
+            return listed
+        raise InvalidParameter(
+            "spec",
+            "must say where its data are",
+            given=spec,
+            fix=f'write data = "people.parquet" into {spec}.job.toml beside it',
+        )
+
+
+@final
+class TerminalOutput:
+    r"""The terminal output of a process: the phases that it begins, and its last error. Times are dropped.
+
+    >>> phases: list[str] = []
+    >>> output = TerminalOutput(phases.append)
+    >>> output.read("partita: counting age ..."); output.read(". 3.1 s\npartita: drawing noise ...")
+    >>> phases
+    ['counting age', 'drawing noise']
+    """
+
+    def __init__(self, phase: Callable[[str], None]) -> None:
+        self._phase, self._text = phase, ""
+
+    @property
+    def last_error(self) -> str:
+        """The error that the process ended with, without folders."""
+        said = _ERROR_LINE.findall(self._text)
+        return strip_folders(said[-1]) if said else _NO_ERROR
+
+    def read(self, piece: str) -> None:
+        """Parse more output; only the end of it is stored."""
+        self._text = (self._text + piece)[-_LARGEST:]
+        found = _PHASE.search(self._text)
+        while found is not None:
+            self._phase(found[1])
+            self._text = self._text[found.end() :]
+            found = _PHASE.search(self._text)
+
+
+def _read_terminal(master: int) -> Iterator[str]:
+    """The output of a terminal until the last writer has closed it."""
+    with open(master, "rb", buffering=0) as terminal:
+        while True:
+            try:
+                piece = terminal.read(4096)
+            except OSError:
+                return
+            if not piece:
+                return
+            yield piece.decode("utf-8", "replace")
+
+
+def _entries(path: Path) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(path.read_bytes()[:_LARGEST].decode())
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _environment() -> dict[str, str]:
+    """The variables of a publishing process: paths of programs, this library and a password file."""
+    kept = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+    return kept | {"PYTHONPATH": _LIBRARY}
+
+
+# ---- routes ----
 
 _ACCEPTED: Final = 202
 
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 
 
-class Publishing(BaseModel):
-    """What is to be published. Where the data are is written on the server, and cannot be asked for."""
+class PublishRequest(BaseModel):
+    """A request to publish. The path of the data is written on the server, and cannot be chosen here."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,10 +305,12 @@ class Publishing(BaseModel):
         default=None, description="what it may cost; default: what the spec says", examples=["1/2", 1]
     )
 
-    def order(self) -> Order:
+    def order(self) -> PublishOrder:
         """The same, checked and exact."""
         epsilon = None if self.epsilon is None else positive_epsilon(self.epsilon)
-        return Order(spec=self.spec, name=self.name, key=checked_text(self.key, "key"), epsilon=epsilon)
+        return PublishOrder(
+            spec=self.spec, name=self.name, key=checked_text(self.key, "key"), epsilon=epsilon
+        )
 
 
 class JobBody(BaseModel):
@@ -72,14 +341,14 @@ class JobsBody(BaseModel):
     jobs: list[JobBody]
 
 
-def publishing_router(settings: Settings, *, jobs: Jobs | None = None) -> APIRouter:
+def publishing_router(settings: ServiceSettings, *, jobs: JobQueue | None = None) -> APIRouter:
     """The addresses of publishing; the guard lets in admins only."""
     publisher = Publisher(settings)
-    jobs = jobs or Jobs(publisher.run, settings.limits.jobs)
+    jobs = jobs or JobQueue(publisher.run, settings.limits.jobs)
     router = APIRouter(tags=["publishing"], responses=_errors())
 
     @router.post("/releases", status_code=_ACCEPTED, summary="Publish a release from a spec of the server")
-    def publish(publishing: Publishing, response: Response) -> JobBody:
+    def publish(publishing: PublishRequest, response: Response) -> JobBody:
         order = publishing.order()
         publisher.check(order.spec)
         job, new = jobs.submit(order)

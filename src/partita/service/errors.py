@@ -1,4 +1,4 @@
-"""Errors as JSON. What is not ours is never shown, nor where anything lies on the disk of the server."""
+"""Errors as JSON: never the message of a foreign exception, never a path on the disk of the server."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from partita.errors import (
 __all__ = [
     "ERRORS",
     "ErrorBody",
-    "Errors",
+    "ErrorMiddleware",
     "Refusal",
-    "handle_errors",
+    "add_error_handlers",
     "not_found",
     "refusal_of",
-    "without_folders",
+    "strip_folders",
 ]
 
-_ANSWERS: Final[Mapping[type[PartitaError], tuple[int, str | None]]] = {
+_RESPONSES: Final[Mapping[type[PartitaError], tuple[int, str | None]]] = {
     InvalidParameter: (400, None),
     InvalidData: (400, None),
     IncompatibleGuarantees: (409, None),
@@ -59,7 +59,7 @@ _ANSWERS: Final[Mapping[type[PartitaError], tuple[int, str | None]]] = {
     SourceError: (503, "the rows could not be read"),
     EntropyError: (503, "the system gave no randomness; try again"),
 }
-"""Status and words of an error, the nearest class first; None where its own message names no file."""
+"""Status and message of an error, the nearest class first; None: its own message, which names no file."""
 
 _KINDS: Final = {400: "InvalidRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "BodyTooLarge"}
 _FOLDERS: Final = re.compile(r"(?<=['\"])/[^'\"]*/|(?<![\w.:/'\"])/(?:[^/\s'\"]+/)*")
@@ -89,7 +89,7 @@ ERRORS: Final[dict[int | str, dict[str, Any]]] = {
 
 
 class Refusal(PartitaError):
-    """A request that is answered with an error: its status, a name for programs, words for people."""
+    """An error response: its status, a name for programs, and a message for people."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Refusal(PartitaError):
         self.headers = dict(headers or {})
 
     def response(self) -> Response:
-        """The same as JSON; an error is never kept by a cache."""
+        """The response as JSON; caches must not store errors."""
         entries = {"kind": self.kind, "message": str(self)}
         if self.parameter is not None:
             entries["parameter"] = self.parameter
@@ -114,7 +114,7 @@ class Refusal(PartitaError):
 
 
 def not_found(what: str) -> Refusal:
-    """There is no such thing, or none that may be told of.
+    """A 404: there is no such thing, or the caller may not know of it.
 
     >>> str(not_found("release"))
     'there is no such release'
@@ -123,38 +123,38 @@ def not_found(what: str) -> Refusal:
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """What is said of an error: ours in our words, any other in none of its own."""
+    """The response to an error; the message of a foreign exception is never shown."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, ClientDisconnect):
         return Refusal(400, "Disconnected", "the request ended before its body did")
     for kind in type(error).__mro__:
-        if kind in _ANSWERS:
-            return _worded(error, *_ANSWERS[kind])
+        if kind in _RESPONSES:
+            return _translate(error, *_RESPONSES[kind])
     return Refusal(500, "InternalError", _INTERNAL)
 
 
-def without_folders(message: str) -> str:
-    """A message in which files have no folders: where they lie is nobody's business.
+def strip_folders(message: str) -> str:
+    """A message without the folders of files: the layout of the disk is not public.
 
-    >>> without_folders("ledger '/srv/secret/budget.db' has 1/2 left")
+    >>> strip_folders("ledger '/srv/secret/budget.db' has 1/2 left")
     "ledger 'budget.db' has 1/2 left"
     """
     return _FOLDERS.sub("", message)
 
 
-def _worded(error: Exception, status: int, words: str | None) -> Refusal:
-    message = without_folders(str(error)) if words is None else words
+def _translate(error: Exception, status: int, words: str | None) -> Refusal:
+    message = strip_folders(str(error)) if words is None else words
     return Refusal(status, type(error).__name__, message, parameter=getattr(error, "parameter", None))
 
 
 @final
 @dataclass(frozen=True)
-class Errors:
-    """Answers whatever is raised below it; nothing gets past it into a server that would print it.
+class ErrorMiddleware:
+    """Turns every exception into a response; none reaches the server, which would print it.
 
-    Where an answer has begun already it cannot be taken back: the connection ends. `unexpected` is told
-    of which request something should not have happened, and its type, and nothing else of it.
+    If a response has begun already, the connection ends. `unexpected` is called with the request and the type
+    of an exception that is not one of ours, and with nothing else of it.
     """
 
     app: ASGIApp
@@ -186,8 +186,8 @@ class Errors:
         return None
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Have what FastAPI answers by itself said in the same way."""
+def add_error_handlers(app: FastAPI) -> None:
+    """Give the errors that FastAPI raises by itself the same form."""
 
     async def invalid(_: Request, error: Exception) -> Response:
         return _invalid(error.errors() if isinstance(error, RequestValidationError) else []).response()
@@ -203,15 +203,15 @@ def handle_errors(app: FastAPI) -> None:
 
 
 def _invalid(found: Any) -> Refusal:
-    """The first thing that is wrong with a request: which parameter and which rule, never what was sent."""
+    """The first error of a request: which parameter and which rule, never the value that was sent."""
     first = next(iter(found), {"loc": (), "msg": "must be as the API describes it", "type": ""})
     parameter = _parameter(first)
-    message = f"{parameter or 'the body'}: {without_folders(str(first['msg']))}"
+    message = f"{parameter or 'the body'}: {strip_folders(str(first['msg']))}"
     return Refusal(422, "InvalidRequest", message, parameter=parameter)
 
 
 def _parameter(found: Mapping[str, Any]) -> str | None:
-    """The declared name that an error is about; what a caller made up is not repeated."""
+    """The declared name that an error is about; a name that the caller invented is not repeated."""
     place = found["loc"][1:2]
     if found["type"] == "extra_forbidden" or not place or not isinstance(place[0], str):
         return None

@@ -22,28 +22,47 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
+import resource
+import socket
+import sys
+import threading
+import time
+import warnings
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any, Final, final
 
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
-from partita.service.access.buckets import neighborhood
-from partita.service.settings import Limits, is_loopback
+from partita.errors import PartitaError
+from partita.service.access import network_of
+from partita.service.errors import strip_folders
+from partita.service.settings import Limits, ServiceSettings, is_loopback
+from partita.service.web import Log
 
-__all__ = ["Connections", "guarded"]
+__all__ = ["Connections", "limited_protocol", "main"]
 
-_FIELDS: Final = 100
-_PIPELINED: Final = 16
+# ---- connections with limits ----
+
+_FIELDS: Final = 100  # as in nginx and Apache
+_PIPELINED: Final = 16  # requests that wait in a connection; clients in use send none
 _LEAST_FETCHED: Final = 128 * 2**10
-"""13 KB a second: a tenth of what a poor mobile connection has."""
+"""Bytes that must be fetched in `slow_write` seconds: 13 KB a second, a tenth of a poor mobile connection."""
 
 _UNFETCHED: Final = 32 * 2**20
-"""Four of the largest answers, which have about 8 MB."""
+"""Bytes that wait for the readers of one address: four of the largest responses, which have about 8 MB."""
 
 _FRAMING: Final = 8
-"""A body in chunks of one byte is six times as long as what it holds."""
+"""Overhead of chunked bodies, as a factor: chunks of one byte take six bytes each."""
 
 
 @final
@@ -60,22 +79,22 @@ class Connections:
         """Where a connection comes from; None for one that is not counted by address."""
         if client is None or (self.proxied and is_loopback(client[0])):
             return None
-        return neighborhood(client[0])
+        return network_of(client[0])
 
 
-def guarded(limits: Limits, *, proxied: bool = False) -> type[asyncio.Protocol]:
-    """The protocol of a server whose connections have these limits, all together and each by itself."""
+def limited_protocol(limits: Limits, *, proxied: bool = False) -> type[asyncio.Protocol]:
+    """The protocol class of a server whose connections share these limits."""
     connections = Connections(limits, proxied)
 
-    class Guarded(_Guarded):
-        """A connection among these."""
+    class LimitedConnection(_LimitedConnection):
+        """A connection with its shared limits."""
 
         shared = connections
 
-    return Guarded
+    return LimitedConnection
 
 
-class _Guarded(HttpToolsProtocol):
+class _LimitedConnection(HttpToolsProtocol):
     """A connection is idle or reads a request: a timer runs for either, and none while an answer is made."""
 
     shared: Connections
@@ -191,11 +210,11 @@ class _Guarded(HttpToolsProtocol):
 
     def _check_raw(self) -> None:
         """Count what came after the first piece of a request, also what the parser has not understood yet."""
-        limits = self.shared.limits
+        limits, largest = self.shared.limits, self.shared.limits.largest_body
         if self._in_head and self._raw > limits.header:
             self._refuse(431, "HeadersTooLarge", f"headers may have {limits.header} bytes")
-        elif self._content > limits.batch_body + limits.header:
-            self._refuse(413, "BodyTooLarge", f"a body may have {limits.batch_body} bytes; send it in parts")
+        elif self._content > largest + limits.header:
+            self._refuse(413, "BodyTooLarge", f"a body may have {largest} bytes; send it in parts")
         elif self._raw - self._content > limits.header * 2 + _FRAMING * self._content:
             self._refuse(431, "HeadersTooLarge", "there is too much between the parts of the body")
 
@@ -219,7 +238,7 @@ class _Guarded(HttpToolsProtocol):
             self._begin_timer(self.shared.limits.idle, self._idle_over)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing: uvicorn's own timer of idle connections ends with any byte, and ours takes its place."""
+        """Do nothing: any byte ends uvicorn's own timer of idle connections, so `_begin_idle` replaces it."""
 
     def _begin_timer(self, seconds: float, then: Any) -> None:
         self._end_timer()
@@ -300,7 +319,7 @@ class _Guarded(HttpToolsProtocol):
 
 
 def _answer(status: int, kind: str, message: str) -> bytes:
-    """An error as the app would say it, for who does not get as far as the app."""
+    """An error response in the form of the app, for requests that do not reach the app."""
     body = json.dumps({"error": {"kind": kind, "message": message}}).encode()
     lines = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
@@ -311,3 +330,140 @@ def _answer(status: int, kind: str, message: str) -> bytes:
         "connection: close",
     )
     return "\r\n".join((*lines, "", "")).encode() + body
+
+
+# ---- the process of one side ----
+
+_READY: Final = b"ready\n"
+
+_BUILDERS: Final[Mapping[str, tuple[str, str]]] = {
+    "reading": ("partita.service.reading.app", "reading_app"),
+    "steward": ("partita.service.steward.app", "steward_app"),
+}
+_SWITCH: Final = 0.0005
+"""Seconds that a computing thread may hold the interpreter lock; Python's default is 0.005.
+
+The event loop waits for it a few times in each response, so large work delays small questions by this."""
+
+_NICENESS: Final = 10
+"""Lower priority of the steward where both processes want the processor: readers come first."""
+
+
+def main(side: str, handle: int) -> int:
+    """Serve one side on a socket that listens already; the exit code."""
+    log = Log(side, time.time_ns)
+    _silence_libraries(log)
+    _allow_files()
+    sys.setswitchinterval(_SWITCH)
+    if side == "steward":
+        os.nice(_NICENESS)
+    try:
+        settings = ServiceSettings.from_json(sys.stdin.readline())
+        server = _Server(_app(side, settings), settings, log)
+    except PartitaError as error:
+        log.error("start", message=strip_folders(str(error)))
+        return 1
+    threading.Thread(target=_end_with_lifeline, args=(server,), daemon=True).start()
+    server.run([socket.socket(fileno=handle)])
+    code = 0 if server.started else 1
+    if side == "reading":
+        # Python would wait for threads that still work, and nobody needs their results.
+        os._exit(code)
+    return code
+
+
+def _app(side: str, settings: ServiceSettings) -> FastAPI:
+    module, name = _BUILDERS[side]
+    build: Callable[[ServiceSettings], FastAPI] = getattr(import_module(module), name)
+    return build(settings)
+
+
+@final
+class _Server(uvicorn.Server):
+    """Uvicorn that reports when it answers, and ends live streams before it stops."""
+
+    def __init__(self, app: FastAPI, settings: ServiceSettings, log: Log) -> None:
+        super().__init__(_config(_StartupErrors(app, log), settings))
+        self.server_state = UncountedState()
+        self._ending = app.state.ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            os.write(sys.stdout.fileno(), _READY)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending.set()
+        await super().shutdown(sockets)
+
+
+@final
+class UncountedState(ServerState):
+    """The state of a server without the number of requests, which would count feeding."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, 0 if name == "total_requests" else value)
+
+
+@final
+class _StartupErrors:
+    """An app that logs the reason if it cannot start and the exception is one of ours."""
+
+    def __init__(self, app: ASGIApp, log: Log) -> None:
+        self._app, self._log = app, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except PartitaError as error:
+            self._log.error("start", message=strip_folders(str(error)))
+            raise
+
+
+def _config(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        interface="asgi3",
+        http=limited_protocol(settings.limits, proxied=settings.proxied),
+        lifespan="on",
+        limit_concurrency=settings.limits.connections + 1,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=settings.proxied,
+        forwarded_allow_ips="127.0.0.1,::1",
+        timeout_graceful_shutdown=settings.limits.grace,
+    )
+
+
+def _allow_files() -> None:
+    """Raise the soft limit of open files to the hard limit."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _end_with_lifeline(server: uvicorn.Server) -> None:
+    """Stop the server when the pipe of the supervisor ends."""
+    while sys.stdin.readline():
+        pass
+    server.should_exit = True
+
+
+def _silence_libraries(log: Log) -> None:
+    """Keep messages of libraries out of the log, as they could quote what was fed; log types only."""
+
+    def unexpected(kind: type[BaseException] | None) -> None:
+        log.error("unexpected", kind="unknown" if kind is None else kind.__name__)
+
+    def in_thread(found: Any) -> None:
+        unexpected(found.exc_type)
+
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    sys.excepthook = lambda kind, *_: unexpected(kind)
+    threading.excepthook = sys.unraisablehook = in_thread
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))
