@@ -83,7 +83,7 @@ def sum_records(release: Release) -> list[Record]:
             "domain": view.domain.to_spec(),
             "moments": view.moments,
             "specials": _cells(view.specials),
-            "sum": summary_record(view.sum({}, closed="both")),
+            "sum": summary_record(view.sum({})),
         }
         for view in release.sums
     ]
