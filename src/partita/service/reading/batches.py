@@ -21,11 +21,11 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from pydantic_core import from_json, to_json
 
 from partita.answer import Answers
-from partita.asking.conditions import cells, closed
+from partita.conditions import Closed, Range
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
 from partita.service.reading.answered import Shown
-from partita.service.reading.cells import Cell, Closed, conditions_of
+from partita.service.reading.cells import Cell, conditions_of
 from partita.service.reading.messages import Rows, plain_table
 from partita.service.reading.parameters import places
 from partita.service.reading.work import Facts, Predicted
@@ -110,7 +110,6 @@ class Many:
     """Arrays and conditions of some columns, as a release takes them."""
 
     where: Mapping[str, object]
-    closed: Mapping[str, Closed]
 
     def checked(self, limits: Limits) -> Many:
         """The same, if it has no more ranges than are allowed."""
@@ -127,7 +126,7 @@ class Many:
 
     def counts(self, release: Release) -> Answers:
         """How many rows are in each."""
-        return release.counts(self.where, closed=self.closed)
+        return release.counts(self.where)
 
     @property
     def _rows(self) -> int:
@@ -162,7 +161,7 @@ def arrow_task(facts: Facts, body: bytes, options: Options, limits: Limits) -> T
     """The counts that a body in Arrow asks for, as a stream of one record batch."""
     conditions, release = conditions_of(options.where), facts.release
     ends = _ends(_table(body, limits), release)
-    many = Many({**cells(conditions), **ends}, closed(conditions)).checked(limits)
+    many = Many({**conditions, **ends}).checked(limits)
     return Task(
         many.work(facts, errors=options.errors),
         lambda: _written_arrow(many.counts(release), errors=options.errors),
@@ -185,17 +184,14 @@ def _written_arrow(counts: Answers, *, errors: bool) -> bytes:
 
 def _many(batch: Batch) -> Many:
     where: dict[str, object] = {}
-    ends: dict[str, Closed] = {}
     for column, asked in batch.where.items():
         if isinstance(asked, Ranges):
-            where[column], ends[column] = (_column(asked.low), _column(asked.high)), asked.closed
+            where[column] = Range(_column(asked.low), _column(asked.high), asked.closed)
         elif isinstance(asked, Values):
             where[column] = _column(asked.values)
         else:
-            one = conditions_of({column: asked})
-            where |= cells(one)
-            ends |= closed(one)
-    return Many(where, ends)
+            where |= conditions_of({column: asked})
+    return Many(where)
 
 
 def _column(values: list[Any]) -> object:
@@ -232,6 +228,8 @@ def _ends(table: pa.Table, release: Release) -> dict[str, object]:
 
 def _arrays(value: object) -> list[Any]:
     """The arrays in what is asked of a column."""
+    if isinstance(value, Range):
+        value = value.low, value.high
     parts = value if isinstance(value, tuple) else (value,)
     return [part for part in parts if isinstance(part, list | pa.Array)]
 

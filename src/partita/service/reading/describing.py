@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from partita.asking.questions import Count
+from partita.asking.questions import COUNT
 from partita.asking.records import Record, named, query_record, specials, sum_records
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
@@ -106,7 +106,7 @@ def _view(view: Published) -> Record:
 def _total(release: Release, answering: Answering) -> Record | None:
     """How many rows there are; null where nothing that was released tells."""
     try:
-        return answering.answer(release, Count({}), Bars())
+        return answering.answer(release, COUNT(), Bars())
     except InvalidParameter:
         return None
 

@@ -14,10 +14,10 @@ from typing import Any, Final, final
 import numpy as np
 
 from partita.answer import Answers
-from partita.asking.conditions import asked, cells
-from partita.asking.questions import Count, Range, Where
+from partita.asking.questions import COUNT
 from partita.asking.records import Record, plain
 from partita.cached import cached_property
+from partita.conditions import Range, Where
 from partita.domain import Domain, Special
 from partita.errors import InvalidParameter
 from partita.releases.bins import cells_of_bins, even_bins
@@ -105,7 +105,7 @@ class View:
 
     def _work(self, predicted: Predicted) -> int:
         columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]
-        where, shown = cells(self.where), cells(self.filter)
+        where, shown = self.where, self.filter
         work = predicted.rows(columns, shown, math.prod(bins))
         work += predicted.count(where) + predicted.count(shown)
         if len(columns) == 1:
@@ -168,8 +168,7 @@ class View:
             axis.column: tuple([ends[i] for i in place] for ends in axis.ends)
             for axis, place in zip(axes, places, strict=True)
         }
-        conditions = asked(where)
-        found = self.release.counts({**conditions["where"], **bins}, closed=conditions["closed"])
+        found = self.release.counts({**where, **bins})
         return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape))
 
     def _barred(self, counts: Answers) -> Record:
@@ -183,7 +182,7 @@ class View:
         }
 
     def _count(self, where: Where) -> Record:
-        return self.answering.answer(self.release, Count(where), self.bars)
+        return self.answering.answer(self.release, COUNT(where=where), self.bars)
 
     def _ranges(self) -> Record:
         """The selection as far as it is ranges, which a brush can show."""
@@ -219,7 +218,7 @@ class View:
         highs = axis.ends[1]
         step = -(-len(highs) // _MOST_POINTS)
         at = highs[::-step][::-1]
-        line = self.release.slice(axis.column, **asked(self.filter))
+        line = self.release.slice(axis.column, self.filter)
         found, total = cdf(line, at), line.axis.curve.total
         half = deviations(self.bars.confidence) * found.counts.error / total if total > 0 else np.inf
         return {
@@ -230,7 +229,7 @@ class View:
         }
 
     def _quantiles(self, axis: Axis) -> list[Record]:
-        found = self.release.quantile(axis.column, list(_QUANTILES), **asked(self.filter))
+        found = self.release.quantile(axis.column, list(_QUANTILES), self.filter)
         rows = ((float(each.q), each.value, *each.interval(self.bars.confidence)) for each in found)
         return [
             {"q": q, "value": _text(value), "low": _text(low), "high": _text(high)}
@@ -239,11 +238,9 @@ class View:
 
     def _specials(self, axis: Axis) -> list[Record]:
         """What is beside the axis: of all rows, or of those seen where a view has the columns together."""
-        z, conditions = deviations(self.bars.confidence), asked(self.filter)
+        z = deviations(self.bars.confidence)
         counts = {
-            name: self.release.count(
-                {**conditions["where"], axis.column: Special.named(name)}, closed=conditions["closed"]
-            )
+            name: self.release.count({**self.filter, axis.column: Special.named(name)})
             for name in axis.domain.specials
         }
         return [

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
+from partita.asking.questions import write_conditions
 from partita.asking.records import Record
 from partita.releases.release import Release
 from partita.service.reading.answered import NumberAnswer, Shown
@@ -19,7 +20,7 @@ from partita.service.reading.document import ERRORS
 from partita.service.reading.downloads import attached, csv_bytes, gives
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import Replies
-from partita.service.reading.snippets import conditions_text, snippets
+from partita.service.reading.snippets import snippets
 from partita.service.reading.view import Axis, View
 from partita.service.reading.work import Predicted
 
@@ -216,8 +217,8 @@ def _shown(view: View, asking: ViewAsked, *, name: str, origin: str) -> Record:
         "release": name,
         "x": asking.x,
         "y": asking.y,
-        "where": conditions_text(view.where),
-        "filter": conditions_text(view.filter),
+        "where": write_conditions(view.where),
+        "filter": write_conditions(view.filter),
         "confidence": asking.confidence,
         **view.record(),
         "snippets": snippets(name, view.where, origin=origin),
