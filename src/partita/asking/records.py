@@ -180,8 +180,8 @@ class Column:
 class Table(Result):
     """Rows, each with the error of its number; `rows` takes the answer apart.
 
-    `name` is the entry of the record, `title` and `row` say what the answer and a row of it are. Shares
-    of a `cumulative` table are small at its beginning, and mean it.
+    `name` is the entry of the record, `title` and `row` say what the answer and a row of it are. A
+    `cumulative` table follows the distribution of its column.
     """
 
     name: str

@@ -144,9 +144,10 @@ def answer_model(kind: QuestionKind) -> type[BaseModel]:
 
 
 def _table_model(name: str, table: Table) -> type[BaseModel]:
-    """Rows, each with half the width of its bar and, unless it is cumulative, whether noise dominates."""
+    """Rows; beside an error stand its bar and, unless there are shares, whether noise dominates."""
     columns: dict[str, Any] = {column.name: (_CELLS[column.cell], ...) for column in table.columns}
-    bars: dict[str, Any] = {"half": (float, ...)} | ({} if table.cumulative else {"small": (bool, ...)})
+    bars: dict[str, Any] = {"half": (float, ...)} if "error" in columns else {}
+    bars |= {"small": (bool, ...)} if bars and "share" not in columns else {}
     row = create_model(f"{name}Row", __base__=Shown, __doc__=table.row, **columns, **bars)
     rows: dict[str, Any] = {table.name: (list[row], ...)}  # type: ignore[valid-type]
     return create_model(f"{name}Answer", __base__=Shown, __doc__=table.title, question=(str, ...), **rows)
