@@ -1,7 +1,7 @@
-"""The releases that the command line is tested with."""
+"""The releases that the command line is tested with, and the command line."""
 
 from __future__ import annotations
 
-from tests.cli.conftest import shelf
+from tests.cli.conftest import run, shelf
 
-__all__ = ["shelf"]
+__all__ = ["run", "shelf"]

@@ -11,26 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.asking.asking import Asker
-from partita.asking.grammar import question
-from partita.asking.questions import (
-    Cdf,
-    Count,
-    Difference,
-    Equal,
-    HalfSpace,
-    HeatMap,
-    Histogram,
-    Is,
-    OneOf,
-    Quantile,
-    Question,
-    Range,
-)
+from partita.asking.grammar import parse_question
+from partita.asking.questions import HalfSpace, QueryRunner, Question
 from partita.asking.records import plain
-from partita.cli.asking import reply
+from partita.conditions import OneOf, Range
+from partita.domain import Special
 from partita.errors import InvalidParameter, PrivacyWarning
 from partita.releases.file import load
+from tests.questions import cdf, count, difference, heat_map, histogram, quantile
 
 columns = st.sampled_from(["age", "wage", "hired", "region", "nowhere"])
 values = st.one_of(
@@ -44,10 +32,10 @@ values = st.one_of(
 )
 ends = st.none() | values
 conditions = st.one_of(
-    st.builds(Range, low=ends, high=ends, low_closed=st.booleans(), high_closed=st.booleans()),
-    st.builds(Equal, values),
+    st.builds(Range, ends, ends, st.sampled_from(["both", "left", "right", "neither"])),
+    values,
     st.builds(OneOf, st.lists(values, min_size=1, max_size=3).map(tuple)),
-    st.builds(Is, st.sampled_from(["null", "invalid", "below", "above", "other"])),
+    st.sampled_from(["null", "invalid", "below", "above", "other"]).map(Special.named),
 )
 wheres = st.dictionaries(columns, conditions, max_size=3)
 numbers = st.fractions() | st.sampled_from([Fraction(0), Fraction(10**40), Fraction(1, 10**40)])
@@ -58,14 +46,14 @@ half_spaces = st.builds(
     st.sampled_from(["<=", ">="]),
 )
 questions: st.SearchStrategy[Question] = st.one_of(
-    st.builds(Count, wheres),
-    st.builds(Count, wheres, half_spaces),
-    st.builds(Difference, wheres, wheres),
-    st.builds(Quantile, st.fractions(0, 1), columns, wheres),
-    st.builds(Cdf, columns, st.lists(values, max_size=3).map(tuple), wheres),
-    st.builds(Histogram, columns, st.none() | st.integers(1, 50), wheres),
+    st.builds(count, wheres),
+    st.builds(count, wheres, half_spaces),
+    st.builds(difference, wheres, wheres),
+    st.builds(quantile, st.fractions(0, 1), columns, wheres),
+    st.builds(cdf, columns, st.lists(values, max_size=3).map(tuple), wheres),
+    st.builds(histogram, columns, st.none() | st.integers(1, 50), wheres),
     st.builds(
-        HeatMap,
+        heat_map,
         st.tuples(columns, columns),
         st.none() | st.tuples(st.integers(1, 20), st.integers(1, 20)),
         wheres,
@@ -74,29 +62,29 @@ questions: st.SearchStrategy[Question] = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def asker(shelf: Path) -> Asker:
+def runner(shelf: Path) -> QueryRunner:
     """The release of the shelf, ready to be asked."""
-    return Asker(release=load(shelf / "people.release.parquet"), confidence=0.9, beta=0.1)
+    return QueryRunner(release=load(shelf / "people.release.parquet"), confidence=0.9, beta=0.1)
 
 
 @pytest.fixture(scope="module")
-def askers(shelf: Path) -> list[Asker]:
+def runners(shelf: Path) -> list[QueryRunner]:
     """A release of columns apart and one of columns together."""
     names = ("people.release.parquet", "joint.release.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        return [Asker(release=load(shelf / name), confidence=0.9, beta=0.1) for name in names]
+        return [QueryRunner(release=load(shelf / name), confidence=0.9, beta=0.1) for name in names]
 
 
 @given(asked=questions, together=st.booleans())
-def test_an_answer_or_a_typed_error(askers: list[Asker], asked: Question, together: bool) -> None:
+def test_an_answer_or_a_typed_error(runners: list[QueryRunner], asked: Question, together: bool) -> None:
     """Whatever the columns and values are, the reply can be written as JSON and as a table."""
     try:
-        shown = reply(askers[together], asked)
+        record = runners[together].answer(asked)
     except InvalidParameter:
         return
-    assert json.loads(json.dumps(plain(shown.record), allow_nan=False))
-    assert len({len(line) for line in shown.lines}) == 1
+    assert json.loads(json.dumps(plain(record), allow_nan=False))
+    assert len({len(line) for line in asked.kind.result.text(asked, record).lines}) == 1
 
 
 @pytest.mark.parametrize(
@@ -111,19 +99,21 @@ def test_an_answer_or_a_typed_error(askers: list[Asker], asked: Question, togeth
         ("age = 30", (30, 30), "both"),
     ],
 )
-def test_a_condition_means_what_it_says(asker: Asker, text: str, where: tuple[int, int], closed: str) -> None:
+def test_a_condition_means_what_it_says(
+    runner: QueryRunner, text: str, where: tuple[int, int], closed: str
+) -> None:
     """The same range, asked in Python, has the same answer."""
-    record = asker.ask(question(f"count where {text}"))
+    record = runner.answer(parse_question(f"count where {text}"))
 
-    expected = asker.release.count({"age": where}, closed=closed)  # type: ignore[arg-type]
+    expected = runner.release.count({"age": where}, closed=closed)  # type: ignore[arg-type]
     assert (record["value"], record["error"]) == (expected.value, expected.error)
 
 
-def test_values_of_a_set_are_counted_together(asker: Asker) -> None:
+def test_values_of_a_set_are_counted_together(runner: QueryRunner) -> None:
     """`in` is a set in Python: a value that is named twice counts once."""
-    record = asker.ask(question("count where region in (north, south, north)"))
+    record = runner.answer(parse_question("count where region in (north, south, north)"))
 
-    assert record["value"] == asker.release.count({"region": {"north", "south"}}).value
+    assert record["value"] == runner.release.count({"region": {"north", "south"}}).value
 
 
 @pytest.mark.parametrize(
@@ -136,20 +126,20 @@ def test_values_of_a_set_are_counted_together(asker: Asker) -> None:
         ("wage < 10 and age < 30", "age >= 60"),
     ],
 )
-def test_an_open_end_agrees_with_any_other(askers: list[Asker], first: str, second: str) -> None:
+def test_an_open_end_agrees_with_any_other(runners: list[QueryRunner], first: str, second: str) -> None:
     """Ranges of a column differ by what each of them counts, if the ends that both have are of one kind."""
-    asker = askers[True]
-    counts = [asker.ask(question(f"count where {where}"))["value"] for where in (first, second)]
+    runner = runners[True]
+    counts = [runner.answer(parse_question(f"count where {where}"))["value"] for where in (first, second)]
 
-    record = asker.ask(question(f"difference between ({first}) and ({second})"))
+    record = runner.answer(parse_question(f"difference between ({first}) and ({second})"))
 
     assert record["value"] == pytest.approx(counts[0] - counts[1])  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(("first", "second"), [("age < 30", "age <= 60"), ("age > 3", "age between 4 and 5")])
 def test_ends_of_two_kinds_are_refused_in_the_words_of_the_question(
-    asker: Asker, first: str, second: str
+    runner: QueryRunner, first: str, second: str
 ) -> None:
     """The message repeats both ranges, and no sign that was not there."""
     with pytest.raises(InvalidParameter, match=f"got '{first} beside {second}'"):
-        asker.ask(question(f"difference between ({first}) and ({second})"))
+        runner.answer(parse_question(f"difference between ({first}) and ({second})"))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.conditions import OneOf, Range
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
@@ -306,12 +307,12 @@ def test_a_region_that_is_a_range_counts_as_the_range(mechanism: Any) -> None:
     boxes = mechanism(axes=axes, epsilon=1).release(points, noise=tape_noise(EndlessTape("region")))
     view = BoxView(columns=columns, domains=domains, boxes=boxes, mechanism=boxes.kind)
 
-    for top, others in ((99, {}), (39, {}), (39, {"b": (2, 5)}), (39, {"b": {1, 7}})):
-        region = view.within(HalfSpace({"a": 1}, at_most=top + 0.5), others, closed="both")
-        count = view.count({"a": (0, top), **others}, closed="both")
+    for top, others in ((99, {}), (39, {}), (39, {"b": Range(2, 5)}), (39, {"b": OneOf((1, 7))})):
+        region = view.within(HalfSpace({"a": 1}, at_most=top + 0.5), others)
+        count = view.count({"a": Range(0, top), **others})
         assert region.value == pytest.approx(count.value, rel=0.02, abs=2)
 
-    nothing = view.within(HalfSpace({"a": 1}, at_most=99), {"a": NULL}, closed="both")
+    nothing = view.within(HalfSpace({"a": 1}, at_most=99), {"a": NULL})
     assert (nothing.value, nothing.worst()) == (0.0, (0.0, 0.0))
 
 

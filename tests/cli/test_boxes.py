@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from partita.asking.asking import Asker
-from partita.asking.grammar import question as read_question
+from partita.asking.grammar import parse_question
+from partita.asking.questions import QueryRunner
 from partita.releases.file import load
 from partita.releases.regions import HalfSpace
 from tests.seams import DRAW
@@ -149,11 +149,11 @@ def test_a_half_space_means_what_it_says(
     joint: Path, text: str, weights: dict[str, Any], at_most: int
 ) -> None:
     """The same region, asked in Python, has the same answer, beside other conditions too."""
-    asker = Asker(release=load(joint), confidence=0.9, beta=0.1)
+    runner = QueryRunner(release=load(joint), confidence=0.9, beta=0.1)
 
-    record = asker.ask(read_question(f"count where {text} and region = north"))
+    record = runner.answer(parse_question(f"count where {text} and region = north"))
 
-    expected = asker.release.count({"region": "north"}, region=HalfSpace(weights, at_most=at_most))
+    expected = runner.release.count({"region": "north"}, region=HalfSpace(weights, at_most=at_most))
     assert (record["value"], record["error"]) == (expected.value, expected.error)
     assert 0 < expected.value < counted(lambda person: person["region"] == "north")
 

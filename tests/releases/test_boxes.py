@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.conditions import Closed, OneOf, Range
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.releases.box_view import BoxView
 from partita.releases.box_where import MOST_BOXES, box_terms
 from partita.releases.regions import HalfSpace, Polygon
 from partita.releases.release import Release
-from partita.releases.spans import Closed
 from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]
@@ -148,10 +148,10 @@ def test_the_answer_is_one_linear_question(together: Publish) -> None:
 
 def test_open_ends_touch_their_special_cells() -> None:
     """Below and above lie beside the cells, so that a range with an open end is one box."""
-    (box,) = box_terms({"digit": DIGIT, "town": TOWN}, {"digit": (None, None)})
+    (box,) = box_terms({"digit": DIGIT, "town": TOWN}, {"digit": Range(None, None)})
 
     assert (box.low, box.high) == ((0, 0), (7, 5))
-    assert len(box_terms({"digit": DIGIT}, {"digit": {BELOW, 0, 5, ABOVE}})) == 2
+    assert len(box_terms({"digit": DIGIT}, {"digit": OneOf((BELOW, 0, 5, ABOVE))})) == 2
 
 
 def test_too_many_boxes_are_refused(together: Publish) -> None:

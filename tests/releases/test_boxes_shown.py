@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.conditions import OneOf, Range
 from partita.domain import Category, Date, Integer
 from partita.guarantee import Guarantee
 from partita.releases.bins import cells_of_bins, even_bins
@@ -131,11 +132,11 @@ def test_columns_are_made_by_the_widest_view(together: Publish) -> None:
 def test_conditions_are_said_in_words() -> None:
     """Every form of condition has its words."""
     asked = {
-        "a": (1, 2),
-        "b": (None, 2),
-        "c": (1, None),
-        "d": (None, None),
-        "e": {"y", "x"},
+        "a": Range(1, 2),
+        "b": Range(None, 2),
+        "c": Range(1, None),
+        "d": Range(None, None),
+        "e": OneOf(("y", "x")),
         "f": NULL,
         "g": 3,
     }

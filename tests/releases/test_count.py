@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import partita
+from partita.conditions import Closed
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.releases.provenance import Provenance
 from partita.releases.release import Release
-from partita.releases.spans import Closed
 from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]

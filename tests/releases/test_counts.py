@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.conditions import Closed
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
-from partita.releases.spans import Closed
 from partita.releases.where import NULL
 
 Publish = Callable[..., Release]

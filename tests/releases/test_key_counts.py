@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from partita.conditions import Range, Where
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
 from partita.releases.key_counts import KeyCounts
-from partita.releases.where import Where
 from tests.release_file.specimens import box_view, view
 
 
@@ -18,7 +18,7 @@ def asked(domain: Domain, low: int, high: int) -> list[Where]:
     cells = np.arange(max(low, first), min(high, first + domain.size - 1) + 1, dtype=np.uint64) - np.uint64(
         first
     )
-    ends = [(values[0], values[-1]) for values in [domain.decode(cells)] if len(values)]
+    ends = [Range(values[0], values[-1]) for values in [domain.decode(cells)] if len(values)]
     beside = [Special.named(name) for name, at in Axis.specials(domain).items() if low <= at <= high]
     return [{"age": each} for each in (*ends, *beside)]
 
@@ -35,7 +35,7 @@ def test_positions_along_one_column_are_its_cells_and_special_cells(kind: str) -
     counts = keys.counts(lows, highs)
 
     for (low, high), count in list(zip(ends, counts, strict=True))[:: max(1, len(ends) // 40)]:
-        parts = [released.count(each, closed="both").value for each in asked(released.domain, low, high)]
+        parts = [released.count(each).value for each in asked(released.domain, low, high)]
         assert count == pytest.approx(sum(parts), abs=1e-6)
 
 

@@ -135,7 +135,7 @@ def test_what_was_moved_is_in_the_bound(together: Publish) -> None:
     answer = release.count(digit=1)
     low, high = answer.worst(0.05)
     assert low <= answer.value <= high
-    assert answer.error == alone.count({"digit": 1}, closed="both").error
+    assert answer.error == alone.count({"digit": 1}).error
     slice_error = release.slice("digit").axis.error(0.05)
     assert slice_error == pytest.approx(5.0 + (factor - 1) * (10 + 2 * 5.0))
     assert release.quantile("digit", 0.5).value == 1

@@ -1,4 +1,4 @@
-"""Questions read from text.
+"""Questions read from text, by the forms of their kinds.
 
     question   := count [where (conditions | half-space) {and (conditions | half-space)}]
                 | quantile SHARE of COLUMN [where conditions] | median of COLUMN [where conditions]
@@ -24,189 +24,116 @@ release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Any, Final
 
 from partita.asking.questions import (
+    KINDS,
     RESERVED,
     SPECIALS,
-    AllAnswers,
-    Cdf,
-    Condition,
-    Count,
-    Difference,
-    Equal,
     HalfSpace,
-    HeatMap,
-    Histogram,
-    Is,
-    OneOf,
-    Quantile,
+    Option,
+    Parameter,
+    Piece,
     Question,
-    Range,
-    Summary,
-    Where,
+    QuestionKind,
+    Type,
 )
 from partita.asking.tokens import Token, Tokens
+from partita.conditions import OneOf, Range
+from partita.errors import InvalidParameter
 from partita.exact import failure
 
-__all__ = ["conditions", "counted", "question"]
+__all__ = ["parse_question", "parse_where"]
 
 _CONDITIONS: Final = "age between 30 and 39"
-_EXAMPLES: Final[Mapping[str, str]] = {
-    "count": f"count where {_CONDITIONS}",
-    "quantile": "quantile 0.9 of salary",
-    "median": "median of salary",
-    "cdf": "cdf of salary at 20000, 50000",
-    "histogram": "histogram of age in 12 bins",
-    "difference": "difference between (age >= 60) and (age < 30)",
-    "sum": f"sum of salary where {_CONDITIONS}",
-    "mean": f"mean of salary where {_CONDITIONS}",
-    "variance": "variance of salary",
-    "std": "std of salary",
-    "answers": "answers",
-}
-"""A question of each kind."""
 
 
-def question(text: str) -> Question:
+def parse_question(text: str) -> Question:
     """The question that `text` asks.
 
-    >>> question("count where age > 30 and age <= 39")
-    Count(where={'age': Range(low='30', high='39', low_closed=False, high_closed=True)}, half_space=None)
-    >>> question("count wher age > 30")
+    Of several forms that begin with the same word, the first that fits is taken. If none does, the error is
+    that of the form which fits furthest.
+
+    >>> parse_question("count where age > 30 and age <= 39")["where"]
+    {'age': Range(low='30', high='39', closed='right')}
+    >>> parse_question("count wher age > 30")
     Traceback (most recent call last):
         ...
     partita.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
 did you mean where?
     """
-    return _Reader(text, example=_EXAMPLES["count"]).question()
+    tokens = Tokens(text, example=f"count where {_CONDITIONS}")
+    forms = [(form, kind) for kind in KINDS.values() for form in kind.parsed_forms]
+    word = tokens.expect(*dict.fromkeys(form.word for form, _ in forms), role="start with")
+    missed: list[tuple[int, InvalidParameter]] = []
+    for form, kind in forms:
+        if form.word == word:
+            tokens.restart(1, example=form.example)
+            try:
+                return _Reader(tokens).question(kind, form.pieces[1:])
+            except InvalidParameter as error:
+                missed.append((tokens.taken, error))
+    raise max(missed, key=lambda each: each[0])[1]
 
 
-def conditions(text: str) -> Where:
-    """The conditions that `text` says, as they stand behind `where`.
+def parse_where(text: str, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+    """The conditions that `text` says, as they stand behind `where`; a half-space goes in the list, if any.
 
-    >>> conditions("age >= 65 and region = north")
-    {'age': Range(low='65', high=None, low_closed=True, high_closed=True), 'region': Equal(value='north')}
+    >>> parse_where("age >= 65 and region = north")
+    {'age': Range(low='65', high=None, closed='both'), 'region': 'north'}
     """
-    return _Reader(text, example=_CONDITIONS).conditions()
-
-
-def counted(text: str) -> Count:
-    """The count of the rows that `text` says, as it stands behind `where`; a half-space may be among them.
-
-    >>> str(counted("region = north and 3*age <= 100"))
-    'count where region = north and 3*age <= 100'
-    """
-    return _Reader(text, example=_CONDITIONS).counted()
+    tokens = Tokens(text, example=_CONDITIONS)
+    where = _Reader(tokens).conditions(half_spaces)
+    tokens.end()
+    return where
 
 
 class _Reader:
     """A question, read from left to right."""
 
-    def __init__(self, text: str, *, example: str) -> None:
-        self._text = Tokens(text, example=example)
+    def __init__(self, tokens: Tokens) -> None:
+        self._text = tokens
 
-    def question(self) -> Question:
-        """The whole text, to its end."""
-        kinds: Mapping[str, Callable[[], Question]] = {
-            "count": self._count,
-            "quantile": self._quantile,
-            "median": self._median,
-            "cdf": self._cdf,
-            "histogram": self._histogram,
-            "difference": self._difference,
-            "sum": lambda: self._summary("sum"),
-            "mean": lambda: self._summary("mean"),
-            "variance": lambda: self._summary("variance"),
-            "std": lambda: self._summary("std"),
-            "answers": AllAnswers,
-        }
-        kind = self._text.expect(*kinds, role="start with")
-        self._text.example = _EXAMPLES[kind]
-        asked = kinds[kind]()
+    def question(self, kind: QuestionKind, pieces: Sequence[Piece]) -> Question:
+        """All that follows the first word, to the end of the text."""
+        arguments: dict[str, Any] = {}
+        self._read(kind, pieces, arguments)
         self._text.end()
-        return asked
+        return kind(**arguments)
 
-    def conditions(self) -> Where:
-        """The whole text as conditions."""
-        where = self._conditions()
-        self._text.end()
-        return where
+    def _read(self, kind: QuestionKind, pieces: Sequence[Piece], arguments: dict[str, Any]) -> None:
+        for place, piece in enumerate(pieces, 1):
+            if isinstance(piece, str):
+                self._text.expect(piece)
+            elif isinstance(piece, Parameter):
+                arguments |= self._argument(kind, piece)
+            elif self._text.comes(piece.word, *_next_words(pieces[place:])):
+                self._read(kind, piece.pieces[1:], arguments)
 
-    def counted(self) -> Count:
-        """The whole text as conditions and at most one half-space."""
-        count = self._counted()
-        self._text.end()
-        return count
+    def _argument(self, kind: QuestionKind, parameter: Parameter) -> dict[str, Any]:
+        match parameter.type:
+            case Type.COLUMN:
+                return {parameter.name: self._column()}
+            case Type.SHARE:
+                return {parameter.name: self._share()}
+            case Type.BINS:
+                return {parameter.name: self._number_of_bins()}
+            case Type.VALUES:
+                return {parameter.name: self._values()}
+        found: list[HalfSpace] = []
+        shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
+        where = self.conditions(found if shapes else None)
+        return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
 
-    def _count(self) -> Count:
-        return self._counted() if self._text.comes("where") else Count({})
-
-    def _counted(self) -> Count:
-        half_spaces: list[HalfSpace] = []
-        where = self._conditions(half_spaces)
-        return Count(where, *half_spaces)
-
-    def _quantile(self) -> Quantile:
+    def _share(self) -> Fraction:
         place = self._text.token.place
-        share = failure(
-            self._text.value("a share such as 0.5"), f"share at character {place} of the question"
-        )
-        self._text.expect("of")
-        return Quantile(share, self._column(), self._optional_where())
+        return failure(self._text.value("a share such as 0.5"), f"share at character {place} of the question")
 
-    def _median(self) -> Quantile:
-        self._text.expect("of")
-        return Quantile(Fraction(1, 2), self._column(), self._optional_where())
-
-    def _cdf(self) -> Cdf:
-        self._text.expect("of")
-        column = self._column()
-        values = self._values() if self._text.comes("at", "where") else ()
-        return Cdf(column, values, self._optional_where())
-
-    def _histogram(self) -> Histogram | HeatMap:
-        self._text.expect("of")
-        column = self._column()
-        if self._text.skip(","):
-            return self._heat_map(column)
-        bins = self._bins() if self._text.comes("in", "where") else None
-        return Histogram(column, bins, self._optional_where())
-
-    def _heat_map(self, column: str) -> HeatMap:
-        columns = column, self._column()
-        bins = self._pair_of_bins() if self._text.comes("in", "where") else None
-        return HeatMap(columns, bins, self._optional_where())
-
-    def _pair_of_bins(self) -> tuple[int, int]:
-        """A number for each of two columns, or one for both."""
-        first = self._number_of_bins()
-        return first, self._bins() if self._text.expect("by", "bins") == "by" else first
-
-    def _difference(self) -> Difference:
-        self._text.expect("between")
-        first = self._group()
-        self._text.expect("and")
-        return Difference(first, self._group())
-
-    def _summary(self, what: Literal["sum", "mean", "variance", "std"]) -> Summary:
-        self._text.expect("of")
-        return Summary(what, self._column(), self._optional_where())
-
-    def _optional_where(self) -> Where:
-        return self._conditions() if self._text.comes("where") else {}
-
-    def _group(self) -> Where:
-        self._text.expect("(")
-        where = self._conditions()
-        self._text.expect(")")
-        return where
-
-    def _conditions(self, half_spaces: list[HalfSpace] | None = None) -> Where:
+    def conditions(self, half_spaces: list[HalfSpace] | None) -> dict[str, object]:
         """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
-        where: dict[str, Condition] = {}
+        where: dict[str, object] = {}
         while True:
             if half_spaces is not None and self._is_half_space():
                 self._add_half_space(half_spaces)
@@ -215,45 +142,42 @@ class _Reader:
             if not self._text.skip("and"):
                 return where
 
-    def _add_condition(self, where: dict[str, Condition]) -> None:
+    def _add_condition(self, where: dict[str, object]) -> None:
         start, column = self._text.token, self._column()
         condition = self._condition()
         where[column] = self._both(where[column], condition, start) if column in where else condition
 
-    def _both(self, earlier: Condition, later: Condition, start: Token) -> Range:
+    def _both(self, earlier: object, later: object, start: Token) -> Range:
         """A lower and an upper end of one column, given one after the other."""
         if isinstance(earlier, Range) and isinstance(later, Range):
             if earlier.high is None and later.low is None:
-                return Range(
-                    low=earlier.low,
-                    high=later.high,
-                    low_closed=earlier.low_closed,
-                    high_closed=later.high_closed,
-                )
+                return _range(earlier.low, later.high, earlier.low_closed, later.high_closed)
             if earlier.low is None and later.high is None:
                 return self._both(later, earlier, start)
         rule = "have one condition on a column, or one lower and one upper end"
         return self._text.refuse(start, rule)
 
-    def _condition(self) -> Condition:
+    def _condition(self) -> object:
         match self._text.expect("between", "in", "is", "=", "<", "<=", ">", ">="):
             case "between":
                 low = self._text.value()
                 self._text.expect("and")
-                return Range(low=low, high=self._text.value())
+                return Range(low, self._text.value())
             case "in":
                 self._text.expect("(")
                 values = self._values()
                 self._text.expect(")")
                 return OneOf(values)
             case "is":
-                return Is(self._text.expect(*SPECIALS))
+                from partita.domain import Special
+
+                return Special.named(self._text.expect(*SPECIALS))
             case "=":
-                return Equal(self._text.value())
+                return self._text.value()
             case sign if sign.startswith(">"):
-                return Range(low=self._text.value(), low_closed=sign == ">=")
+                return _range(self._text.value(), None, sign == ">=", True)
             case sign:
-                return Range(high=self._text.value(), high_closed=sign == "<=")
+                return _range(None, self._text.value(), True, sign == "<=")
 
     def _is_half_space(self) -> bool:
         return self._text.token.says("-") or self._text.ahead.says("*", "+", "-")
@@ -281,11 +205,6 @@ class _Reader:
             self._text.refuse(start, "name each column of a half-space once")
         weights[column] = weight
 
-    def _bins(self) -> int:
-        number = self._number_of_bins()
-        self._text.expect("bins")
-        return number
-
     def _number_of_bins(self) -> int:
         from partita.releases.bins import MOST_BINS
 
@@ -307,3 +226,20 @@ class _Reader:
                 token, "have a column", fix="name a column; put quotes around it if it is called like that"
             )
         return self._text.value("a column")
+
+
+def _range(low: str | None, high: str | None, low_closed: bool, high_closed: bool) -> Range:
+    if low_closed:
+        return Range(low, high, "both" if high_closed else "left")
+    return Range(low, high, "right" if high_closed else "neither")
+
+
+def _next_words(pieces: Sequence[Piece]) -> list[str]:
+    """The words that may follow where an optional part is left out; empty text stands for the end."""
+    words: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            return [*words, piece]
+        if isinstance(piece, Option):
+            words.append(piece.word)
+    return [*words, ""]

@@ -1,23 +1,48 @@
-"""A release as records, its views, columns and special cells, and records as JSON can say them."""
+"""Answers and releases as plain records, answers as lines of text, and records as JSON can say them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from enum import Enum, auto
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 if TYPE_CHECKING:
-    from partita.answer import Answer
+    from partita.answer import Answer, Answers
+    from partita.asking.questions import Question
     from partita.inference.sums.answers import Ratio, SumAnswer
+    from partita.releases.bins import Bins
+    from partita.releases.cdf import Cdf
+    from partita.releases.heat import Heat
     from partita.releases.published import Published
+    from partita.releases.quantiles import Quantile
     from partita.releases.release import Release
 
 __all__ = [
+    "ANSWERS",
+    "BINS",
+    "CDF",
+    "NUMBER",
+    "QUANTILE",
+    "SUMMARY",
+    "TILES",
+    "Cell",
+    "Column",
+    "Number",
+    "QuantileValue",
     "Record",
+    "Result",
+    "Summary",
+    "Table",
+    "Text",
     "column_records",
+    "line_heads",
     "named",
     "plain",
     "query_record",
@@ -28,6 +53,10 @@ __all__ = [
 ]
 
 Record: TypeAlias = Mapping[str, object]
+Shown: TypeAlias = Mapping[str, Any]
+"""A record whose entries are known by the question that it answers."""
+
+Line: TypeAlias = Sequence[str]
 
 
 def plain(value: object) -> object:
@@ -45,6 +74,245 @@ def plain(value: object) -> object:
     if isinstance(value, (Fraction, Decimal, date)):
         return value.isoformat() if isinstance(value, date) else str(value)
     return value
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Text:
+    """An answer as lines of text, under heads of its own; an answer of one line may do without."""
+
+    lines: Sequence[Line]
+    heads: Line = ()
+
+
+class Result(ABC):
+    """What becomes of the answer to a kind of question."""
+
+    @abstractmethod
+    def record(self, found: Any, confidence: float, beta: float | None) -> Record:
+        """The answer as a record, with guaranteed bounds unless beta is None."""
+
+    @abstractmethod
+    def text(self, question: Question, record: Shown) -> Text:
+        """The record, which has guaranteed bounds, as lines for people."""
+
+
+@final
+class Number(Result):
+    """A count or a difference of counts."""
+
+    def record(self, found: Answer, confidence: float, beta: float | None) -> Record:
+        """Value, error and bars."""
+        return {"value": found.value, "error": found.error, **_bars(found, confidence, beta)}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """One line."""
+        from partita.releases.figures import figure
+
+        return Text([(record["question"], figure(record["value"]), figure(record["error"]), *_spans(record))])
+
+
+@final
+class Summary(Result):
+    """A sum, a mean, a variance or a standard deviation, and what values it covers."""
+
+    def record(self, found: SumAnswer | Ratio, confidence: float, beta: float | None) -> Record:
+        """Value, error, what it covers, and bars."""
+        return {**summary_record(found), **_bars(found, confidence, beta)}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A value in units of its column, and what it covers; or that there is none."""
+        value, error, interval, worst = (record[name] for name in ("value", "error", "interval", "worst"))
+        shown = ("not determinable", "") if math.isnan(value) else (_measure(value), _measure(error))
+        bars = (f"{_measure(ends['low'])} .. {_measure(ends['high'])}" for ends in (interval, worst))
+        heads = (*line_heads(interval["confidence"], worst["beta"]), "covers")
+        return Text([(record["question"], *shown, *bars, record["covers"]["text"])], heads)
+
+
+@final
+class QuantileValue(Result):
+    """A value of a column, and between which values and ranks it lies."""
+
+    def record(self, found: Quantile, confidence: float, beta: float | None) -> Record:
+        """Value, bars and ranks."""
+        ranks = _ends(found.rank_interval(confidence))
+        return {"value": found.value, **_bars(found, confidence, beta), "ranks": ranks}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """One line; the error of a value is its interval."""
+        return Text([(record["question"], str(record["value"]), "", *_spans(record))])
+
+
+class Cell(Enum):
+    """What stands in a column of a table."""
+
+    VALUE = auto()
+    """Of a column of the release."""
+    PAIR = auto()
+    """A value of each of two columns."""
+    NUMBER = auto()
+    SHARE = auto()
+    TEXT = auto()
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name in records, what it holds, and its head in text."""
+
+    name: str
+    cell: Cell
+    head: str
+
+    def text(self, value: Any) -> str:
+        """A cell as text."""
+        from partita.releases.figures import figure
+
+        if self.cell is Cell.SHARE:
+            return f"{100 * value:.2f}%"
+        return figure(value) if self.cell is Cell.NUMBER else str(value)
+
+
+@dataclass(frozen=True)
+class Table(Result):
+    """Rows, each with the error of its number; `rows` takes the answer apart.
+
+    `name` is the entry of the record, `title` and `row` say what the answer and a row of it are. A
+    `cumulative` table follows the distribution of its column.
+    """
+
+    name: str
+    title: str
+    row: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Any], Iterable[Sequence[object]]]
+    cumulative: bool = False
+
+    def record(self, found: Any, confidence: float, beta: float | None) -> Record:
+        """The rows, without bars."""
+        names = [column.name for column in self.columns]
+        return {self.name: [dict(zip(names, row, strict=True)) for row in self.rows(found)]}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A line for each row."""
+        lines = [[column.text(row[column.name]) for column in self.columns] for row in record[self.name]]
+        return Text(lines, tuple(column.head for column in self.columns))
+
+
+@final
+class Tiles(Table):
+    """Bins of two columns."""
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A line for each bin of the first column, and a cell for each of the second."""
+        from partita.releases.figures import figure
+
+        rows = [list(tiles) for _, tiles in groupby(record[self.name], key=lambda tile: tile["low"][0])]
+        lines = [
+            (_bin(tiles[0], 0), *(f"{figure(tile['count'])} ± {figure(tile['error'])}" for tile in tiles))
+            for tiles in rows
+        ]
+        return Text(lines, (f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])))
+
+
+def line_heads(confidence: float, beta: float) -> Line:
+    """What stands above answers of one line."""
+    return "question", "answer", "± error", f"{100 * confidence:g}% interval", f"guaranteed, beta {beta:g}"
+
+
+def _bars(found: Answer | SumAnswer | Ratio | Quantile, confidence: float, beta: float | None) -> Record:
+    bars = {"interval": {"confidence": confidence, **_ends(found.interval(confidence))}}
+    return bars if beta is None else {**bars, "worst": {"beta": beta, **_ends(found.worst(beta))}}
+
+
+def _ends(pair: tuple[object, object]) -> Record:
+    return {"low": pair[0], "high": pair[1]}
+
+
+def _spans(record: Shown) -> Iterable[str]:
+    """Both bars of an answer of one line."""
+    from partita.releases.figures import figure
+
+    for ends in (record["interval"], record["worst"]):
+        shown = (figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
+        yield " .. ".join(shown)
+
+
+def _measure(number: float) -> str:
+    """A number in units of a column, to six figures."""
+    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
+
+
+def _bin(tile: Shown, side: int) -> str:
+    low, high = tile["low"][side], tile["high"][side]
+    return str(low) if low == high else f"{low} .. {high}"
+
+
+def _numbers(answers: Answers) -> tuple[list[float], list[float]]:
+    return answers.values.ravel().tolist(), answers.error.ravel().tolist()
+
+
+def _cdf_rows(found: Cdf) -> Iterable[Sequence[object]]:
+    return zip(found.values, found.fractions.tolist(), *_numbers(found.counts), strict=True)
+
+
+def _bin_rows(found: Bins) -> Iterable[Sequence[object]]:
+    return zip(found.lows, found.highs, *_numbers(found.counts), strict=True)
+
+
+def _tile_rows(found: Heat) -> Iterable[Sequence[object]]:
+    """Bins of the first column one after the other; low and high are a value for each column."""
+    return zip(product(*found.lows), product(*found.highs), *_numbers(found.counts), strict=True)
+
+
+def _answer_rows(found: tuple[list[str], Answers]) -> Iterable[Sequence[object]]:
+    return zip(found[0], *_numbers(found[1]), strict=True)
+
+
+_COUNTED: Final = (Column("count", Cell.NUMBER, "count"), Column("error", Cell.NUMBER, "± error"))
+
+NUMBER: Final = Number()
+SUMMARY: Final = Summary()
+QUANTILE: Final = QuantileValue()
+CDF: Final = Table(
+    "cdf",
+    "A distribution at some values.",
+    "How many rows are at most a value.",
+    (Column("value", Cell.VALUE, "at most"), Column("share", Cell.SHARE, "share"), *_COUNTED),
+    _cdf_rows,
+    cumulative=True,
+)
+BINS: Final = Table(
+    "histogram",
+    "Counts in bins.",
+    "From one value to another, both in it, and how many rows.",
+    (Column("low", Cell.VALUE, "from"), Column("high", Cell.VALUE, "to"), *_COUNTED),
+    _bin_rows,
+)
+TILES: Final = Tiles(
+    "histogram",
+    "Counts in bins of two columns, row by row.",
+    "A bin of two columns: the values of the first and of the second.",
+    (Column("low", Cell.PAIR, "from"), Column("high", Cell.PAIR, "to"), *_COUNTED),
+    _tile_rows,
+)
+ANSWERS: Final = Table(
+    "answers",
+    "The answers to all queries, in their order.",
+    "The answer to a query that was published.",
+    (
+        Column("query", Cell.TEXT, "query"),
+        Column("value", Cell.NUMBER, "answer"),
+        Column("error", Cell.NUMBER, "± error"),
+    ),
+    _answer_rows,
+)
+
+
+# --- releases ----------------------------------------------------------------------------------
 
 
 def view_records(release: Release) -> list[Record]:
@@ -83,7 +351,7 @@ def sum_records(release: Release) -> list[Record]:
             "domain": view.domain.to_spec(),
             "moments": view.moments,
             "specials": _cells(view.specials),
-            "sum": summary_record(view.sum({}, closed="both")),
+            "sum": summary_record(view.sum({})),
         }
         for view in release.sums
     ]

@@ -56,6 +56,15 @@ class Tokens:
         return self._tokens[self._next]
 
     @property
+    def taken(self) -> int:
+        """How many pieces are taken."""
+        return self._next
+
+    def restart(self, taken: int, *, example: str) -> None:
+        """Go back to where so many pieces were taken."""
+        self._next, self.example = taken, example
+
+    @property
     def ahead(self) -> Token:
         """The piece behind the next one, or the end."""
         return self._tokens[min(self._next + 1, len(self._tokens) - 1)]
@@ -65,12 +74,16 @@ class Tokens:
         return self.token.says(word) and bool(self._take())
 
     def comes(self, word: str, *others: str) -> bool:
-        """Whether this optional word comes next, and then take it; else only the others may, or the end."""
+        """Whether this optional word comes next, and then take it; else only the others may.
+
+        Empty text among the others is the end.
+        """
         if self.skip(word):
             return True
-        if self.token.kind == "end" or self.token.says(*others):
+        if self.token.says(*others) or (self.token.kind == "end" and "" in others):
             return False
-        return self._miss(word, *others, "end", role="go on with")
+        expected = [each or "end" for each in (word, *others)]
+        return self._miss(*expected, role="go on with" if "" in others else "have")
 
     def expect(self, *words: str, role: str = "have") -> str:
         """The next piece, which must be one of these words or symbols, in small letters."""

@@ -8,6 +8,7 @@ from typing import final
 
 from partita.answer import Answer, Answers
 from partita.checkpoint import checkpoint
+from partita.conditions import Where
 from partita.domain import Domain
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidRelease
@@ -17,8 +18,6 @@ from partita.releases.boxes import Boxes, BoxTerm
 from partita.releases.html import view_card
 from partita.releases.regions import PublicRegion
 from partita.releases.slice import BoxSlice, Slice
-from partita.releases.spans import Ends
-from partita.releases.where import Where
 
 __all__ = ["BoxView"]
 
@@ -74,33 +73,33 @@ class BoxView:
         """How many rows there are: those in special cells, too."""
         return self.boxes.answer(self.boxes.everything)
 
-    def count(self, asked: Where, *, closed: Ends) -> Answer:
+    def count(self, asked: Where) -> Answer:
         """How many rows are in the cells asked for."""
-        return self._answer(box_terms(self.declared, asked, closed=closed))
+        return self._answer(box_terms(self.declared, asked))
 
-    def difference(self, added: Where, taken: Where, *, closed: Ends) -> Answer:
+    def difference(self, added: Where, taken: Where) -> Answer:
         """How many more rows one question counts than another, as one linear question."""
-        plus, minus = (box_terms(self.declared, asked, closed=closed) for asked in (added, taken))
+        plus, minus = (box_terms(self.declared, asked) for asked in (added, taken))
         return self._answer((*plus, *(box._replace(sign=-1) for box in minus)))
 
-    def counts(self, asked: Where, *, closed: Ends) -> Answers:
+    def counts(self, asked: Where) -> Answers:
         """How many rows are in each of many boxes."""
-        return many_boxes(self.declared, asked, closed=closed).answers(self.boxes)
+        return many_boxes(self.declared, asked).answers(self.boxes)
 
-    def slice(self, column: str, asked: Where, *, closed: Ends) -> Slice:
+    def slice(self, column: str, asked: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
-        terms = box_terms(self.declared, asked, closed=closed)
+        terms = box_terms(self.declared, asked)
         number = self.columns.index(column)
         axis = BoxSlice(self.boxes, number, terms)
         return Slice(column, self.domains[number], axis, described(asked), one_by_one=True)
 
-    def within(self, shape: PublicRegion, asked: Where, *, closed: Ends) -> Answer:
+    def within(self, shape: PublicRegion, asked: Where) -> Answer:
         """How many rows are in a public shape, which has no special cells, and in the cells asked for.
 
         Where values of several ranges are asked for, the errors of the parts are taken to be independent.
         """
         region = shape.bound(self.columns, self.domains)
-        terms = self._ordinary(shape.columns, box_terms(self.declared, asked, closed=closed))
+        terms = self._ordinary(shape.columns, box_terms(self.declared, asked))
         found = []
         for box in terms:
             checkpoint()

@@ -9,14 +9,15 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from partita.conditions import OneOf, Range, Where
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.inference.curve import UInts
 from partita.releases.box_many import ManyBoxes
 from partita.releases.boxes import BoxTerm
-from partita.releases.spans import Ends, Spans
-from partita.releases.where import Where, question
+from partita.releases.spans import Spans
+from partita.releases.where import find_cells
 from partita.releases.where_arrays import ranges
 
 __all__ = ["MOST_BOXES", "box_terms", "described", "many_boxes", "number_of_boxes"]
@@ -28,17 +29,17 @@ Declared: TypeAlias = Mapping[str, Domain]
 Run: TypeAlias = tuple[int, int]
 
 
-def box_terms(declared: Declared, asked: Where, *, closed: Ends = "both") -> tuple[BoxTerm, ...]:
+def box_terms(declared: Declared, asked: Where) -> tuple[BoxTerm, ...]:
     """The boxes, which do not overlap, that `asked` asks for among the columns declared.
 
     A column that is not asked for is not constrained: its special cells are in the boxes, too.
 
     >>> from partita.domain import Category, Integer
     >>> declared = {"age": Integer(0, 120), "town": Category(["Rome", "Bari", "Turin"])}
-    >>> box_terms(declared, {"age": (65, None), "town": ["Rome", "Turin"]})
+    >>> box_terms(declared, {"age": Range(65, None), "town": ["Rome", "Turin"]})
     (BoxTerm(low=(66, 0), high=(122, 0), sign=1), BoxTerm(low=(66, 2), high=(122, 2), sign=1))
     """
-    runs = [_runs(name, domain, asked, closed) for name, domain in declared.items()]
+    runs = [_runs(name, domain, asked) for name, domain in declared.items()]
     number = math.prod(map(len, runs))
     if number > MOST_BOXES:
         raise InvalidParameter(
@@ -52,49 +53,48 @@ def box_terms(declared: Declared, asked: Where, *, closed: Ends = "both") -> tup
     )
 
 
-def number_of_boxes(declared: Declared, asked: Where, *, closed: Ends = "both") -> int:
+def number_of_boxes(declared: Declared, asked: Where) -> int:
     """How many boxes `box_terms` would make, without making them: sets of values multiply.
 
     >>> from partita.domain import Integer
-    >>> number_of_boxes({"age": Integer(0, 120), "rooms": Integer(0, 9)}, {"age": {1, 2, 5}, "rooms": {1, 3}})
+    >>> declared = {"age": Integer(0, 120), "rooms": Integer(0, 9)}
+    >>> number_of_boxes(declared, {"age": OneOf((1, 2, 5)), "rooms": OneOf((1, 3))})
     4
     """
-    return math.prod(len(_runs(name, domain, asked, closed)) for name, domain in declared.items())
+    return math.prod(len(_runs(name, domain, asked)) for name, domain in declared.items())
 
 
-def many_boxes(declared: Declared, asked: Where, *, closed: Ends = "both") -> ManyBoxes:
+def many_boxes(declared: Declared, asked: Where) -> ManyBoxes:
     """Boxes given by arrays of bounds, one box for each row of the arrays.
 
     One range, or one value, goes with all rows, and so does a set of values or a special cell.
     """
-    fixed = {name: value for name, value in asked.items() if isinstance(value, set | frozenset | Special)}
+    fixed = {name: value for name, value in asked.items() if isinstance(value, OneOf | Special)}
     found = {
-        name: ranges(declared[name], value, name=name, closed=closed)
-        for name, value in asked.items()
-        if name not in fixed
+        name: ranges(declared[name], value, name=name) for name, value in asked.items() if name not in fixed
     }
     rows = _rows(found)
     cut = {name: _positions(declared[name], spans, rows) for name, spans in found.items()}
     there = np.logical_and.reduce([np.ones(rows, np.bool_), *(low <= high for low, high in cut.values())])
     numbers = {name: number for number, name in enumerate(declared)}
     along = {numbers[name]: pair for name, pair in cut.items()}
-    return ManyBoxes(box_terms(declared, fixed, closed=closed), along, there)
+    return ManyBoxes(box_terms(declared, fixed), along, there)
 
 
 def described(asked: Where) -> str:
     """Conditions for people to read.
 
-    >>> described({"age": (30, 39), "town": {"Rome"}, "salary": (50_000, None)})
+    >>> described({"age": Range(30, 39), "town": OneOf(("Rome",)), "salary": Range(50_000)})
     'age 30 to 39, town Rome, salary from 50000'
     """
     return ", ".join(f"{name} {_said(value)}" for name, value in asked.items())
 
 
-def _runs(name: str, domain: Domain, asked: Where, closed: Ends) -> list[Run]:
+def _runs(name: str, domain: Domain, asked: Where) -> list[Run]:
     """The runs of positions that are asked for along one axis; all of them if nothing is."""
     if name not in asked:
         return [(0, Axis.of(domain).width - 1)]
-    cells, places = question(domain, asked[name], name=name, closed=closed), Axis.specials(domain)
+    cells, places = find_cells(domain, asked[name], name=name), Axis.specials(domain)
     shift = Axis.of(domain).before
     ordinary = [(low + shift, high + shift) for low, high, _ in cells.terms]
     return _joined([*ordinary, *((places[special], places[special]) for special in cells.specials)])
@@ -137,15 +137,15 @@ def _positions(domain: Domain, spans: Spans, rows: int) -> tuple[UInts, UInts]:
 
 
 def _said(value: object) -> str:
-    if isinstance(value, set | frozenset | list):
-        return " or ".join(sorted(map(str, value)))
     match value:
-        case (None, None):
+        case Range(None, None):
             return "with any value"
-        case (low, None):
+        case Range(low, None):
             return f"from {low}"
-        case (None, high):
+        case Range(None, high):
             return f"up to {high}"
-        case (low, high):
+        case Range(low, high):
             return f"{low} to {high}"
+        case OneOf(values) | list(values):
+            return " or ".join(sorted(map(str, values)))
     return str(value)

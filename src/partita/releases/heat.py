@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answers
+from partita.conditions import Where
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.exact import integer
@@ -20,8 +21,6 @@ from partita.releases.box_many import ManyBoxes
 from partita.releases.box_view import BoxView
 from partita.releases.box_where import box_terms, described
 from partita.releases.figures import figure, shortened, table
-from partita.releases.spans import Ends
-from partita.releases.where import Where
 from partita.showing import Html, card, field, grid
 
 __all__ = ["Heat", "bins_of_two", "heat_of"]
@@ -96,7 +95,7 @@ class Heat:
         return "..." if _BETWEEN in (row, column) else figure(self.counts.values[row, column])
 
 
-def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where, *, closed: Ends) -> Heat:
+def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where) -> Heat:
     """The cells of two columns in bins, of the rows that are in the cells asked for of the others.
 
     `bins` is a number for both, or a pair. Where bins lie follows from the domains alone.
@@ -104,7 +103,7 @@ def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where,
     numbers = view.columns.index(columns[0]), view.columns.index(columns[1])
     domains = view.domains[numbers[0]], view.domains[numbers[1]]
     cells = _cells(domains, bins)
-    terms = box_terms(view.declared, asked, closed=closed)
+    terms = box_terms(view.declared, asked)
     shape = len(cells[0][0]), len(cells[1][0])
     places = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     along = {

@@ -10,10 +10,10 @@ from typing import Any, cast, final, overload
 
 from partita.answer import Answer, Answers
 from partita.cached import cached_property
+from partita.conditions import Ends, Where, parse_conditions
 from partita.errors import InvalidParameter
 from partita.exact import failure, integer
 from partita.guarantee import Guarantee
-from partita.releases.asked import asked_for
 from partita.releases.bins import Bins, bins_of, even_bins
 from partita.releases.box_view import BoxView
 from partita.releases.cdf import Cdf, cdf
@@ -32,12 +32,10 @@ from partita.releases.query_view import QueryView
 from partita.releases.regions import HalfSpace, Polygon, PublicRegion
 from partita.releases.report import report
 from partita.releases.slice import Slice
-from partita.releases.spans import Ends, check_ends
 from partita.releases.sum_view import SumView
 from partita.releases.sums_asked import SumQuestions
 from partita.releases.synthesis import MOST_ROWS, synthetic
 from partita.releases.totals import Adjusted, AnyView, adjusted, total
-from partita.releases.where import Where, gathered
 from partita.releases.where_arrays import is_single
 
 __all__ = ["Release"]
@@ -118,10 +116,10 @@ class Release(SumQuestions, QueryQuestions):
         counted the same rows.
         """
         if isinstance(region, HalfSpace | Polygon):
-            asked = asked_for(where, columns, closed)
-            return self._having_shape(region, asked).within(region, asked, closed=closed)
-        asked = asked_for(where, columns | self._column_region(region), closed)
-        return self._having(*asked).count(asked, closed=closed) if asked else self._total
+            asked = parse_conditions(where, columns, closed)
+            return self._having_shape(region, asked).within(region, asked)
+        asked = parse_conditions(where, columns | self._column_region(region), closed)
+        return self._having(*asked).count(asked) if asked else self._total
 
     def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
         """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
@@ -131,29 +129,29 @@ class Release(SumQuestions, QueryQuestions):
         mean to `count`. Of several columns, all have equally many ranges, or one that goes with all;
         a set of values or a special cell of one of several columns goes with all, too.
         """
-        asked = asked_for(where, columns, closed)
-        return self._having(*asked).counts(asked, closed=closed)
+        asked = parse_conditions(where, columns, closed)
+        return self._having(*asked).counts(asked)
 
     def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
 
         Of one view it is one linear question. Two views have independent noise.
         """
-        added, taken = gathered(first, {}), gathered(second, {})
-        check_ends(closed, {*added, *taken})
+        added = parse_conditions(first, {}, closed, beside=second)
+        taken = parse_conditions(second, {}, closed, beside=first)
         one, other = self._having(*added), self._having(*taken)
         if one is other:
-            return one.difference(added, taken, closed=closed)
-        return one.count(added, closed=closed) + -other.count(taken, closed=closed)
+            return one.difference(added, taken)
+        return one.count(added) + -other.count(taken)
 
     def slice(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Slice:
         """One column as a line of counts, of all rows or of those that are in the cells asked for."""
-        asked = asked_for(where, columns, closed)
+        asked = parse_conditions(where, columns, closed)
         view = self._having(column, *asked)
         _check_apart((column,), asked)
-        return view.slice(column, asked, closed=closed)
+        return view.slice(column, asked)
 
     def cdf(
         self,
@@ -258,10 +256,10 @@ class Release(SumQuestions, QueryQuestions):
         if not isinstance(second, str):
             line = self.slice(column, where, closed=closed, **columns)
             return bins_of(line, bins if second is None else second)
-        asked = asked_for(where, columns, closed)
+        asked = parse_conditions(where, columns, closed)
         view = self._having(column, second, *asked)
         _check_apart((column, second), asked)
-        return view.heat((column, second), bins, asked, closed=closed)
+        return view.heat((column, second), bins, asked)
 
     def synthesize(self, n: int | None = None) -> dict[str, list[object]]:
         """n made-up rows that look like the release, a list of values for each column.

@@ -167,7 +167,7 @@ def _beside(view: View) -> str:
 def _special_cells(view: BoxView, column: str) -> str:
     """What is in the special cells of one of several columns."""
     domain = view.declared[column]
-    counts = {name: view.count({column: Special.named(name)}, closed="both") for name in domain.specials}
+    counts = {name: view.count({column: Special.named(name)}) for name in domain.specials}
     return special_cells(column, counts)
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, final, get_args
+from typing import Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.conditions import Closed
 from partita.domain import Encoded
 from partita.errors import InvalidParameter
-from partita.exact import one_of
 from partita.inference.curve import UInts
 
-__all__ = ["Bools", "Closed", "Ends", "Spans", "check_ends", "ends_of", "spans"]
+__all__ = ["Bools", "Spans", "spans"]
 
 Bools: TypeAlias = NDArray[np.bool_]
-Closed: TypeAlias = Literal["both", "left", "right", "neither"]
-Ends: TypeAlias = Closed | Mapping[str, Closed]
-"""Which ends of ranges belong to them: in all columns, or column by column."""
 
 _LOW_SIDES: Final = np.array([0, -1, 1, 0, -2, 0], np.int8)
 _HIGH_SIDES: Final = np.array([0, -1, 1, 0, 2, 0], np.int8)
@@ -46,22 +42,6 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.lows)
-
-
-def ends_of(column: str, closed: Ends) -> Closed:
-    """Which ends belong to the ranges of a column: both, where a mapping does not name it."""
-    chosen = closed.get(column, "both") if isinstance(closed, Mapping) else closed
-    return one_of(chosen, "closed", get_args(Closed))
-
-
-def check_ends(closed: Ends, columns: Iterable[str]) -> None:
-    """Refuse what does not say which ends belong to ranges, or says it of a column that is not asked for."""
-    for column in closed if isinstance(closed, Mapping) else ("",):
-        ends_of(column, closed)
-        if column and column not in columns:
-            raise InvalidParameter(
-                "closed", "must name columns that are asked for", given=column, fix="leave it out"
-            )
 
 
 def spans(low: Encoded, high: Encoded, *, size: int, closed: Closed, name: str, given: object) -> Spans:

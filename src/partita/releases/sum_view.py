@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, final
 
 from partita.answer import Answer
+from partita.conditions import Where
 from partita.domain import Domain
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, InvalidRelease
@@ -17,8 +18,6 @@ from partita.releases.html import view_card
 from partita.releases.key_counts import KeyCounts
 from partita.releases.level_trees import LevelTreesRelease
 from partita.releases.log_tree import LogTreeRelease
-from partita.releases.spans import Ends
-from partita.releases.where import Where
 
 __all__ = ["SumView", "Sums", "sum_name"]
 
@@ -108,34 +107,34 @@ class SumView:
     @property
     def total(self) -> Answer:
         """How many rows there are: with a number, and without."""
-        return Answer.together([self._ask(each, {}, "both") for each in (self.sums.count, self.sums.nulls)])
+        return Answer.together([self._ask(each, {}) for each in (self.sums.count, self.sums.nulls)])
 
     @property
     def specials(self) -> Mapping[str, Answer]:
         """How many rows of the summed column are below or above its bounds, invalid, and null."""
         return self.sums.specials
 
-    def sum(self, asked: Where, *, closed: Ends) -> SumAnswer:
+    def sum(self, asked: Where) -> SumAnswer:
         """The sum of the column over the rows that have the keys asked for."""
-        return self._ask(self.sums.sum, asked, closed)
+        return self._ask(self.sums.sum, asked)
 
-    def mean(self, asked: Where, *, closed: Ends) -> Ratio:
+    def mean(self, asked: Where) -> Ratio:
         """The mean of the column over the rows that have the keys asked for."""
-        return self._ask(self.sums.mean, asked, closed)
+        return self._ask(self.sums.mean, asked)
 
-    def variance(self, asked: Where, *, closed: Ends) -> Ratio:
+    def variance(self, asked: Where) -> Ratio:
         """The variance of the column over the rows that have the keys asked for."""
         self._check_moments()
-        return self._ask(self.sums.variance, asked, closed)
+        return self._ask(self.sums.variance, asked)
 
-    def std(self, asked: Where, *, closed: Ends) -> Ratio:
+    def std(self, asked: Where) -> Ratio:
         """The standard deviation of the column over the rows that have the keys asked for."""
         self._check_moments()
-        return self._ask(self.sums.std, asked, closed)
+        return self._ask(self.sums.std, asked)
 
-    def _ask(self, what: Callable[..., Found], asked: Where, closed: Ends) -> Found:
+    def _ask(self, what: Callable[..., Found], asked: Where) -> Found:
         """Put a question about boxes of the keys, with the counts beside them where there are some."""
-        terms = box_terms({key: self.declared[key] for key in self.keys}, asked, closed=closed)
+        terms = box_terms({key: self.declared[key] for key in self.keys}, asked)
         return what(terms) if self.beside is None else what(terms, self.beside)
 
     def _check_moments(self) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from partita.conditions import Ends, Where, parse_conditions
 from partita.errors import InvalidParameter
 from partita.inference.sums.answers import Ratio, SumAnswer
-from partita.releases.asked import asked_for
-from partita.releases.spans import Ends
 from partita.releases.sum_view import SumView
-from partita.releases.where import Where
 
 __all__ = ["SumQuestions", "summing"]
 
@@ -27,8 +25,8 @@ class SumQuestions:
 
         For columns that were published with `sums=`. Conditions are on keys: `sum("salary", age=(30, 39))`.
         """
-        asked = asked_for(where, columns, closed)
-        return summing(self.sums, column, asked).sum(asked, closed=closed)
+        asked = parse_conditions(where, columns, closed)
+        return summing(self.sums, column, asked).sum(asked)
 
     def mean(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -37,22 +35,22 @@ class SumQuestions:
 
         Where there may be no such row at all it is not determinable, and says so.
         """
-        asked = asked_for(where, columns, closed)
-        return summing(self.sums, column, asked).mean(asked, closed=closed)
+        asked = parse_conditions(where, columns, closed)
+        return summing(self.sums, column, asked).mean(asked)
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows asked for; for columns published with `moments=`."""
-        asked = asked_for(where, columns, closed)
-        return summing(self.sums, column, asked).variance(asked, closed=closed)
+        asked = parse_conditions(where, columns, closed)
+        return summing(self.sums, column, asked).variance(asked)
 
     def std(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows asked for; for those with `moments=`."""
-        asked = asked_for(where, columns, closed)
-        return summing(self.sums, column, asked).std(asked, closed=closed)
+        asked = parse_conditions(where, columns, closed)
+        return summing(self.sums, column, asked).std(asked)
 
 
 def summing(sums: Sequence[SumView], column: object, asked: Iterable[str]) -> SumView:

@@ -10,6 +10,7 @@ import numpy as np
 
 from partita.answer import Answer, Answers
 from partita.cached import cached_property
+from partita.conditions import Where
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.curve import Curve, Floats, UInts
@@ -18,9 +19,7 @@ from partita.releases.heat import Heat, heat_of
 from partita.releases.ranges import Term
 from partita.releases.regions import PublicRegion
 from partita.releases.slice import Along, Slice
-from partita.releases.spans import Ends
 from partita.releases.view import View
-from partita.releases.where import Where
 
 __all__ = ["Adjusted", "AnyView", "adjusted", "total"]
 
@@ -65,31 +64,31 @@ class Adjusted:
         """The columns of the view."""
         return self.view.columns
 
-    def count(self, asked: Where, *, closed: Ends) -> Answer:
+    def count(self, asked: Where) -> Answer:
         """How many rows are in the cells asked for."""
-        return self.view.count(asked, closed=closed).adjusted(self.factor)
+        return self.view.count(asked).adjusted(self.factor)
 
-    def difference(self, added: Where, taken: Where, *, closed: Ends) -> Answer:
+    def difference(self, added: Where, taken: Where) -> Answer:
         """How many more rows one question counts than another, as one linear question."""
-        return self.view.difference(added, taken, closed=closed).adjusted(self.factor)
+        return self.view.difference(added, taken).adjusted(self.factor)
 
-    def counts(self, asked: Where, *, closed: Ends) -> Answers:
+    def counts(self, asked: Where) -> Answers:
         """How many rows are in each of many ranges or boxes."""
-        return self.view.counts(asked, closed=closed).adjusted(self.factor)
+        return self.view.counts(asked).adjusted(self.factor)
 
-    def slice(self, column: str, asked: Where, *, closed: Ends) -> Slice:
+    def slice(self, column: str, asked: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
-        found = self.view.slice(column, asked, closed=closed)
+        found = self.view.slice(column, asked)
         return found if self.factor == 1.0 else replace(found, axis=_AdjustedAxis(found.axis, self.factor))
 
-    def heat(self, columns: tuple[str, str], bins: object, asked: Where, *, closed: Ends) -> Heat:
+    def heat(self, columns: tuple[str, str], bins: object, asked: Where) -> Heat:
         """Bins of two columns, of the rows that are in the cells asked for of the others."""
-        found = heat_of(self._together, columns, bins, asked, closed=closed)
+        found = heat_of(self._together, columns, bins, asked)
         return replace(found, counts=found.counts.adjusted(self.factor))
 
-    def within(self, shape: PublicRegion, asked: Where, *, closed: Ends) -> Answer:
+    def within(self, shape: PublicRegion, asked: Where) -> Answer:
         """How many rows are in a public shape and in the cells asked for."""
-        return self._together.within(shape, asked, closed=closed).adjusted(self.factor)
+        return self._together.within(shape, asked).adjusted(self.factor)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range, or no box, misses the truth by more."""

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from partita.answer import Answer, Answers
+from partita.conditions import Where
 from partita.domain import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
@@ -16,14 +17,14 @@ from partita.inference.curve import Floats
 from partita.releases.html import view_card
 from partita.releases.ranges import Ranges, Term
 from partita.releases.slice import Slice
-from partita.releases.spans import Ends, Spans
+from partita.releases.spans import Spans
 from partita.releases.specials import Specials
-from partita.releases.where import Question, Where, question
+from partita.releases.where import CellSet, find_cells
 from partita.releases.where_arrays import ranges
 
 __all__ = ["View"]
 
-_NOTHING = Question()
+_NOTHING = CellSet()
 
 
 @final
@@ -82,28 +83,28 @@ class View:
     @property
     def total(self) -> Answer:
         """How many rows there are: on the axis and in every special cell."""
-        return self.answer(Question((Term(0, self.axis.size - 1),), self.domain.specials))
+        return self.answer(CellSet((Term(0, self.axis.size - 1),), self.domain.specials))
 
-    def count(self, asked: Where, *, closed: Ends) -> Answer:
+    def count(self, asked: Where) -> Answer:
         """How many rows are in the cells asked for."""
-        return self.answer(self._question(asked, closed))
+        return self.answer(self._cells(asked))
 
-    def difference(self, added: Where, taken: Where, *, closed: Ends) -> Answer:
+    def difference(self, added: Where, taken: Where) -> Answer:
         """How many more rows one question counts than another, as one linear question."""
-        return self.answer(self._question(added, closed), self._question(taken, closed))
+        return self.answer(self._cells(added), self._cells(taken))
 
-    def counts(self, asked: Where, *, closed: Ends) -> Answers:
+    def counts(self, asked: Where) -> Answers:
         """How many rows are in each of many ranges."""
-        spans = ranges(self.domain, asked[self.column], name=self.column, closed=closed)
+        spans = ranges(self.domain, asked[self.column], name=self.column)
         values = np.where(spans.empty, 0.0, self.axis.counts(spans.lows, spans.highs))
         values += self.specials.value("below") * spans.below + self.specials.value("above") * spans.above
         return Answers(values, lambda: self._errors(spans))
 
-    def slice(self, column: str, asked: Where, *, closed: Ends) -> Slice:
+    def slice(self, column: str, asked: Where) -> Slice:
         """The axis: a view of one column has no other that could be asked for."""
         return Slice(self.column, self.domain, self.axis)
 
-    def answer(self, added: Question, taken: Question = _NOTHING) -> Answer:
+    def answer(self, added: CellSet, taken: CellSet = _NOTHING) -> Answer:
         """How many rows are in the cells of one question, less those of another, as one linear question."""
         terms = (*added.terms, *(Term(low, high, -1) for low, high, _ in taken.terms))
         signs = Counter(added.specials)
@@ -117,8 +118,8 @@ class View:
         """With probability 1 - beta no range, with open ends or without, misses the truth by more."""
         return self.axis.error(beta / 2) + self.specials.error(beta / 2)
 
-    def _question(self, asked: Where, closed: Ends) -> Question:
-        return question(self.domain, asked[self.column], name=self.column, closed=closed)
+    def _cells(self, asked: Where) -> CellSet:
+        return find_cells(self.domain, asked[self.column], name=self.column)
 
     def _errors(self, spans: Spans) -> Floats:
         axis = np.where(spans.empty, 0.0, self.axis.errors(spans.lows, spans.highs))

@@ -1,18 +1,19 @@
-"""What people ask of a column, as cells: ranges, single values, sets of values, special cells."""
+"""Conditions on a column as cells: ranges of its axis, and special cells beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import numpy as np
 
+from partita.conditions import OneOf, Range
 from partita.domain import Category, Domain, Encoded, Position, Special
 from partita.errors import InvalidParameter
 from partita.releases.figures import shortened
 from partita.releases.ranges import Term
-from partita.releases.spans import Closed, Ends, ends_of, spans
+from partita.releases.spans import spans
 
 __all__ = [
     "ABOVE",
@@ -20,13 +21,10 @@ __all__ = [
     "INVALID",
     "NULL",
     "OTHER",
-    "RESERVED",
-    "Question",
-    "Where",
+    "CellSet",
     "beyond",
     "end",
-    "gathered",
-    "question",
+    "find_cells",
 ]
 
 BELOW: Final = Special.BELOW
@@ -35,68 +33,39 @@ INVALID: Final = Special.INVALID
 NULL: Final = Special.NULL
 OTHER: Final = Special.OTHER
 
-Where: TypeAlias = Mapping[str, object]
-
-RESERVED: Final = ("bins", "closed", "where")
-"""Words that are parameters of questions: columns of these names go through `where=`."""
-
 _LONGEST_DOMAIN: Final = 100
 _FORMS: Final = "pass (low, high) with None for an open end, one value, a set of values, or a special cell"
 
 
 @final
 @dataclass(frozen=True)
-class Question:
+class CellSet:
     """Cells of one column: ranges of its axis that do not overlap, and special cells beside it."""
 
     terms: tuple[Term, ...] = ()
     specials: tuple[str, ...] = ()
 
 
-def gathered(where: Where | None, keywords: Where) -> dict[str, object]:
-    """The columns asked for, by `where` and as keywords together.
-
-    >>> gathered({"region": "north"}, {"age": (30, 39)})
-    {'region': 'north', 'age': (30, 39)}
-    """
-    if not isinstance(where, Mapping | None):
-        raise InvalidParameter(
-            "where", "must be a mapping of columns", given=where, fix='pass {"age": (30, 39)}'
-        )
-    named = dict(where or {})
-    for column in keywords:
-        if column in RESERVED:
-            raise InvalidParameter(
-                "column",
-                "must not be a keyword that questions have for themselves",
-                given=column,
-                fix=f"pass where={{{column!r}: ...}}",
-            )
-        if column in named:
-            raise InvalidParameter(
-                "column",
-                "must be asked for once, by where or as a keyword",
-                given=column,
-                fix="leave one of them out",
-            )
-    return named | dict(keywords)
-
-
-def question(domain: Domain, value: object, *, name: str, closed: Ends = "both") -> Question:
-    """The cells that `value` asks for in a column of the name `name`.
+def find_cells(domain: Domain, condition: object, *, name: str) -> CellSet:
+    """The cells of the column `name` that meet a condition.
 
     >>> from partita.domain import Integer
-    >>> question(Integer(0, 120), (18, None), name="age")
-    Question(terms=(Term(low=18, high=120, sign=1),), specials=('above',))
+    >>> find_cells(Integer(0, 120), Range(18, None), name="age")
+    CellSet(terms=(Term(low=18, high=120, sign=1),), specials=('above',))
     """
-    chosen = ends_of(name, closed)
-    if isinstance(value, set | frozenset) or (isinstance(value, list) and isinstance(domain, Category)):
-        return _members(domain, value, name)
-    if isinstance(value, tuple):
-        return _range(domain, value, name, chosen)
-    if value is None or isinstance(value, list):
-        raise InvalidParameter(name, "must say which values", given=value, fix=_FORMS)
-    return _members(domain, [value], name)
+    if isinstance(condition, Range):
+        return _range(domain, condition, name)
+    if isinstance(condition, OneOf):
+        return _members(domain, condition.values, name)
+    if isinstance(condition, list) and isinstance(domain, Category):
+        return _members(domain, condition, name)
+    if isinstance(condition, tuple):
+        raise InvalidParameter(
+            name, "must have a low and a high end", given=f"a tuple of {len(condition)}", fix=_FORMS
+        )
+    if condition is None or isinstance(condition, list):
+        raise InvalidParameter(name, "must say which values", given=condition, fix=_FORMS)
+    return _members(domain, [condition], name)
 
 
 def end(domain: Domain, value: object, *, name: str) -> Encoded:
@@ -112,24 +81,21 @@ def end(domain: Domain, value: object, *, name: str) -> Encoded:
     return Encoded(np.array([where.cell], np.uint64), np.array([where.special], np.uint8))
 
 
-def _range(domain: Domain, ends: tuple[object, ...], name: str, closed: Closed) -> Question:
-    if len(ends) != 2:
-        raise InvalidParameter(
-            name, "must have a low and a high end", given=f"a tuple of {len(ends)}", fix=_FORMS
-        )
-    low, high = end(domain, ends[0], name=f"low of {name}"), end(domain, ends[1], name=f"high of {name}")
-    found = spans(low, high, size=domain.size, closed=closed, name=name, given=f"{ends[0]} to {ends[1]}")
+def _range(domain: Domain, asked: Range, name: str) -> CellSet:
+    low, high = end(domain, asked.low, name=f"low of {name}"), end(domain, asked.high, name=f"high of {name}")
+    given = f"{asked.low} to {asked.high}"
+    found = spans(low, high, size=domain.size, closed=asked.closed, name=name, given=given)
     terms = () if found.empty[0] else (Term(int(found.lows[0]), int(found.highs[0])),)
     opened = (("below", found.below[0]), ("above", found.above[0]))
-    return Question(terms, tuple(cell for cell, asked in opened if asked and cell in domain.specials))
+    return CellSet(terms, tuple(cell for cell, is_open in opened if is_open and cell in domain.specials))
 
 
-def _members(domain: Domain, values: Iterable[object], name: str) -> Question:
+def _members(domain: Domain, values: Iterable[object], name: str) -> CellSet:
     """Any of these values, all of them within the declared bounds."""
     members = list(values)
     specials = dict.fromkeys(_special(domain, each, name) for each in members if isinstance(each, Special))
     cells = {_cell(domain, each, name) for each in members if not isinstance(each, Special)}
-    return Question(tuple(_runs(cells)), tuple(specials))
+    return CellSet(tuple(_runs(cells)), tuple(specials))
 
 
 def _cell(domain: Domain, value: object, name: str) -> int:

@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from partita.conditions import Range
 from partita.domain import Domain, Encoded, Real, Special
 from partita.errors import InvalidData, InvalidParameter
 from partita.releases.figures import shortened
-from partita.releases.spans import Ends, Spans, ends_of, spans
+from partita.releases.spans import Spans, spans
 from partita.releases.where import beyond, end
 from partita.releases.written import as_written
 
@@ -19,32 +20,36 @@ __all__ = ["cells_of", "is_single", "ranges"]
 _LONGEST_DOMAIN: Final = 60
 
 
-def ranges(domain: Domain, value: object, *, name: str, closed: Ends = "both") -> Spans:
-    """The cells of many ranges of the column `name`: a tuple (lows, highs), or an array of single values.
+def ranges(domain: Domain, condition: object, *, name: str) -> Spans:
+    """The cells of many ranges of the column `name`: a range of arrays, or an array of single values.
 
     An end that is None, or missing in its array, is open; one end for all is repeated.
 
     >>> from partita.domain import Integer
-    >>> ranges(Integer(0, 120), ([0, 18], [17, None]), name="age").highs.tolist()
+    >>> ranges(Integer(0, 120), Range([0, 18], [17, None]), name="age").highs.tolist()
     [17, 120]
     """
-    chosen = ends_of(name, closed)
-    if not isinstance(value, tuple):
-        cells = cells_of(domain, value, name=name)
-        if bool((cells.special != Special.ORDINARY).any()):
-            raise beyond(domain, value, name=name)
-        return spans(cells, cells, size=domain.size, closed="both", name=name, given=value)
-    if len(value) != 2:
+    if isinstance(condition, tuple):
         raise InvalidParameter(
             name,
             "must be arrays of lows and of highs",
-            given=f"a tuple of {len(value)}",
+            given=f"a tuple of {len(condition)}",
             fix="pass (lows, highs), None for an open end",
         )
-    low, high = _ends(domain, value[0], f"low of {name}"), _ends(domain, value[1], f"high of {name}")
+    if not isinstance(condition, Range):
+        cells = cells_of(domain, condition, name=name)
+        if bool((cells.special != Special.ORDINARY).any()):
+            raise beyond(domain, condition, name=name)
+        return spans(cells, cells, size=domain.size, closed="both", name=name, given=condition)
+    low, high = (
+        _ends(domain, condition.low, f"low of {name}"),
+        _ends(domain, condition.high, f"high of {name}"),
+    )
     length = len(low) if len(high) == 1 else len(high)
     low, high = _repeated(low, length, name), _repeated(high, length, name)
-    return spans(low, high, size=domain.size, closed=chosen, name=name, given="a low above its high")
+    return spans(
+        low, high, size=domain.size, closed=condition.closed, name=name, given="a low above its high"
+    )
 
 
 def cells_of(domain: Domain, values: object, *, name: str) -> Encoded:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from partita.answer import Answers
-from partita.asking.asking import Asker
-from partita.asking.grammar import question
-from partita.asking.questions import Count, Equal
+from partita.asking.grammar import parse_question
+from partita.asking.questions import COUNT, QueryRunner
 from partita.asking.records import plain
 from partita.releases.file import load
 from partita.releases.release import Release
@@ -106,13 +105,13 @@ def test_a_count_of_other_conditions_is_asked_for_alone(client: Client, release:
 class Sparse:
     """Says of anything that about one row is there, give or take two."""
 
-    def counts(self, where: object, *, closed: object) -> Answers:
+    def counts(self, where: object) -> Answers:
         return Answers(np.array([1.0]), lambda: np.array([2.0]))
 
 
 def test_an_interval_of_a_count_does_not_go_below_zero() -> None:
     """Where there is hardly anybody, the bar alone would."""
-    nobody = Count({"age": Equal("99")})
+    nobody = COUNT(where={"age": "99"})
 
     shown = Answering(LIMITS).answer(cast(Release, Sparse()), nobody, Bars(confidence=0.9))
 
@@ -244,7 +243,7 @@ def test_all_published_queries_are_answered(client: Client, shelf: Any) -> None:
 )
 def test_the_language_is_that_of_the_command_line(client: Client, release: Release, text: str) -> None:
     """Every record has all that `partita query` says, and bars beside."""
-    expected = plain(Asker(release=release, confidence=0.8, beta=0.2).ask(question(text)))
+    expected = plain(QueryRunner(release=release, confidence=0.8, beta=0.2).answer(parse_question(text)))
 
     shown = client.get("/releases/people/ask", q=text, confidence=0.8, beta=0.2).json()
 

@@ -14,13 +14,15 @@ import pytest
 
 import partita as pt
 from partita.answer import Answers
-from partita.asking.questions import Cdf, Count, HalfSpace, HeatMap, Histogram, OneOf, Quantile, Question
+from partita.asking.questions import HalfSpace, Question
 from partita.checkpoint import Stop, Stopped, checkpoint, stoppable
+from partita.conditions import OneOf
 from partita.releases.release import Release
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, WorkerPool, check_work
 from partita.service.settings import Limits
+from tests.questions import cdf, count, heat_map, histogram, quantile
 
 from .conftest import Client, served
 
@@ -108,21 +110,21 @@ def test_values_that_lie_side_by_side_are_one_box(asking: Client) -> None:
 @pytest.mark.parametrize(
     ("less", "more"),
     [
-        (Histogram("salary", 10, {"age": members(1, 3)}), Histogram("salary", 20, {"age": members(1, 3)})),
-        (Histogram("salary", 10, {"age": members(1, 3)}), Histogram("salary", 10, {"age": members(1, 3, 5)})),
+        (histogram("salary", 10, {"age": members(1, 3)}), histogram("salary", 20, {"age": members(1, 3)})),
+        (histogram("salary", 10, {"age": members(1, 3)}), histogram("salary", 10, {"age": members(1, 3, 5)})),
         (
-            HeatMap(("salary", "town"), (4, 4), {"age": members(1, 3)}),
-            HeatMap(("salary", "town"), (4, 8), {"age": members(1, 3)}),
+            heat_map(("salary", "town"), (4, 4), {"age": members(1, 3)}),
+            heat_map(("salary", "town"), (4, 8), {"age": members(1, 3)}),
         ),
-        (Cdf("salary", ("1",), {"age": members(1, 3)}), Cdf("salary", ("1",), {"age": members(1, 3, 5)})),
-        (Cdf("salary", ("1",), {"age": members(1)}), Cdf("salary", ("1", "2"), {"age": members(1)})),
+        (cdf("salary", ("1",), {"age": members(1, 3)}), cdf("salary", ("1",), {"age": members(1, 3, 5)})),
+        (cdf("salary", ("1",), {"age": members(1)}), cdf("salary", ("1", "2"), {"age": members(1)})),
         (
-            Quantile(Fraction(1, 2), "salary", {"age": members(1, 3)}),
-            Quantile(Fraction(1, 2), "salary", {"age": members(1, 3, 5)}),
+            quantile(Fraction(1, 2), "salary", {"age": members(1, 3)}),
+            quantile(Fraction(1, 2), "salary", {"age": members(1, 3, 5)}),
         ),
         (
-            Count({"town": members(1)}, HalfSpace({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9))),
-            Count(
+            count({"town": members(1)}, HalfSpace({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9))),
+            count(
                 {"town": members(1, 3)}, HalfSpace({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9))
             ),
         ),
@@ -139,7 +141,7 @@ def test_work_grows_with_each_of_its_factors(crowd: Release, less: Question, mor
 def test_twice_the_boxes_are_twice_the_work_of_a_histogram(crowd: Release) -> None:
     """Predicted work is proportional to the product."""
     one, two = (
-        Predicted(ReleaseSizes(crowd)).of(Histogram("salary", 100, {"age": members(*ages)}))
+        Predicted(ReleaseSizes(crowd)).of(histogram("salary", 100, {"age": members(*ages)}))
         for ages in ((1, 3), (1, 3, 5, 7))
     )
 
@@ -148,7 +150,7 @@ def test_twice_the_boxes_are_twice_the_work_of_a_histogram(crowd: Release) -> No
 
 def test_what_a_release_cannot_answer_is_no_work(crowd: Release) -> None:
     """It is refused with a reason of its own, not as too much."""
-    assert Predicted(ReleaseSizes(crowd)).of(Histogram("nowhere", 10, {})) == 0
+    assert Predicted(ReleaseSizes(crowd)).of(histogram("nowhere", 10, {})) == 0
 
 
 def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> None:
@@ -156,25 +158,25 @@ def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> Non
     predicted = Predicted(ReleaseSizes(crowd), at_most=True)
     ages, towns = members(*range(0, 62, 2)), members(*range(0, 62, 2))
 
-    assert predicted.of(Count({"age": members(1, 3)}), beta=False) <= LIMITS.small_work
-    assert predicted.of(Count({"age": ages, "town": towns}), beta=False) > LIMITS.small_work
+    assert predicted.of(count({"age": members(1, 3)}), beta=False) <= LIMITS.small_work
+    assert predicted.of(count({"age": ages, "town": towns}), beta=False) > LIMITS.small_work
 
 
 def test_guaranteed_bounds_of_a_quantile_are_not_small(crowd: Release) -> None:
     """They are found by halving the column, and each step counts on both of its sides."""
     predicted = Predicted(ReleaseSizes(crowd), at_most=True)
-    median = Quantile(Fraction(1, 2), "salary", {"town": members(1)})
-    count = Count({"town": members(1), "salary": members(1)})
+    median = quantile(Fraction(1, 2), "salary", {"town": members(1)})
+    counted = count({"town": members(1), "salary": members(1)})
 
     assert predicted.of(median, beta=False) <= LIMITS.small_work < predicted.of(median, beta=True)
-    assert predicted.of(median, beta=True) >= 2 * 2 * 10 * predicted.of(count, beta=True)
+    assert predicted.of(median, beta=True) >= 2 * 2 * 10 * predicted.of(counted, beta=True)
 
 
 def test_a_few_boxes_are_compared_with_the_views_of_their_sides(crowd: Release) -> None:
     """That is most of the work of a count, up to a number of boxes, so a few of them are not small."""
     predicted = Predicted(ReleaseSizes(crowd), at_most=True)
     one, few = (
-        predicted.of(Count({"town": members(*range(0, 2 * number, 2)), "age": members(1)}), beta=True)
+        predicted.of(count({"town": members(*range(0, 2 * number, 2)), "age": members(1)}), beta=True)
         for number in (1, 8)
     )
 

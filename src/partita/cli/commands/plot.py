@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from partita.asking.grammar import conditions
+from partita.asking.grammar import parse_where
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome
 from partita.cli.pictures import add_picture, draw
@@ -25,7 +25,7 @@ def declare(commands: Commands) -> None:
     declared.add_argument("columns", nargs="+", metavar="COLUMN", help="one, or two for a heat map")
     declared.add_argument(
         "--where",
-        type=argument(conditions),
+        type=argument(parse_where),
         default={},
         metavar="CONDITIONS",
         help='draw only these rows, for example "age between 30 and 39"',
@@ -37,10 +37,9 @@ def run(options: Options) -> Outcome:
     """Draw and store; no window is opened."""
     if len(options.columns) > 2:
         raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
-    from partita.asking.conditions import asked
     from partita.releases.file import load
 
     release = load(options.release)
-    draw(lambda: release.plot(*options.columns, **asked(options.where)), options)
+    draw(lambda: release.plot(*options.columns, where=options.where), options)
     drawn = " and ".join(options.columns)
     return Outcome.of(f"drew {drawn} in {options.output}", path=options.output, columns=options.columns)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from partita.asking.grammar import question
+from partita.asking.grammar import parse_question
+from partita.asking.questions import QueryRunner
+from partita.asking.records import Text, line_heads
 from partita.cli.arguments import Commands, Options, argument, command, probability
 from partita.cli.output import Outcome
 from partita.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from partita.cli.asking import Reply
 
 __all__ = ["declare", "run"]
 
@@ -50,15 +48,16 @@ def declare(commands: Commands) -> None:
 def run(options: Options) -> Outcome:
     """Read every question, then answer them all."""
     texts = list(_texts(options.questions))
-    questions = list(map(argument(question), texts))
-    from partita.asking.asking import Asker
-    from partita.cli.asking import heads, reply
+    questions = list(map(argument(parse_question), texts))
     from partita.releases.file import load
 
-    asker = Asker(release=load(options.release), confidence=options.confidence, beta=options.beta)
-    replies = [reply(asker, question) for question in questions]
-    records = [{"asked": text, **each.record} for text, each in zip(texts, replies, strict=True)]
-    return Outcome("\n\n".join(_blocks(heads(asker), replies)), records)
+    runner = QueryRunner(release=load(options.release), confidence=options.confidence, beta=options.beta)
+    answers = [runner.answer(question) for question in questions]
+    shown = [each.kind.result.text(each, answer) for each, answer in zip(questions, answers, strict=True)]
+    heads = line_heads(options.confidence, options.beta)
+    blocks = _blocks(heads, [(str(each), text) for each, text in zip(questions, shown, strict=True)])
+    records = [{"asked": text, **answer} for text, answer in zip(texts, answers, strict=True)]
+    return Outcome("\n\n".join(blocks), records)
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
@@ -79,13 +78,13 @@ def _lines() -> list[str]:
         ) from None
 
 
-def _blocks(heads: Sequence[str], replies: Sequence[Reply]) -> Iterator[str]:
+def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterator[str]:
     """Answers of one line together in a table, and a table for each longer one."""
     from partita.releases.figures import table
 
-    for heading, group in groupby(replies, key=lambda reply: reply.heads):
+    for heading, group in groupby(answers, key=lambda answer: answer[1].heads):
         if heading:
-            for reply in group:
-                yield f"{reply.record['question']}\n{table([heading, *reply.lines], left=0)}"
+            for question, text in group:
+                yield f"{question}\n{table([heading, *text.lines], left=0)}"
         else:
-            yield table([heads, *(line for reply in group for line in reply.lines)])
+            yield table([heads, *(line for _, text in group for line in text.lines)])

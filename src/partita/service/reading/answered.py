@@ -1,21 +1,19 @@
-"""What a release answers, as models: the document of the API shows them, and tests hold answers to them."""
+"""What a release answers, as models: the document of the API shows them, and tests hold answers to them.
+
+Answers that are tables have models made from their columns.
+"""
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-__all__ = [
-    "AllAnswers",
-    "AnyAnswer",
-    "CdfAnswer",
-    "Histogram2dAnswer",
-    "HistogramAnswer",
-    "NumberAnswer",
-    "QuantileAnswer",
-    "SummaryAnswer",
-]
+from partita.asking.questions import QuestionKind
+from partita.asking.records import Cell, Number, QuantileValue, Result, Summary, Table
+
+__all__ = ["NumberAnswer", "Shown", "answer_model"]
 
 Value: TypeAlias = int | str
 """One value of a column: a whole number, or text where it is anything else."""
@@ -116,82 +114,40 @@ class QuantileAnswer(Shown):
     ranks: Ranks
 
 
-class CdfRow(Shown):
-    """How many rows are at most a value."""
+class AnyAnswer(BaseModel):
+    """An answer with other entries."""
 
-    value: Value
-    share: float
-    count: float
-    error: float
-    half: float
-
-
-class CdfAnswer(Shown):
-    """A distribution at some values."""
+    model_config = ConfigDict(extra="allow")
 
     question: str
-    cdf: list[CdfRow]
 
 
-class Bin(Shown):
-    """From one value to another, both in it, and how many rows."""
-
-    low: Value
-    high: Value
-    count: float
-    error: float
-    half: float
-    small: bool
-
-
-class HistogramAnswer(Shown):
-    """Counts in bins."""
-
-    question: str
-    histogram: list[Bin]
+_MODELS: Final[Mapping[type[Result], type[BaseModel]]] = {
+    Number: NumberAnswer,
+    Summary: SummaryAnswer,
+    QuantileValue: QuantileAnswer,
+}
+_CELLS: Final[Mapping[Cell, Any]] = {
+    Cell.VALUE: Value,
+    Cell.PAIR: tuple[Value, Value],
+    Cell.NUMBER: float,
+    Cell.SHARE: float,
+    Cell.TEXT: str,
+}
 
 
-class Tile(Shown):
-    """A bin of two columns: the values of the first and of the second."""
-
-    low: tuple[Value, Value]
-    high: tuple[Value, Value]
-    count: float
-    error: float
-    half: float
-    small: bool
+def answer_model(kind: QuestionKind) -> type[BaseModel]:
+    """The model of the answers to a kind of question."""
+    if isinstance(kind.result, Table):
+        return _table_model(kind.name.capitalize(), kind.result)
+    return _MODELS.get(type(kind.result), AnyAnswer)
 
 
-class Histogram2dAnswer(Shown):
-    """Counts in bins of two columns, row by row."""
-
-    question: str
-    histogram: list[Tile]
-
-
-class QueryAnswer(Shown):
-    """The answer to a query that was published."""
-
-    query: str
-    value: float
-    error: float
-    half: float
-    small: bool
-
-
-class AllAnswers(Shown):
-    """The answers to all queries, in their order."""
-
-    question: str
-    answers: list[QueryAnswer]
-
-
-AnyAnswer: TypeAlias = (
-    SummaryAnswer
-    | NumberAnswer
-    | QuantileAnswer
-    | CdfAnswer
-    | HistogramAnswer
-    | Histogram2dAnswer
-    | AllAnswers
-)
+def _table_model(name: str, table: Table) -> type[BaseModel]:
+    """Rows; beside an error stand its bar and, unless there are shares, whether noise dominates."""
+    columns: dict[str, Any] = {column.name: (_CELLS[column.cell], ...) for column in table.columns}
+    bars: dict[str, Any] = {"half": (float, ...)} if "error" in columns else {}
+    bars |= {"small": (bool, ...)} if bars and "share" not in columns else {}
+    row = create_model(f"{name}Row", __base__=Shown, __doc__=table.row, **columns, **bars)
+    rows: dict[str, Any] = {table.name: (list[row], ...)}  # type: ignore[valid-type]
+    return create_model(f"{name}Answer", __base__=Shown, __doc__=table.title, question=(str, ...), **rows)

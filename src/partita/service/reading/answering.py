@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, Final, final
+from typing import Any, final
 
-from partita.asking.asking import Asker
-from partita.asking.conditions import asked
-from partita.asking.questions import AllAnswers, Cdf, Count, Equal, HeatMap, Histogram, Question, Range
-from partita.asking.records import Record
+from partita.asking.questions import COUNT, QueryRunner, Question, Type
+from partita.asking.records import ANSWERS, Record
+from partita.conditions import OneOf
+from partita.domain import Special
 from partita.errors import InvalidParameter
 from partita.exact import failure
 from partita.releases.release import Release
@@ -23,12 +23,6 @@ from partita.service.reading.work import Predicted, check_work
 from partita.service.settings import Limits
 
 __all__ = ["Answering", "barred", "deviations", "is_small"]
-
-_PLAIN: Final = Range, Equal
-"""Conditions that batches of counts have."""
-
-_ROWS: Final = ("answers", "cdf", "histogram")
-"""Entries of a record that are rows, each with an error of its own."""
 
 
 @final
@@ -44,11 +38,11 @@ class Answering:
         A plain count without guaranteed bounds is the exception: it is what a batch of counts says.
         """
         self._check(release, question)
-        if isinstance(question, Count) and bars.beta is None and _is_plain(question):
+        if bars.beta is None and _is_plain(question):
             record = _counted(release, question, bars.confidence)
         else:
-            asker = Asker(release=release, confidence=bars.confidence, beta=bars.beta)
-            record = asker.ask(question)
+            runner = QueryRunner(release=release, confidence=bars.confidence, beta=bars.beta)
+            record = runner.answer(question)
         return barred(record, deviations(bars.confidence))
 
     def answered(self, entry: Entry, question: Question, bars: Bars) -> Record:
@@ -85,20 +79,18 @@ class Answering:
         _check_most(parameter, number, self.limits.points, "points")
 
     def _check(self, release: Release, question: Question) -> None:
-        match question:
-            case Histogram(bins=int(bins)):
-                self.check_points(bins)
-            case HeatMap(bins=(int(down), int(across))):
-                self.check_points(down * across)
-            case Cdf(values=values):
-                self.check_points(len(values), "at")
-            case AllAnswers() if release.queries is not None:
-                _check_most("answers", len(release.queries), self.limits.ranges, "queries")
+        bins = [each for each in question.having(Type.BINS) if each is not None]
+        if bins:
+            self.check_points(math.prod(bins))
+        for each in question.kind.having(Type.VALUES):
+            self.check_points(len(question[each.name]), each.name)
+        if question.kind.result is ANSWERS and release.queries is not None:
+            _check_most("answers", len(release.queries), self.limits.ranges, "queries")
 
 
 def barred(record: Record, z: float) -> Record:
     """The record with a half-width beside every error; and of a count, whether noise dominates it."""
-    rows = {name: [_row(row, z) for row in _listed(record, name)] for name in _ROWS if name in record}
+    rows = {name: [_row(row, z) for row in each] for name, each in record.items() if isinstance(each, list)}
     return {**record, **(_bar(record, z) if "error" in record else {}), **rows}
 
 
@@ -113,26 +105,29 @@ def is_small(value: float, half: float) -> bool:
     return not (math.isfinite(value) and math.isfinite(half)) or half >= abs(value)
 
 
-def _is_plain(question: Count) -> bool:
-    """Whether a count asks for ranges and single values only, which batches of counts have, too."""
-    conditions = question.where.values()
-    return bool(conditions) and question.half_space is None and all(isinstance(c, _PLAIN) for c in conditions)
+def _is_plain(question: Question) -> bool:
+    """Whether this is a count of ranges and single values only, which batches of counts have, too."""
+    if question.kind is not COUNT or question["half_space"] is not None or not question["where"]:
+        return False
+    return not any(isinstance(each, OneOf | Special) for each in question["where"].values())
 
 
 def _column(question: Question, bars: Bars) -> set[str]:
     """The one column that a plain count is about; none for all other questions."""
-    if isinstance(question, Count) and bars.beta is None and _is_plain(question) and len(question.where) == 1:
-        return set(question.where)
-    return set()
+    return (
+        set(question["where"])
+        if bars.beta is None and _is_plain(question) and len(question["where"]) == 1
+        else set()
+    )
 
 
 def _is_alone(release: Release, column: set[str]) -> bool:
     return isinstance(release.view(*column), View)
 
 
-def _counted(release: Release, question: Count, confidence: float) -> Record:
+def _counted(release: Release, question: Question, confidence: float) -> Record:
     """A batch of one count: guaranteed bounds, which nobody asked for, take longer than all the rest."""
-    found = release.counts(**asked(question.where))
+    found = release.counts(question["where"])
     value, error = found.values.item(), found.error.item()
     half = deviations(confidence) * error
     interval = {"confidence": confidence, "low": max(0.0, value - half), "high": max(0.0, value + half)}
@@ -141,6 +136,8 @@ def _counted(release: Release, question: Count, confidence: float) -> Record:
 
 def _row(row: Record, z: float) -> Record:
     """A row of a histogram or of answers; shares of a cdf are small at its beginning, and mean it."""
+    if "error" not in row:
+        return row
     if "share" in row:
         return {**row, "half": z * _number(row, "error")}
     return {**row, **_bar(row, z)}
@@ -153,10 +150,6 @@ def _bar(row: Record, z: float) -> Record:
 
 def _number(row: Mapping[str, Any], name: str) -> float:
     return float(row[name])
-
-
-def _listed(record: Mapping[str, Any], name: str) -> list[Record]:
-    return list(record[name])
 
 
 def _check_most(parameter: str, number: int, most: int, what: str) -> None:

@@ -1,47 +1,36 @@
-"""What can be asked of a release, as models: the parameters of an address, and the body of a request.
+"""What can be asked of a release, as models made from the table of question kinds.
 
-Each model is used twice. As parameters, `where` is text in the language of questions. As a body, it may
-be JSON too. Both are the same question to the release.
+Each kind has two. As parameters of an address, conditions are text in the language of questions. In the body
+of a request they may be JSON too. Both are the same question to the release.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from partita.asking import questions
-from partita.asking.grammar import counted, question
+from partita.asking.grammar import parse_question
+from partita.asking.questions import HalfSpace, Parameter, Question, QuestionKind, Type
 from partita.exact import rational
-from partita.service.reading.cells import AnyWhere, JsonWhere, Value, conditions_of, said
+from partita.service.reading.cells import AnyWhere, Value, conditions_of, said
 
-__all__ = [
-    "AnswersAsked",
-    "Asked",
-    "Bars",
-    "CdfAsked",
-    "CountAsked",
-    "DifferenceAsked",
-    "Histogram2dAsked",
-    "HistogramAsked",
-    "MeanAsked",
-    "QuantileAsked",
-    "StdAsked",
-    "SumAsked",
-    "TextAsked",
-    "VarianceAsked",
-]
+__all__ = ["Asked", "Bars", "Column", "TextAsked", "request_model"]
 
-W = TypeVar("W", bound=AnyWhere)
+_BINS: Final = 12
 
-Column: TypeAlias = Annotated[
-    str, Field(min_length=1, max_length=1000, description="the name of a column", examples=["age"])
-]
-Share: TypeAlias = Annotated[
-    float, Field(ge=0, le=1, allow_inf_nan=False, description="which share of the rows lies below")
-]
-Number: TypeAlias = Annotated[int, Field(ge=1, le=2**20, description="how many bins")]
+_Column: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
+Column: TypeAlias = Annotated[_Column, Field(description="the name of a column", examples=["age"])]
+
+_TYPES: Final[Mapping[Type, Any]] = {
+    Type.COLUMN: _Column,
+    Type.SHARE: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)],
+    Type.BINS: Annotated[int, Field(ge=1, le=2**20)],
+    Type.VALUES: Annotated[list[Value], Field(max_length=4096)],
+    Type.CONDITIONS: AnyWhere,
+}
+"""Parameters in the body of a request; in an address, conditions are text."""
 
 
 class Bars(BaseModel):
@@ -58,144 +47,18 @@ class Bars(BaseModel):
     )
 
 
-class Asked(Bars, ABC):
-    """A question to a release."""
+class Asked(Bars):
+    """A question to a release, of one kind."""
 
-    @abstractmethod
-    def question(self) -> questions.Question:
+    kind: ClassVar[QuestionKind]
+
+    def question(self) -> Question:
         """The question, as the library asks it."""
-
-
-def _everywhere() -> Any:
-    """No condition."""
-    return ""
-
-
-class _Where(Asked, ABC, Generic[W]):
-    where: W = Field(
-        default_factory=_everywhere,
-        description="which rows: conditions as text, `age >= 30 and town = Rome`, or in a body as JSON",
-        examples=["age between 30 and 39"],
-    )
-
-    @classmethod
-    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """A name for the document: that of the model, and in which form it has conditions."""
-        return f"{cls.__name__}{'Text' if params[0] is str else 'Body'}"
-
-    @property
-    def rows(self) -> questions.Where:
-        """The conditions."""
-        return conditions_of(self.where)
-
-
-class CountAsked(_Where[W], Generic[W]):
-    """How many rows there are."""
-
-    def question(self) -> questions.Question:
-        """A count; as text its conditions may have a half-space."""
-        if isinstance(self.where, str) and self.where.strip():
-            return counted(self.where)
-        return questions.Count(self.rows)
-
-
-class _Summary(_Where[W], ABC, Generic[W]):
-    what: ClassVar[Literal["sum", "mean", "variance", "std"]]
-    column: Column
-
-    def question(self) -> questions.Question:
-        return questions.Summary(self.what, self.column, self.rows)
-
-
-class SumAsked(_Summary[W], Generic[W]):
-    """The sum of a column."""
-
-    what = "sum"
-
-
-class MeanAsked(_Summary[W], Generic[W]):
-    """The mean of a column."""
-
-    what = "mean"
-
-
-class VarianceAsked(_Summary[W], Generic[W]):
-    """The variance of a column."""
-
-    what = "variance"
-
-
-class StdAsked(_Summary[W], Generic[W]):
-    """The standard deviation of a column."""
-
-    what = "std"
-
-
-class QuantileAsked(_Where[W], Generic[W]):
-    """The least value that a share of the rows do not exceed."""
-
-    column: Column
-    q: Share = 0.5
-
-    def question(self) -> questions.Question:
-        """A quantile at the share as it is written."""
-        return questions.Quantile(rational(self.q, "q"), self.column, self.rows)
-
-
-class CdfAsked(_Where[W], Generic[W]):
-    """Which share of the rows is at most each of some values."""
-
-    column: Column
-    at: list[Value] = Field(
-        default_factory=list, max_length=4096, description="the values; twentieths if none is given"
-    )
-
-    def question(self) -> questions.Question:
-        """A cdf at the values given."""
-        return questions.Cdf(self.column, tuple(map(said, self.at)), self.rows)
-
-
-class HistogramAsked(_Where[W], Generic[W]):
-    """How many rows lie in each of several bins."""
-
-    column: Column
-    bins: Number = 12
-
-    def question(self) -> questions.Question:
-        """A histogram."""
-        return questions.Histogram(self.column, self.bins, self.rows)
-
-
-class Histogram2dAsked(_Where[W], Generic[W]):
-    """How many rows lie in each bin of two columns."""
-
-    x: Column
-    y: Column
-    x_bins: Number = 12
-    y_bins: Number = 12
-
-    def question(self) -> questions.Question:
-        """A histogram of two columns."""
-        return questions.HeatMap((self.x, self.y), (self.x_bins, self.y_bins), self.rows)
-
-
-class DifferenceAsked(Asked):
-    """How many more rows the first conditions count than the second."""
-
-    first: str | JsonWhere = Field(examples=[{"age": [60, None]}])
-    second: str | JsonWhere = Field(examples=["age < 30"])
-
-    def question(self) -> questions.Question:
-        """A difference, with the error of just that."""
-        return questions.Difference(conditions_of(self.first), conditions_of(self.second))
-
-
-class AnswersAsked(Asked):
-    """The answers to all queries that were published."""
-
-    def question(self) -> questions.Question:
-        """All of them."""
-        return questions.AllAnswers()
+        arguments: dict[str, Any] = {}
+        for each in self.kind.parameters:
+            if each.type is not Type.HALF_SPACE:
+                arguments |= _argument(self.kind, each, getattr(self, each.name))
+        return self.kind(**arguments)
 
 
 class TextAsked(Asked):
@@ -207,6 +70,52 @@ class TextAsked(Asked):
         examples=["count where age between 30 and 39"],
     )
 
-    def question(self) -> questions.Question:
+    def question(self) -> Question:
         """The question that the text asks."""
-        return question(self.q)
+        return parse_question(self.q)
+
+
+def request_model(kind: QuestionKind, *, body: bool) -> type[Asked]:
+    """The model of a kind of question: of the body of a request, or of the parameters of an address."""
+    fields = {
+        each.name: (str if each.type is Type.CONDITIONS and not body else _TYPES[each.type], _field(each))
+        for each in kind.parameters
+        if each.type is not Type.HALF_SPACE
+    }
+    name = f"{kind.name.capitalize()}Asked{'Body' if body else 'Text'}"
+    model: type[Asked] = create_model(name, __base__=Asked, __doc__=kind.help, **fields)  # type: ignore[call-overload]
+    model.kind = kind
+    return model
+
+
+def _field(parameter: Parameter) -> Any:
+    shown: dict[str, Any] = {"description": parameter.help} if parameter.help else {}
+    if parameter.example is not None:
+        shown["examples"] = [parameter.example]
+    if parameter.required:
+        return Field(**shown)
+    match parameter.type:
+        case Type.CONDITIONS:
+            return Field(default_factory=str, **shown)
+        case Type.VALUES:
+            return Field(default_factory=list, **shown)
+        case Type.BINS:
+            return Field(default=_BINS, **shown)
+        case Type.SHARE:
+            return Field(default=float(parameter.default), **shown)
+    return Field(default=parameter.default, **shown)
+
+
+def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str, Any]:
+    """An argument as the question has it, and a half-space that stands among conditions."""
+    match parameter.type:
+        case Type.SHARE:
+            return {parameter.name: rational(given, parameter.name)}
+        case Type.VALUES:
+            return {parameter.name: tuple(map(said, given))}
+        case Type.CONDITIONS:
+            found: list[HalfSpace] = []
+            shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
+            where = conditions_of(given, found if shapes else None)
+            return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
+    return {parameter.name: given}

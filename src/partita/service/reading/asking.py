@@ -3,57 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, reduce
+from operator import or_
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, final
 
 from fastapi import APIRouter, Body, Request, Response
 
+from partita.asking.questions import KINDS, Type
 from partita.asking.records import Record
-from partita.service.reading import answered, asked
+from partita.service.reading.answered import answer_model
 from partita.service.reading.answering import Answering
+from partita.service.reading.asked import Asked, TextAsked, request_model
 from partita.service.reading.catalogue import JSON, Catalogue, Replies, written
-from partita.service.reading.cells import AnyWhere
 from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.parameters import parameters, read
 
 __all__ = ["question_routes"]
 
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
-AnyAsked = TypeVar("AnyAsked", bound=asked.Asked)
+AnyAsked = TypeVar("AnyAsked", bound=Asked)
 
 _UNKEPT: Final = {"Cache-Control": "no-store"}
-
-
-@final
-@dataclass(frozen=True)
-class Kind:
-    """A kind of question: its last word in the address, its models, and what it is called."""
-
-    path: str
-    asked: Any
-    answer: Any
-    says: str
-
-
-KINDS: Final = (
-    Kind("count", asked.CountAsked, answered.NumberAnswer, "How many rows there are"),
-    Kind("sum", asked.SumAsked, answered.SummaryAnswer, "The sum of a column"),
-    Kind("mean", asked.MeanAsked, answered.SummaryAnswer, "The mean of a column"),
-    Kind("variance", asked.VarianceAsked, answered.SummaryAnswer, "The variance of a column"),
-    Kind("std", asked.StdAsked, answered.SummaryAnswer, "The standard deviation of a column"),
-    Kind("quantile", asked.QuantileAsked, answered.QuantileAnswer, "A quantile of a column"),
-    Kind("cdf", asked.CdfAsked, answered.CdfAnswer, "The distribution of a column"),
-    Kind("histogram", asked.HistogramAsked, answered.HistogramAnswer, "Counts in bins"),
-    Kind("histogram2d", asked.Histogram2dAsked, answered.Histogram2dAnswer, "Counts in bins of two columns"),
-)
-"""Those that have conditions, which are text in an address, and text or JSON in a body."""
-
-DIFFERENCE: Final = Kind(
-    "difference", asked.DifferenceAsked, answered.NumberAnswer, "How many more rows one question counts"
-)
-ASK: Final = Kind("ask", asked.TextAsked, answered.AnyAnswer, "Any question, as text")
-ANSWERS: Final = Kind("answers", asked.AnswersAsked, answered.AllAnswers, "The answers to published queries")
 
 
 @final
@@ -65,7 +36,7 @@ class Questions:
     replies: Replies
     answering: Answering
 
-    def by_address(self, model: type[asked.Asked]) -> Endpoint:
+    def by_address(self, model: type[Asked]) -> Endpoint:
         """Answers what an address asks; an answer that is kept is not even read for what it asks."""
 
         async def ask(request: Request) -> Response:
@@ -88,7 +59,7 @@ class Questions:
     def by_body(self, model: Any) -> Endpoint:
         """Answers what a body asks."""
 
-        async def ask(name: Name, asking: asked.Asked) -> Response:
+        async def ask(name: Name, asking: Asked) -> Response:
             entry = await self.catalogue.ready(name)
             question = self._checked(asking).question()
             lane = self.replies.lanes.lane(small=self.answering.is_small(entry, question, asking))
@@ -106,26 +77,42 @@ class Questions:
 
 
 def question_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:
-    """All of them; the count, which is asked most often, comes first."""
+    """Addresses for every kind of question, and one for any question as text.
+
+    Kinds whose conditions may be left out can be asked by an address, those with any conditions by a body.
+    """
     router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
     questions = Questions(catalogue, replies, answering)
-    for kind in KINDS:
-        by_address = replace(kind, asked=kind.asked[str])
-        _add(router, by_address, "GET", questions.by_address(by_address.asked))
-        _add(router, kind, "POST", questions.by_body(kind.asked[AnyWhere]))
-    for kind in (ANSWERS, ASK):
-        _add(router, kind, "GET", questions.by_address(kind.asked))
-    _add(router, DIFFERENCE, "POST", questions.by_body(DIFFERENCE.asked))
+    models = {name: answer_model(kind) for name, kind in KINDS.items()}
+    for name, kind in KINDS.items():
+        conditions = kind.having(Type.CONDITIONS)
+        if not any(each.required for each in conditions):
+            by_address = request_model(kind, body=False)
+            endpoint = questions.by_address(by_address)
+            _add(router, name, kind.title, models[name], endpoint, openapi_extra=parameters(by_address))
+        if conditions:
+            endpoint = questions.by_body(request_model(kind, body=True))
+            _add(router, name, kind.title, models[name], endpoint)
+    answer, endpoint = reduce(or_, models.values()), questions.by_address(TextAsked)
+    _add(router, "ask", "Any question, as text", answer, endpoint, openapi_extra=parameters(TextAsked))
     return router
 
 
-def _add(router: APIRouter, kind: Kind, method: str, endpoint: Endpoint) -> None:
+def _add(
+    router: APIRouter,
+    name: str,
+    title: str,
+    answer: Any,
+    endpoint: Endpoint,
+    openapi_extra: dict[str, Any] | None = None,
+) -> None:
+    """A route whose parameters are those of the address, if it describes them, else a body."""
     router.add_api_route(
-        f"/{kind.path}",
+        f"/{name}",
         endpoint,
-        methods=[method],
-        operation_id=f"{kind.path}_by_{'address' if method == 'GET' else 'body'}",
-        summary=kind.says,
-        response_model=kind.answer,
-        openapi_extra=parameters(kind.asked) if method == "GET" else None,
+        methods=["GET" if openapi_extra else "POST"],
+        operation_id=f"{name}_by_{'address' if openapi_extra else 'body'}",
+        summary=title,
+        response_model=answer,
+        openapi_extra=openapi_extra,
     )

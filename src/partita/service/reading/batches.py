@@ -19,13 +19,13 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from pydantic_core import from_json, to_json
 
 from partita.answer import Answers
-from partita.asking.conditions import cells, closed
+from partita.conditions import Closed, Range
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
 from partita.service.errors import Refusal
 from partita.service.reading.answered import Shown
 from partita.service.reading.catalogue import JSON, Catalogue
-from partita.service.reading.cells import Cell, Closed, conditions_of
+from partita.service.reading.cells import Cell, conditions_of
 from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.parameters import places
 from partita.service.reading.parameters import read as read_parameters
@@ -110,7 +110,6 @@ class BatchConditions:
     """Arrays and conditions of some columns, in the form that a release takes."""
 
     where: Mapping[str, object]
-    closed: Mapping[str, Closed]
 
     def check(self, limits: Limits) -> BatchConditions:
         """Return self if it has no more ranges than are allowed."""
@@ -127,7 +126,7 @@ class BatchConditions:
 
     def counts(self, release: Release) -> Answers:
         """The counts."""
-        return release.counts(self.where, closed=self.closed)
+        return release.counts(self.where)
 
     @property
     def _rows(self) -> int:
@@ -165,17 +164,14 @@ def _to_json(counts: Answers, *, errors: bool) -> bytes:
 
 def _parse_conditions(batch: Batch) -> BatchConditions:
     where: dict[str, object] = {}
-    ends: dict[str, Closed] = {}
     for column, asked in batch.where.items():
         if isinstance(asked, RangeArrays):
-            where[column], ends[column] = (_column(asked.low), _column(asked.high)), asked.closed
+            where[column] = Range(_column(asked.low), _column(asked.high), asked.closed)
         elif isinstance(asked, ValueArray):
             where[column] = _column(asked.values)
         else:
-            one = conditions_of({column: asked})
-            where |= cells(one)
-            ends |= closed(one)
-    return BatchConditions(where, ends)
+            where |= conditions_of({column: asked})
+    return BatchConditions(where)
 
 
 def _column(values: list[Any]) -> object:
@@ -188,6 +184,8 @@ def _column(values: list[Any]) -> object:
 
 def _arrays(value: object) -> list[Any]:
     """The arrays in the conditions of a column."""
+    if isinstance(value, Range):
+        value = value.low, value.high
     parts = value if isinstance(value, tuple) else (value,)
     return [part for part in parts if isinstance(part, list | pa.Array)]
 

@@ -1,4 +1,4 @@
-"""Conditions in JSON, and what they are in the language of questions.
+"""Conditions in JSON.
 
     42, "Rome"                                  one value
     [30, 39]                                    from 30 to 39, both included; null is an open end
@@ -15,10 +15,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from partita.asking.grammar import conditions
-from partita.asking.questions import Condition, Equal, Is, OneOf, Range, Where
+from partita.asking.grammar import parse_where
+from partita.asking.questions import HalfSpace
+from partita.conditions import Closed, OneOf, Range
+from partita.domain import Special
 
-__all__ = ["AnyWhere", "Between", "Cell", "Closed", "JsonWhere", "Members", "Value", "conditions_of", "said"]
+__all__ = ["AnyWhere", "Between", "Cell", "Members", "Value", "conditions_of", "said"]
 
 Value: TypeAlias = (
     StrictInt
@@ -26,8 +28,6 @@ Value: TypeAlias = (
     | Annotated[StrictStr, Field(max_length=1000)]
 )
 """One value of a column: a number, or text as the column is written."""
-
-Closed: TypeAlias = Literal["both", "left", "right", "neither"]
 
 _MOST_VALUES = 1000
 
@@ -69,26 +69,25 @@ JsonWhere: TypeAlias = dict[str, Cell]
 AnyWhere: TypeAlias = str | JsonWhere
 
 
-def conditions_of(where: AnyWhere) -> Where:
-    """Conditions from text or from JSON; of all rows if there are none."""
+def conditions_of(where: AnyWhere, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+    """Conditions from text or from JSON; a half-space, which only text may have, goes in the list, if any."""
     if isinstance(where, str):
-        return conditions(where) if where.strip() else {}
+        return parse_where(where, half_spaces) if where.strip() else {}
     return {column: _condition(cell) for column, cell in where.items()}
 
 
-def _condition(cell: Cell) -> Condition:
+def _condition(cell: Cell) -> object:
     match cell:
         case [low, high]:
-            return Range(low=_text(low), high=_text(high))
+            return Range(_text(low), _text(high))
         case Between(low=low, high=high, closed=closed):
-            left, right = closed in ("both", "left"), closed in ("both", "right")
-            return Range(low=_text(low), high=_text(high), low_closed=left, high_closed=right)
+            return Range(_text(low), _text(high), closed)
         case Members(values=values):
             return OneOf(tuple(map(said, values)))
         case Beside(cell=special):
-            return Is(special)
+            return Special.named(special)
         case _:
-            return Equal(said(cell))
+            return said(cell)
 
 
 def said(value: object) -> str:

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.asking.questions import Count
+from partita.asking.questions import COUNT
 from partita.asking.records import Record, named, query_record, specials, sum_records
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
@@ -226,7 +226,7 @@ def _view(view: Published) -> Record:
 def _total(release: Release, answering: Answering) -> Record | None:
     """The number of rows; null if the release cannot answer."""
     try:
-        return answering.answer(release, Count({}), Bars())
+        return answering.answer(release, COUNT(), Bars())
     except InvalidParameter:
         return None
 

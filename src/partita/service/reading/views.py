@@ -18,10 +18,10 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from partita.answer import Answers
-from partita.asking.conditions import asked, cells, closed
-from partita.asking.questions import Count, Range, Where
+from partita.asking.questions import COUNT, write_conditions
 from partita.asking.records import Record, plain
 from partita.cached import cached_property
+from partita.conditions import OneOf, Range, Where
 from partita.domain import Domain, Special
 from partita.errors import InvalidParameter
 from partita.releases.bins import cells_of_bins, even_bins
@@ -36,18 +36,16 @@ from partita.service.reading.http import ERRORS, Name
 from partita.service.reading.releases import attachment, csv_bytes, file_route
 from partita.service.reading.work import Predicted
 
-__all__ = ["ChartAxis", "ChartView", "conditions_text", "snippets", "view_routes"]
+__all__ = ["ChartAxis", "ChartView", "snippets", "view_routes"]
 
 # ---- snippets to copy ----
-
-_PREFIX = "count where "
 
 
 def snippets(name: str, where: Where, *, origin: str) -> Record:
     """How to ask for the count of the selection elsewhere: Python, curl, and the text of a question.
 
-    >>> from partita.asking.grammar import conditions
-    >>> shown = snippets("people", conditions("age < 30"), origin="http://localhost:8000")
+    >>> from partita.asking.grammar import parse_where
+    >>> shown = snippets("people", parse_where("age < 30"), origin="http://localhost:8000")
     >>> print(shown["python"])
     import partita as pt
     <BLANKLINE>
@@ -56,23 +54,19 @@ def snippets(name: str, where: Where, *, origin: str) -> Record:
     >>> shown["curl"]
     "curl -G http://localhost:8000/releases/people/count --data-urlencode 'where=age < 30'"
     """
-    text = conditions_text(where)
+    text = write_conditions(where)
     condition = f" --data-urlencode {shlex.quote(f'where={text}')}" if text else ""
     return {
         "python": _python(name, where),
         "curl": f"curl -G {shlex.quote(f'{origin}/releases/{name}/count')}{condition}",
-        "text": str(Count(where)),
+        "text": str(COUNT(where=where)),
     }
 
 
-def conditions_text(where: Where) -> str:
-    """Conditions as text, as they stand behind `where`; empty if there are none."""
-    return str(Count(where)).removeprefix(_PREFIX) if where else ""
-
-
 def _python(name: str, where: Where) -> str:
-    asked = ", ".join(f"{column!r}: {_cell(cell)}" for column, cell in cells(where).items())
-    ends = {column: kind for column, kind in closed(where).items() if kind != "both"}
+    asked = ", ".join(f"{column!r}: {_cell(cell)}" for column, cell in where.items())
+    ranges = {column: each for column, each in where.items() if isinstance(each, Range)}
+    ends = {column: each.closed for column, each in ranges.items() if each.closed != "both"}
     arguments = [f"{{{asked}}}"] if where else []
     arguments += [f"closed={ends!r}"] if ends else []
     call = f"release.count({', '.join(arguments)})"
@@ -82,8 +76,10 @@ def _python(name: str, where: Where) -> str:
 def _cell(cell: object) -> str:
     if isinstance(cell, Special):
         return f"pt.{cell.name}"
-    if isinstance(cell, frozenset):
-        return f"{{{', '.join(map(repr, sorted(cell)))}}}"
+    if isinstance(cell, OneOf):
+        return f"{{{', '.join(map(repr, sorted(set(cell.values))))}}}"
+    if isinstance(cell, Range):
+        return repr((cell.low, cell.high))
     return repr(cell)
 
 
@@ -167,7 +163,7 @@ class ChartView:
 
     def _work(self, predicted: Predicted) -> int:
         columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]
-        where, shown = cells(self.where), cells(self.filter)
+        where, shown = self.where, self.filter
         work = predicted.rows(columns, shown, math.prod(bins))
         work += predicted.count(where) + predicted.count(shown)
         if len(columns) == 1:
@@ -230,8 +226,7 @@ class ChartView:
             axis.column: tuple([ends[i] for i in place] for ends in axis.ends)
             for axis, place in zip(axes, places, strict=True)
         }
-        conditions = asked(where)
-        found = self.release.counts({**conditions["where"], **bins}, closed=conditions["closed"])
+        found = self.release.counts({**where, **bins})
         return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape))
 
     def _with_bars(self, counts: Answers) -> Record:
@@ -245,7 +240,7 @@ class ChartView:
         }
 
     def _count(self, where: Where) -> Record:
-        return self.answering.answer(self.release, Count(where), self.bars)
+        return self.answering.answer(self.release, COUNT(where=where), self.bars)
 
     def _ranges(self) -> Record:
         """The ranges of the selection, which the brush of the page shows."""
@@ -281,7 +276,7 @@ class ChartView:
         highs = axis.ends[1]
         step = -(-len(highs) // _MOST_POINTS)
         at = highs[::-step][::-1]
-        line = self.release.slice(axis.column, **asked(self.filter))
+        line = self.release.slice(axis.column, self.filter)
         found, total = cdf(line, at), line.axis.curve.total
         half = deviations(self.bars.confidence) * found.counts.error / total if total > 0 else np.inf
         return {
@@ -292,7 +287,7 @@ class ChartView:
         }
 
     def _quantiles(self, axis: ChartAxis) -> list[Record]:
-        found = self.release.quantile(axis.column, list(_QUANTILES), **asked(self.filter))
+        found = self.release.quantile(axis.column, list(_QUANTILES), self.filter)
         rows = ((float(each.q), each.value, *each.interval(self.bars.confidence)) for each in found)
         return [
             {"q": q, "value": _text(value), "low": _text(low), "high": _text(high)}
@@ -301,11 +296,9 @@ class ChartView:
 
     def _specials(self, axis: ChartAxis) -> list[Record]:
         """The counts of special cells under the filter."""
-        z, conditions = deviations(self.bars.confidence), asked(self.filter)
+        z = deviations(self.bars.confidence)
         counts = {
-            name: self.release.count(
-                {**conditions["where"], axis.column: Special.named(name)}, closed=conditions["closed"]
-            )
+            name: self.release.count({**self.filter, axis.column: Special.named(name)})
             for name in axis.domain.specials
         }
         return [
@@ -519,8 +512,8 @@ def _view_record(view: ChartView, asking: ViewRequest, *, name: str, origin: str
         "release": name,
         "x": asking.x,
         "y": asking.y,
-        "where": conditions_text(view.where),
-        "filter": conditions_text(view.filter),
+        "where": write_conditions(view.where),
+        "filter": write_conditions(view.filter),
         "confidence": asking.confidence,
         **view.record(),
         "snippets": snippets(name, view.where, origin=origin),

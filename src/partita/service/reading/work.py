@@ -22,22 +22,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeVar, final
 
-from partita.asking.conditions import cells
-from partita.asking.questions import (
-    AllAnswers,
-    Cdf,
-    Count,
-    Difference,
-    HeatMap,
-    Histogram,
-    Quantile,
-    Question,
-    Summary,
-)
+from partita.asking.questions import Question, Type
+from partita.asking.records import ANSWERS, QuantileValue, Summary, Table
 from partita.cached import cached_property
 from partita.checkpoint import Stop, Stopped, stoppable
+from partita.conditions import OneOf, Where
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.releases.box_view import BoxView
@@ -55,9 +46,6 @@ from partita.service.settings import Limits
 __all__ = ["FairSemaphore", "Lanes", "Predicted", "ReleaseSizes", "WorkerPool", "check_work", "values_work"]
 
 # ---- prediction of work ----
-
-Cells: TypeAlias = Mapping[str, object]
-"""What is asked of each column, as a release takes it."""
 
 # Of a column alone. Ranges are looked up in a sorted array.
 _RANGE: Final = 2  # the value of one range of many, and as much again for its error
@@ -129,30 +117,35 @@ class Predicted:
             return 0
 
     def _of(self, question: Question, *, beta: bool) -> int:
-        match question:
-            case Count(where=where, half_space=None):
-                return self.count(cells(where), beta=beta)
-            case Count(where=where, half_space=shape):
-                return self._region(shape.weights if shape else (), cells(where))
-            case Difference(first=first, second=second):
-                return self.count(cells(first)) + self.count(cells(second))
-            case Summary(column=column, where=where):
-                return self._summary(column, cells(where))
-            case Quantile(column=column, where=where):
-                return self.quantile(column, cells(where), beta=beta)
-            case Cdf(column=column, values=(), where=where):
-                return self.cdf(column, cells(where), _TWENTIETHS) + self.quantile(column, cells(where))
-            case Cdf(column=column, values=values, where=where):
-                return self.cdf(column, cells(where), len(values))
-            case Histogram(column=column, bins=bins, where=where):
-                return self.rows((column,), cells(where), bins or _BINS)
-            case HeatMap(columns=columns, bins=bins, where=where):
-                return self.rows(columns, cells(where), math.prod(bins) if bins else _BINS**2)
-            case AllAnswers():
-                queries = self.facts.release.queries
-                return 0 if queries is None else _QUERY * len(queries)
+        """By what a kind of question gives; a kind needs no rule of its own."""
+        result, wheres = question.kind.result, question.having(Type.CONDITIONS) or [{}]
+        columns = question.having(Type.COLUMN)
+        for shape in question.having(Type.HALF_SPACE):
+            if shape is not None:
+                return self._region(shape.weights, wheres[0])
+        if isinstance(result, Summary):
+            return self._summary(columns[0], wheres[0])
+        if isinstance(result, QuantileValue):
+            return self.quantile(columns[0], wheres[0], beta=beta)
+        if isinstance(result, Table):
+            return self._table(question, result, columns, wheres[0])
+        # Several counts together are linear questions, with guaranteed bounds or without.
+        linear = beta or len(wheres) > 1
+        return sum(self.count(where, beta=linear, more=tuple(columns)) for where in wheres)
 
-    def rows(self, columns: Iterable[str], where: Cells, rows: int, *, errors: bool = True) -> int:
+    def _table(self, question: Question, table: Table, columns: list[str], where: Where) -> int:
+        if table is ANSWERS:
+            queries = self.facts.release.queries
+            return 0 if queries is None else _QUERY * len(queries)
+        values = [len(each) for each in question.having(Type.VALUES)]
+        bins = [each or _BINS for each in question.having(Type.BINS)]
+        if not table.cumulative:
+            return self.rows(columns, where, math.prod(bins))
+        if any(values):
+            return self.cdf(columns[0], where, sum(values))
+        return self.cdf(columns[0], where, _TWENTIETHS) + self.quantile(columns[0], where)
+
+    def rows(self, columns: Iterable[str], where: Where, rows: int, *, errors: bool = True) -> int:
         """The work of counting many rows: bins, or ranges of a batch, each cut by all boxes."""
         view = self._view(columns, where)
         if isinstance(view, View):
@@ -162,11 +155,11 @@ class Predicted:
         spread = _BOX_ERROR_CALL + rows * (_BOX_ERROR + more) if errors else 0
         return self._boxes(view, where) * (values + spread)
 
-    def count(self, where: Cells, *, beta: bool = True, more: tuple[str, ...] = ()) -> int:
+    def count(self, where: Where, *, beta: bool = True, more: tuple[str, ...] = ()) -> int:
         """The work of one count, with `beta` as one linear question; `more` are columns asked for besides."""
         if not where and not more:
             return _ANSWER
-        if not beta and not any(isinstance(asked, set | frozenset) for asked in where.values()):
+        if not beta and not any(isinstance(asked, OneOf) for asked in where.values()):
             return self.rows(more, where, 1)
         view = self._view(more, where)
         boxes, numbers = self._boxes(view, where), self.facts.numbers(view)
@@ -175,11 +168,11 @@ class Predicted:
         sides = _SIDES * min(boxes, _MOST_SIDES) if isinstance(view.boxes, RankBoxesRelease) else 0
         return _ANSWER + _ANSWER_TERM * boxes + sides + numbers // _ANSWER_NUMBERS
 
-    def cdf(self, column: str, where: Cells, values: int) -> int:
+    def cdf(self, column: str, where: Where, values: int) -> int:
         """The work of a distribution at some values."""
         return self._curve(column, where) + self.rows((column,), where, values)
 
-    def quantile(self, column: str, where: Cells, *, beta: bool = False) -> int:
+    def quantile(self, column: str, where: Where, *, beta: bool = False) -> int:
         """The work of a quantile, or of a few of the same rows; `beta` asks for guaranteed bounds of one.
 
         Of several columns together these are found by halving the column, with counts in each step.
@@ -190,32 +183,32 @@ class Predicted:
         halvings = view.domains[view.columns.index(column)].size.bit_length()
         return self._curve(column, where) + _HALVINGS * halvings * count
 
-    def _curve(self, column: str, where: Cells) -> int:
+    def _curve(self, column: str, where: Where) -> int:
         """The work of the distribution along a column."""
         view = self._view((column,), where)
         if isinstance(view, View):
             return _LINE_ANSWER + self.facts.numbers(view) // _LINE_NUMBERS
         return self._boxes(view, where) * (_CURVE + self.facts.numbers(view) // _CURVE_NUMBERS)
 
-    def _region(self, columns: Iterable[str], where: Cells) -> int:
+    def _region(self, columns: Iterable[str], where: Where) -> int:
         view = self._view(columns, where)
         return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
 
-    def _summary(self, column: str, where: Cells) -> int:
+    def _summary(self, column: str, where: Where) -> int:
         view = summing(self.facts.release.sums, column, where)
         boxes = self._number({key: view.declared[key] for key in view.keys}, where)
         return _SUM * (_ANSWER + _ANSWER_TERM * boxes + self.facts.numbers(view) // _ANSWER_NUMBERS)
 
-    def _view(self, columns: Iterable[str], where: Cells) -> AnyView:
+    def _view(self, columns: Iterable[str], where: Where) -> AnyView:
         return self.facts.release.view(*dict.fromkeys([*columns, *where]))
 
-    def _boxes(self, view: AnyView, where: Cells) -> int:
+    def _boxes(self, view: AnyView, where: Where) -> int:
         return self._number(dict(zip(view.columns, view.domains, strict=True)), where)
 
-    def _number(self, declared: Mapping[str, Domain], where: Cells) -> int:
+    def _number(self, declared: Mapping[str, Domain], where: Where) -> int:
         """How many boxes there are. A range is one; only sets of values make up more, and multiply."""
-        sets = {column: asked for column, asked in where.items() if isinstance(asked, set | frozenset)}
-        most = math.prod(map(len, sets.values()))
+        sets = {column: asked for column, asked in where.items() if isinstance(asked, OneOf)}
+        most = math.prod(len(set(asked.values)) for asked in sets.values())
         return most if self.at_most or most <= 1 else number_of_boxes(declared, sets)
 
 
