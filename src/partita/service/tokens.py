@@ -31,7 +31,7 @@ from partita.releases.file_disk import new_file
 from partita.service.settings import NAME
 from partita.streams.durable.feeding import FILE
 
-__all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Key", "Keyring", "TokenFile", "TokenSet"]
+__all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Keyring", "TokenFile", "TokenSet"]
 
 # ---- tokens ----
 

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Body, Request, Response
 from partita.asking.records import Record
 from partita.service.reading import answered, asked
 from partita.service.reading.answering import Answering
-from partita.service.reading.catalogue import JSON, Catalogue, Replies, written
+from partita.service.reading.catalogue import Catalogue, Replies, written
 from partita.service.reading.cells import AnyWhere
-from partita.service.reading.http import ERRORS, Name
+from partita.service.reading.http import ERRORS, JSON, Name
 from partita.service.reading.parameters import parameters, read
 
 __all__ = ["question_routes"]

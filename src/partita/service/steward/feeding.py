@@ -17,15 +17,7 @@ from partita.streams.durable import Event
 from partita.streams.durable.events import checked_events
 from partita.streams.durable.settings import Settings
 
-__all__ = [
-    "HEADER",
-    "EventIntake",
-    "FeedRequest",
-    "GroupCommit",
-    "feed_request",
-    "feed_schema",
-    "feeding_routes",
-]
+__all__ = ["EventIntake", "FeedRequest", "GroupCommit", "feeding_routes"]
 
 # ---- bodies of feeding requests ----
 
