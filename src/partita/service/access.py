@@ -21,7 +21,7 @@ from partita.service.errors import Refusal
 from partita.service.settings import NAME, is_loopback
 from partita.service.tokens import ANYBODY, Caller, Keyring
 
-__all__ = ["CALLER", "PERMISSIONS", "Guard", "Permission", "RateLimiter", "Side", "caller_key", "network_of"]
+__all__ = ["CALLER", "PERMISSIONS", "Guard", "Permission", "RateLimiter", "Side", "network_of"]
 
 # ---- scopes of addresses ----
 

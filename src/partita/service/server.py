@@ -49,7 +49,7 @@ from partita.service.errors import strip_folders
 from partita.service.settings import Limits, ServiceSettings, is_loopback
 from partita.service.web import Log
 
-__all__ = ["Connections", "limited_protocol", "main"]
+__all__ = ["limited_protocol", "main"]
 
 # ---- connections with limits ----
 

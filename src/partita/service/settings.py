@@ -16,7 +16,7 @@ from typing import Any, Final, final
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 
-__all__ = ["LOOPBACK", "NAME", "VERSION", "Limits", "ServiceSettings", "is_loopback"]
+__all__ = ["NAME", "VERSION", "Limits", "ServiceSettings", "is_loopback"]
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -30,7 +30,7 @@ from partita.service.settings import NAME
 from partita.storage import FileLock, sync_folder
 from partita.streams.durable.settings import UNNAMED_FEEDER
 
-__all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Key", "Keyring", "TokenFile", "TokenSet"]
+__all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Keyring", "TokenFile", "TokenSet"]
 
 # ---- tokens ----
 

@@ -37,21 +37,7 @@ from partita.service.errors import ErrorMiddleware, Refusal, add_error_handlers
 from partita.service.settings import VERSION, Limits, ServiceSettings
 from partita.service.tokens import ANYBODY, Keyring, TokenFile
 
-__all__ = [
-    "CONTENT_TYPE_LATEST",
-    "POLICY",
-    "HostCheck",
-    "Log",
-    "Metrics",
-    "RequestLimits",
-    "RequestLog",
-    "SecurityHeaders",
-    "SiteCheck",
-    "allowed_hosts",
-    "round_up",
-    "route_template",
-    "secure",
-]
+__all__ = ["Log", "Metrics", "RequestLimits", "secure"]
 
 # ---- log ----
 

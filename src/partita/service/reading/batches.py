@@ -25,14 +25,14 @@ from partita.releases.release import Release
 from partita.service.errors import Refusal
 from partita.service.reading.answered import Shown
 from partita.service.reading.catalogue import JSON, Catalogue
-from partita.service.reading.cells import Cell, conditions_of
-from partita.service.reading.http import ERRORS, Name
+from partita.service.reading.cells import Cell, Closed, conditions_of
+from partita.service.reading.http import ERRORS, JSON, Name
 from partita.service.reading.parameters import places
 from partita.service.reading.parameters import read as read_parameters
 from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
 from partita.service.settings import Limits
 
-__all__ = ["BODY_MODELS", "Batch", "BatchTask", "CountsAnswer", "NoParameters", "count_routes", "parse_batch"]
+__all__ = ["BODY_MODELS", "BatchTask", "count_routes", "parse_batch"]
 
 # ---- the batch ----
 

@@ -30,22 +30,11 @@ from partita.releases.file import LARGEST, unpacked
 from partita.releases.file_entries import text
 from partita.releases.release import Release
 from partita.service.errors import Refusal, not_found
-from partita.service.reading.http import LruCache
+from partita.service.reading.http import JSON, LruCache
 from partita.service.reading.work import Lanes, ReleaseSizes, WorkerPool
 from partita.service.settings import NAME, VERSION
 
-__all__ = [
-    "JSON",
-    "SUFFIX",
-    "Catalogue",
-    "Entry",
-    "FileIdentity",
-    "Replies",
-    "find_identity",
-    "list_names",
-    "open_regular_file",
-    "written",
-]
+__all__ = ["SUFFIX", "Catalogue", "Entry", "FileIdentity", "Replies", "open_regular_file", "written"]
 
 # ---- release files ----
 
@@ -262,8 +251,6 @@ def _load_entry(folder: Path, name: str) -> Entry | None:
 
 
 # ---- cached responses ----
-
-JSON: Final = "application/json"
 
 _ROOM: Final = 64 * 2**20
 """Bytes of cached responses: memory against computing them again."""

@@ -1,4 +1,4 @@
-"""Building blocks of the routes: names in addresses, the OpenAPI document, CSV, and an LRU cache."""
+"""Building blocks of the routes: names in addresses, the OpenAPI document, CSV, downloads, an LRU cache."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import io
 import re
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, final
 
-from fastapi import FastAPI, Path
+from fastapi import FastAPI, Path, Response
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -18,7 +19,21 @@ from partita.asking.records import plain
 from partita.service import errors
 from partita.service.settings import NAME
 
-__all__ = ["ERRORS", "NAMED", "PATTERN", "LruCache", "Name", "format_csv", "set_openapi"]
+__all__ = [
+    "CSV",
+    "ERRORS",
+    "JSON",
+    "NAMED",
+    "PARQUET",
+    "PATTERN",
+    "LruCache",
+    "Name",
+    "attachment",
+    "csv_bytes",
+    "file_route",
+    "format_csv",
+    "set_openapi",
+]
 
 # ---- names in addresses ----
 
@@ -99,6 +114,35 @@ def _cell(value: object) -> object:
     if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBER.fullmatch(value):
         return value
     return f"'{value}"
+
+
+# ---- files to download ----
+
+JSON: Final = "application/json"
+CSV: Final = "text/csv; charset=utf-8"
+PARQUET: Final = "application/vnd.apache.parquet"
+
+
+def file_route(operation: str, summary: str, media_type: str) -> dict[str, Any]:
+    """The arguments that declare a route whose response is a file."""
+    kind = media_type.partition(";")[0]
+    schema = {"type": "string", "format": "binary"} if kind == PARQUET else {"type": "string"}
+    return {
+        "operation_id": operation,
+        "summary": summary,
+        "response_class": Response,
+        "responses": {200: {"description": summary, "content": {kind: {"schema": schema}}}},
+    }
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The header with the name of a download; names of releases have no quotes."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def csv_bytes(heads: list[str], rows: Iterable[Iterable[object]]) -> bytes:
+    """A table as the bytes of a CSV file."""
+    return format_csv(chain([heads], rows)).encode("utf-8", "replace")
 
 
 # ---- LRU cache ----

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias, final
 from urllib.parse import quote
 
@@ -25,23 +24,23 @@ from partita.service.errors import Refusal
 from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering
 from partita.service.reading.asked import Bars
-from partita.service.reading.catalogue import JSON, SUFFIX, Catalogue, Entry, FileIdentity, Replies, written
-from partita.service.reading.http import ERRORS, LruCache, Name, format_csv
+from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, FileIdentity, Replies, written
+from partita.service.reading.http import (
+    CSV,
+    ERRORS,
+    JSON,
+    PARQUET,
+    LruCache,
+    Name,
+    attachment,
+    csv_bytes,
+    file_route,
+)
 from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
 from partita.service.reading.work import check_work, values_work
 from partita.service.settings import Limits
 
-__all__ = [
-    "CatalogueIndex",
-    "ReleaseDetails",
-    "attachment",
-    "csv_bytes",
-    "describe_release",
-    "download_routes",
-    "file_route",
-    "release_routes",
-    "summarize_release",
-]
+__all__ = ["download_routes", "release_routes"]
 
 # ---- models ----
 
@@ -79,7 +78,7 @@ class CatalogueIndex(Shown):
     streams: list[StreamEntry]
 
 
-class NoisyCount(Shown):
+class CountEntry(Shown):
     """A noisy count."""
 
     value: float | None
@@ -94,7 +93,7 @@ class ColumnDetails(BaseModel):
     name: str
     kind: Literal["integer", "real", "date", "timestamp", "category"]
     size: str = Field(examples=["121"], description="how many cells it has, as text")
-    specials: dict[str, NoisyCount] = Field(description="what is beside the axis")
+    specials: dict[str, CountEntry] = Field(description="what is beside the axis")
 
 
 class PublishedView(Shown):
@@ -313,7 +312,6 @@ def release_routes(
 
 # ---- downloads ----
 
-PARQUET: Final = "application/vnd.apache.parquet"
 _CHUNK: Final = 2**18  # bytes of a file that are read at a time
 _DEFAULT_ROWS: Final = 1_000
 
@@ -363,7 +361,7 @@ TEXTS: Final = (
     Download("citation.bib", "application/x-bibtex; charset=utf-8", "What to cite, in BibTeX", _citation),
 )
 TABLES: Final = (
-    Download("synthesize.csv", "text/csv; charset=utf-8", "Made-up rows, as CSV", _synthetic_csv),
+    Download("synthesize.csv", CSV, "Made-up rows, as CSV", _synthetic_csv),
     Download("synthesize.parquet", PARQUET, "Made-up rows, as Parquet", _synthetic_parquet),
 )
 
@@ -422,28 +420,6 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
         )
     router.add_api_route("/file", file, **file_route("file", "The release file itself", PARQUET))
     return router
-
-
-def file_route(operation: str, summary: str, media_type: str) -> dict[str, Any]:
-    """The arguments that declare a route whose response is a file."""
-    kind = media_type.partition(";")[0]
-    schema = {"type": "string", "format": "binary"} if kind == PARQUET else {"type": "string"}
-    return {
-        "operation_id": operation,
-        "summary": summary,
-        "response_class": Response,
-        "responses": {200: {"description": summary, "content": {kind: {"schema": schema}}}},
-    }
-
-
-def attachment(name: str) -> dict[str, str]:
-    """The header with the name of a download; names of releases have no quotes."""
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
-
-
-def csv_bytes(heads: list[str], rows: Iterable[Iterable[object]]) -> bytes:
-    """A table as the bytes of a CSV file."""
-    return format_csv(chain([heads], rows)).encode("utf-8", "replace")
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:

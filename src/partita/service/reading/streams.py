@@ -33,8 +33,7 @@ from partita.exact import failure
 from partita.releases.file_entries import guarantee_entries
 from partita.service.access import CALLER
 from partita.service.errors import Refusal, not_found
-from partita.service.reading.catalogue import JSON
-from partita.service.reading.http import ERRORS, format_csv
+from partita.service.reading.http import ERRORS, JSON, attachment, format_csv
 from partita.service.reading.work import Lanes, WorkerPool
 from partita.service.settings import NAME, Limits, ServiceSettings
 from partita.service.web import Log
@@ -43,21 +42,11 @@ from partita.streams.durable.settings import SECOND, Settings, moment_of
 from partita.streams.plot import band
 
 __all__ = [
-    "PAGE",
-    "EventStream",
-    "LiveUpdates",
-    "OutputBounds",
-    "OutputRecord",
-    "Outputs",
-    "StreamDetails",
     "StreamEntry",
     "StreamWatcher",
     "VisibleStream",
-    "csv_pages",
     "describe_stream",
-    "page_size",
     "stream_entries",
-    "stream_entry",
     "stream_routes",
 ]
 
@@ -512,8 +501,8 @@ def stream_routes(watch: StreamWatcher, lanes: Lanes, limits: Limits) -> APIRout
     )
     def table(name: str, since: Since = 0) -> StreamingResponse:
         """All that was published after a period, as CSV: period, end, and the value, or one for each key."""
-        saved = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        return StreamingResponse(csv_pages(watch[name], since), media_type="text/csv", headers=saved)
+        pages = csv_pages(watch[name], since)
+        return StreamingResponse(pages, media_type="text/csv", headers=attachment(f"{name}.csv"))
 
     @router.get(
         "/streams/{name}/live",

@@ -32,11 +32,10 @@ from partita.service.reading.answering import Answering, deviations
 from partita.service.reading.asked import Bars, Column
 from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, Replies
 from partita.service.reading.cells import conditions_of
-from partita.service.reading.http import ERRORS, Name
-from partita.service.reading.releases import attachment, csv_bytes, file_route
+from partita.service.reading.http import CSV, ERRORS, Name, attachment, csv_bytes, file_route
 from partita.service.reading.work import Predicted
 
-__all__ = ["ChartAxis", "ChartView", "snippets", "view_routes"]
+__all__ = ["view_routes"]
 
 # ---- snippets to copy ----
 
@@ -322,10 +321,9 @@ def _text(value: object) -> str:
 # ---- models and routes ----
 
 _LINE, _SIDE = 60, 32  # default bins: detail against bars that can be told apart
-_CSV = "text/csv; charset=utf-8"
 
 
-class ViewRequest(Bars):
+class ChartRequest(Bars):
     """A chart: one column or two, conditions, windows, and the number of bins."""
 
     x: Column
@@ -435,7 +433,7 @@ class Snippets(Shown):
     text: str
 
 
-class ViewAnswer(Shown):
+class ChartAnswer(Shown):
     """The data of a chart; with two columns, there is a row of numbers for each bin of x."""
 
     release: str
@@ -463,8 +461,8 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
     """The charts of a release; the page has the same address without `.json`."""
     router = APIRouter(prefix="/releases/{name}", tags=["views"], responses=ERRORS)
 
-    @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ViewAnswer)
-    async def view(request: Request, name: Name, asking: Annotated[ViewRequest, Query()]) -> Response:
+    @router.get("/view.json", operation_id="view", summary="What is seen", response_model=ChartAnswer)
+    async def view(request: Request, name: Name, asking: Annotated[ChartRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
         origin = str(request.base_url).rstrip("/")
 
@@ -473,8 +471,8 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
 
         return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answering))
 
-    @router.get("/view.csv", **file_route("view_csv", "What is seen, as a table", _CSV))
-    async def view_csv(request: Request, name: Name, asking: Annotated[ViewRequest, Query()]) -> Response:
+    @router.get("/view.csv", **file_route("view_csv", "What is seen, as a table", CSV))
+    async def view_csv(request: Request, name: Name, asking: Annotated[ChartRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
 
         def make() -> bytes:
@@ -485,7 +483,7 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
             request,
             entry,
             make,
-            media_type=_CSV,
+            media_type=CSV,
             small=lambda: _is_small(entry, asking, answering),
             headers=attachment(f"{name}.view.csv"),
         )
@@ -493,20 +491,20 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
     return router
 
 
-def _checked(entry: Entry, asking: ViewRequest, answering: Answering) -> ChartView:
+def _checked(entry: Entry, asking: ChartRequest, answering: Answering) -> ChartView:
     """The chart, unless it would be too much work."""
     view = asking.view(entry.opened, answering)
     answering.check_work(view.work(Predicted(entry.facts)))
     return view
 
 
-def _is_small(entry: Entry, asking: ViewRequest, answering: Answering) -> bool:
+def _is_small(entry: Entry, asking: ChartRequest, answering: Answering) -> bool:
     """Whether an upper bound of the work fits the lane of small work."""
     view = asking.view(entry.opened, answering)
     return view.work(Predicted(entry.facts, at_most=True)) <= answering.limits.small_work
 
 
-def _view_record(view: ChartView, asking: ViewRequest, *, name: str, origin: str) -> Record:
+def _view_record(view: ChartView, asking: ChartRequest, *, name: str, origin: str) -> Record:
     query = urlencode(asking.model_dump(by_alias=True, exclude_defaults=True))
     return {
         "release": name,

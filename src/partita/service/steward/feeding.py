@@ -16,15 +16,7 @@ from partita.service.steward.streams import AnyStream, NewStream, StewardStream,
 from partita.streams.durable.events import Event, checked_events
 from partita.streams.durable.settings import Settings
 
-__all__ = [
-    "HEADER",
-    "EventIntake",
-    "FeedRequest",
-    "GroupCommit",
-    "feed_request",
-    "feed_schema",
-    "feeding_routes",
-]
+__all__ = ["EventIntake", "FeedRequest", "GroupCommit", "feeding_routes"]
 
 # ---- bodies of feeding requests ----
 

@@ -31,7 +31,7 @@ from partita.noise.kernel import token
 from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
 from partita.service.settings import NAME, ServiceSettings
 
-__all__ = ["Job", "JobQueue", "PublishOrder", "Publisher", "TerminalOutput", "publishing_router"]
+__all__ = ["JobQueue", "PublishOrder", "Publisher", "TerminalOutput", "publishing_router"]
 
 # ---- jobs ----
 

@@ -34,7 +34,6 @@ __all__ = [
     "AnyStream",
     "NewStream",
     "PeriodClock",
-    "PeriodCloser",
     "StewardStream",
     "StreamRegistry",
     "slice_size",
