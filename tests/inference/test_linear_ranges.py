@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.inference import linear_ranges
 from partita.inference.curve import Curve, Floats
-from partita.inference.linear_ranges import Doubts, LinearRanges
+from partita.inference.linear_ranges import Doubts, LinearRanges, Position
 from partita.inference.question import Question
 
 CELLS = 14
@@ -24,13 +23,18 @@ ASKED = [(low, high) for low, high in combinations_with_replacement(range(CELLS)
 
 @dataclass(frozen=True)
 class Independent:
-    """Pieces that vary by themselves; four replicates have exactly their covariance."""
+    """Pieces that vary by themselves."""
 
     def variance(self, weights: Floats) -> float:
         return float(weights**2 @ SPREAD**2)
 
-    def replicates(self) -> Floats:
-        return np.diag(2.0 * SPREAD)
+    def range_variances(self, first: Position, last: Position) -> Floats:
+        pieces = np.arange(SPREAD.size)
+        upto, before = (
+            (pieces < at.piece[:, None]) + (pieces == at.piece[:, None]) * at.share[:, None]
+            for at in (last, first)
+        )
+        return np.asarray((upto - before) ** 2 @ SPREAD**2)
 
 
 def ranges(clustering: float = 0.4, widening: float = 1.0) -> LinearRanges:
@@ -47,22 +51,15 @@ def ranges(clustering: float = 0.4, widening: float = 1.0) -> LinearRanges:
 
 
 def test_errors_of_many_ranges_are_those_of_each() -> None:
-    """With exact replicates `errors` and `answer` agree on every range of the axis."""
-    lows, highs = (np.array(ends, np.uint64) for ends in zip(*ASKED, strict=True))
-
-    alone = [ranges().answer([(low, high, 1)]).error for low, high in ASKED]
-
-    assert ranges().errors(lows, highs) == pytest.approx(alone, rel=1e-9)
-
-
-def test_memory_does_not_grow_with_the_number_of_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looked at one by one, or all together, ranges have the same errors."""
+    """`errors` and `answer` agree on every range of the axis, also as a general linear question."""
     lows, highs = (np.array(ends, np.uint64) for ends in zip(*ASKED, strict=True))
     together = ranges().errors(lows, highs)
 
-    monkeypatch.setattr(linear_ranges, "_BLOCK", 1)
+    alone = [ranges().answer([(low, high, 1)]).error for low, high in ASKED]
+    linear = [ranges().answer([(low, high, 1), (low, high, 1), (low, high, -1)]).error for low, high in ASKED]
 
-    assert ranges().errors(lows, highs) == pytest.approx(together, rel=1e-12)
+    assert together.tolist() == alone
+    assert together == pytest.approx(linear, rel=1e-12)
     assert ranges().errors(lows[:0], highs[:0]).size == 0
 
 

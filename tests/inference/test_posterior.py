@@ -57,27 +57,6 @@ def test_estimators_are_unbiased_and_best(case: tuple[Posterior, Floats, Floats,
     assert factors @ (factors / precision) == pytest.approx(posterior.variance(weights), rel=1e-6)
 
 
-@pytest.mark.spread(1)
-def test_replicates_estimate_the_covariance(case: tuple[Posterior, Floats, Floats, Floats]) -> None:
-    """The mean square of a weighted sum over many replicates is its variance, within a few percent."""
-    posterior, _, _, _ = case
-    weights = np.array([0, 0, 1, 1, 1, 1, 0, 0, 0.25])
-
-    sums = posterior.replicates(b"digest", 4000) @ weights
-
-    assert np.mean(sums**2) == pytest.approx(posterior.variance(weights), rel=0.1)
-
-
-def test_replicates_are_a_function_of_the_digest(case: tuple[Posterior, Floats, Floats, Floats]) -> None:
-    """The same digest gives the same vectors; another digest gives others."""
-    posterior = case[0]
-
-    same, again, other = (posterior.replicates(digest, 2) for digest in (b"a", b"a", b"b"))
-
-    assert np.array_equal(same, again)
-    assert not np.array_equal(same, other)
-
-
 def test_without_measurements_units_stand_alone() -> None:
     """The solution is the right side over the precision, exactly."""
     assert Posterior(np.array([2.0, 4.0])).solve(np.array([1.0, 1.0])).tolist() == [0.5, 0.25]

@@ -115,8 +115,9 @@ class ShownBoxes(Boxes):
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         return np.array([self.grid[_slices(term)].sum() for term in _terms(lows, highs)])
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
-        return np.asarray(np.sqrt(((highs - lows).astype(np.float64) + 1.0).prod(axis=1)))
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        cells = ((highs - lows).astype(np.float64) + 1.0).prod(axis=1)
+        return np.asarray(np.sqrt(cells.reshape(-1, parts).sum(axis=1)))
 
     def error(self, beta: float) -> float:
         return self.reach

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.inference.linear_ranges import Position
 from partita.inference.posterior import Posterior
 from partita.inference.tent_counts import TentCounts
 from partita.inference.tent_strategy import GRAIN, TentLevel, TentStrategy, planned
@@ -132,11 +133,15 @@ def test_the_reduced_solver_agrees_with_plain_conjugate_gradients() -> None:
     assert posterior.solve(right) == pytest.approx(plain, abs=1e-5)
 
 
-def test_replicates_have_the_covariance_of_the_estimate() -> None:
-    """The mean square of prefixes over 64 replicates is near their variance."""
-    posterior = silent(300).posterior
-    exact = np.diag(covariance_of_prefixes(300))[1:]
+@pytest.mark.parametrize("units", [15, 300, 450])
+def test_ranges_have_the_covariance_of_the_estimate(units: int) -> None:
+    """The variance of every range of whole units is that of the difference of two prefixes."""
+    exact = covariance_of_prefixes(units)
+    low, high = np.triu_indices(units)
+    first, last = Position(low, np.zeros(low.size)), Position(high, np.ones(low.size))
 
-    replicated = (np.cumsum(posterior.replicates(b"digest"), axis=1) ** 2).mean(axis=0)
+    found = silent(units).range_variances(first, last)
 
-    assert np.mean(replicated / exact) == pytest.approx(1.0, abs=0.3)
+    prefixes = np.diag(exact)
+    expected = prefixes[low] + prefixes[high + 1] - 2.0 * exact[low, high + 1]
+    assert found == pytest.approx(expected, rel=1e-5)

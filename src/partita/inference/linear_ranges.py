@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from partita.answer import Answer, least_sum
 from partita.cached import cached_property
 from partita.inference.curve import Curve, Floats, UInts
-from partita.inference.question import Question, changes
+from partita.inference.question import Question, changes, part_weights
 from partita.inference.signed_ranges import SignedRange
 from partita.inference.tails import laplace_mix_reach
 
-__all__ = ["NO_DOUBTS", "Combination", "Doubts", "LinearRanges", "Looks", "Model"]
+__all__ = ["NO_DOUBTS", "Combination", "Doubts", "LinearRanges", "Looks", "Model", "Position"]
 
 
 class Combination(NamedTuple):
@@ -31,6 +31,13 @@ class Combination(NamedTuple):
     def reach(self, beta: float) -> float:
         """The estimate lies above the truth by more with probability at most beta; below, too."""
         return laplace_mix_reach(self.factors, self.rates, beta)
+
+
+class Position(NamedTuple):
+    """Where on the axis: the piece, and the share of its count up to there."""
+
+    piece: NDArray[np.intp]
+    share: Floats
 
 
 class Looks(Protocol):
@@ -50,8 +57,8 @@ class Model(Protocol):
     def variance(self, weights: Floats) -> float:
         """The variance of the weighted sum of the pieces."""
 
-    def replicates(self) -> Floats:
-        """Vectors of pieces, one a row, whose second moments estimate the covariance."""
+    def range_variances(self, first: Position, last: Position) -> Floats:
+        """The same for many sums of the pieces between two positions."""
 
 
 class Doubts(NamedTuple):
@@ -67,12 +74,6 @@ class Doubts(NamedTuple):
         place = np.minimum(np.searchsorted(self.cells, cells), self.cells.size - 1)
         return np.where(self.cells[place] == cells, self.variances[place], 0.0)
 
-
-_NOTHING: Final = 1e-6
-"""A count that says nothing about where in a piece it lies."""
-
-_BLOCK: Final = 2**15
-"""About so many counts of replicates are looked at together."""
 
 NO_DOUBTS: Final = Doubts(np.zeros(0, np.uint64), np.zeros(0))
 
@@ -118,37 +119,24 @@ class LinearRanges:
         return self.curve.between(lows, highs)
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """About the standard error of each range: replicates in the place of a solve for each."""
+        """The standard error of each range."""
         first, last = self._around(lows, highs)
         together = first.piece == last.piece
         inside = self._scatter(last.piece, np.where(together, last.share - first.share, last.share))
         inside += np.where(together, 0.0, self._scatter(first.piece, 1.0 - first.share))
         inside += self.doubts.at(lows) + self.doubts.at(highs + np.uint64(1))
-        return self.widening * np.sqrt(self._noise(first, last) + inside + self.least_variance)
-
-    def _noise(self, first: _Position, last: _Position) -> Floats:
-        """The mean square of what all replicates have between positions, some of these at a time."""
-        before, noise = self._replicates, np.empty(first.piece.shape)
-        most = max(1, _BLOCK // before.shape[1])
-        for begin in range(0, noise.size, most):
-            some = slice(begin, begin + most)
-            between = last.at(some).cumulative(before) - first.at(some).cumulative(before)
-            noise[some] = np.einsum("ij,ij->i", between, between) / before.shape[1]
-        return noise
-
-    @cached_property
-    def _replicates(self) -> Floats:
-        """Cumulative counts, a column for each replicate: before every piece, and of all."""
-        replicates = self.model.replicates()
-        cumulative = np.zeros((replicates.shape[1] + 1, len(replicates)))
-        np.cumsum(replicates.T, axis=0, out=cumulative[1:])
-        return cumulative
+        noise = self.model.range_variances(first, last)
+        return np.asarray(self.widening * np.sqrt(noise + inside + self.least_variance))
 
     def _value(self, terms: Sequence[SignedRange]) -> float:
         lows, highs = (np.array([term[end] for term in terms], np.uint64) for end in (0, 1))
         return float(self.curve.between(lows, highs) @ np.array([sign for _, _, sign in terms], np.float64))
 
     def _spread(self, terms: Sequence[SignedRange]) -> float:
+        """The standard error; that of one range is what `errors` says."""
+        if len(terms) == 1:
+            ((low, high, _),) = terms
+            return float(self.errors(np.array([low], np.uint64), np.array([high], np.uint64))[0])
         shares = Question.about(self.curve, terms).gathered(self.curve, self.pieces)
         noise = self.model.variance(shares.mean)
         inside = self._uneven(slice(None), shares.variance, shares.named - shares.mean)
@@ -171,36 +159,25 @@ class LinearRanges:
         heavy = self.clustering[piece] * held**2
         return np.asarray(held * variance + heavy * np.maximum(variance, named**2))
 
-    def _around(self, lows: UInts, highs: UInts) -> tuple[_Position, _Position]:
+    def _around(self, lows: UInts, highs: UInts) -> tuple[Position, Position]:
         """Where the cells before each range end, in the piece of its first cell; and where its own end."""
         inner = lows > self.pieces.starts[np.searchsorted(self.pieces.ends, lows)]
         upto = self._upto(np.concatenate([lows - inner.astype(np.uint64), highs]))
-        first, last = upto.at(slice(lows.size)), upto.at(slice(lows.size, None))
-        return first._replace(share=np.where(inner, first.share, 0.0)), last
+        piece, share = upto.piece[: lows.size], np.where(inner, upto.share[: lows.size], 0.0)
+        return Position(piece, share), Position(upto.piece[lows.size :], upto.share[lows.size :])
 
-    def _upto(self, cells: UInts) -> _Position:
+    def _upto(self, cells: UInts) -> Position:
         """Where the cells 0, ..., cell end."""
-        pieces, piece = self.pieces, np.searchsorted(self.pieces.ends, cells)
-        even = ((cells - pieces.starts[piece]).astype(np.float64) + 1.0) / pieces.widths[piece]
-        inside, count = self.curve.upto(cells) - pieces.before[piece], pieces.counts[piece]
-        share = np.divide(inside, count, out=even, where=count > _NOTHING)
-        return _Position(np.asarray(piece), np.clip(share, 0.0, 1.0))
+        piece = np.searchsorted(self.pieces.ends, cells)
+        shares, first = self._shares
+        share = shares.upto(cells) - shares.before[first[piece]]
+        return Position(np.asarray(piece), np.clip(share, 0.0, 1.0))
 
-
-class _Position(NamedTuple):
-    """Where on the axis: the piece, and the share of its count up to there."""
-
-    piece: NDArray[np.intp]
-    share: Floats
-
-    def at(self, some: slice) -> _Position:
-        """Some of them."""
-        return _Position(self.piece[some], self.share[some])
-
-    def cumulative(self, before: Floats) -> Floats:
-        """The counts up to each position, in a row, for rows of cumulative counts before the pieces."""
-        start = before[self.piece]
-        return np.asarray(start + self.share[:, None] * (before[self.piece + 1] - start))
+    @cached_property
+    def _shares(self) -> tuple[Curve, NDArray[np.intp]]:
+        """The curve with a count of one in each piece, and the first of its parts in each piece."""
+        first = np.searchsorted(self.curve.ends, self.pieces.starts)
+        return Curve(self.curve.ends, part_weights(self.curve, self.pieces)), np.asarray(first)
 
 
 def _bounds(looks: Looks, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:

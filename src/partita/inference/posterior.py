@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, final
@@ -11,7 +10,7 @@ import numpy as np
 
 from partita.inference.curve import Floats
 
-__all__ = ["Measured", "Posterior", "Signs"]
+__all__ = ["Measured", "Posterior"]
 
 _STEPS: Final = 100
 _TOLERANCE: Final = 1e-14
@@ -66,17 +65,6 @@ class Posterior:
         )
         return units, factors
 
-    def replicates(self, digest: bytes, count: int = 64) -> Floats:
-        """`count` vectors of units, one a row, whose second moments estimate the covariance.
-
-        The estimate is computed from signs, taken from a hash, in the place of standardised noise: a
-        deterministic function of a public digest.
-        """
-        rights = np.empty((count, self.precision.size))
-        for index in range(count):
-            rights[index] = self._noise(Signs(digest, index))
-        return self.solver(rights) if self.solver else np.array([self.solve(right) for right in rights])
-
     def solve(self, right: Floats) -> Floats:
         """x with S x = right."""
         if self.solver is not None:
@@ -103,24 +91,3 @@ class Posterior:
         for each in self.measured:
             image += each.adjoint(each.precision * each.apply(x))
         return image
-
-    def _noise(self, signs: Signs) -> Floats:
-        """The right side that signs in the place of standardised noise give."""
-        right = np.sqrt(self.precision) * signs.take(self.precision.size)
-        for each in self.measured:
-            right += each.adjoint(np.sqrt(each.precision) * signs.take(each.precision.size))
-        return right
-
-
-class Signs:
-    """+1 and -1 from a hash of a digest and an index."""
-
-    def __init__(self, digest: bytes, index: int) -> None:
-        self._seed = digest + index.to_bytes(4, "big")
-        self._taken = 0
-
-    def take(self, count: int) -> Floats:
-        seed = self._seed + self._taken.to_bytes(4, "big")
-        self._taken += 1
-        stream = np.frombuffer(hashlib.shake_256(seed).digest(-(-count // 8)), np.uint8)
-        return 1.0 - 2.0 * np.unpackbits(stream)[:count].astype(np.float64)

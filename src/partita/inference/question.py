@@ -11,7 +11,7 @@ import numpy as np
 from partita.inference.curve import Curve, Floats, UInts
 from partita.inference.signed_ranges import SignedRange, turns
 
-__all__ = ["Question", "Shares", "changes"]
+__all__ = ["Question", "Shares", "changes", "part_weights"]
 
 
 class Shares(NamedTuple):
@@ -57,20 +57,22 @@ class Question:
         return Question(mean, np.maximum(square - mean**2, 0.0), least, most)
 
     def gathered(self, parts: Curve, pieces: Curve) -> Shares:
-        """What a question about parts of pieces is for the pieces: parts weigh by their counts.
-
-        The parts of a piece without any count weigh by their cells.
-        """
+        """What a question about parts of pieces is for the pieces: parts weigh by their counts."""
         first = np.searchsorted(parts.ends, pieces.starts)
-        piece = np.searchsorted(pieces.ends, parts.ends)
-        counted = np.add.reduceat(parts.counts, first)[piece]
-        weight = np.divide(
-            parts.counts, counted, out=parts.widths / pieces.widths[piece], where=counted > 0.0
-        )
+        weight = part_weights(parts, pieces)
         mean = np.add.reduceat(weight * self.mean, first)
         square = np.add.reduceat(weight * (self.variance + self.mean**2), first)
         least, most = np.minimum.reduceat(self.least, first), np.maximum.reduceat(self.most, first)
         return Shares(mean, np.maximum(square - mean**2, 0.0), np.where(-least > most, least, most))
+
+
+def part_weights(parts: Curve, pieces: Curve) -> Floats:
+    """The share of each part in the count of its piece; by cells where a piece has no count."""
+    first = np.searchsorted(parts.ends, pieces.starts)
+    piece = np.searchsorted(pieces.ends, parts.ends)
+    counted = np.add.reduceat(parts.counts, first)[piece]
+    even = parts.widths / pieces.widths[piece]
+    return np.asarray(np.divide(parts.counts, counted, out=even, where=counted > 0.0))
 
 
 def changes(terms: Sequence[SignedRange], last: int) -> tuple[UInts, Floats]:

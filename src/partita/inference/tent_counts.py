@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partita.cached import cached_property
 from partita.inference.curve import Curve, Floats, UInts
-from partita.inference.linear_ranges import Combination
+from partita.inference.linear_ranges import Combination, Position
 from partita.inference.posterior import Measured, Posterior
 from partita.inference.released import damaged, noise_rate, noisy_integers
 from partita.inference.tails import laplace_variance
@@ -89,6 +89,26 @@ class TentCounts:
         """Least squares over the units."""
         return self.posterior_with(np.full(self.units, 1.0 / self.own_variance))
 
+    @cached_property
+    def total_covariances(self) -> Floats:
+        """The covariance of each unit's estimate with the sum of all of them."""
+        solver = self.posterior.solver
+        if isinstance(solver, TentSolver):
+            return solver.total_covariances()
+        return np.full(self.units, self.own_variance)
+
+    def range_variances(self, first: Position, last: Position) -> Floats:
+        """The variances of the estimates of sums of units between two positions."""
+        solver = self.posterior.solver
+        if isinstance(solver, TentSolver):
+            return solver.range_variances(first, last)
+        between = np.where(
+            first.piece == last.piece,
+            (last.share - first.share) ** 2,
+            (1.0 - first.share) ** 2 + last.share**2 + (last.piece - first.piece - 1.0),
+        )
+        return np.asarray(self.own_variance * between)
+
     def posterior_with(self, precision: Floats) -> Posterior:
         """Least squares where the units' own estimates have other precisions."""
         if not self._tents:
@@ -137,7 +157,6 @@ class TentEvidence:
 
     counts: TentCounts
     ends: UInts
-    digest: bytes
     roughness: float = 1.0
 
     def combined(self, weights: Floats) -> Combination:
@@ -149,11 +168,12 @@ class TentEvidence:
         average = float(weights @ self._even)
         return self.counts.posterior.variance(average + self._kept * (weights - average))
 
-    def replicates(self) -> Floats:
-        """Vectors of units whose second moments estimate the covariance."""
-        rough = self.counts.posterior.replicates(self.digest)
-        totals = rough.sum(axis=1, keepdims=True)
-        return np.asarray(self._kept * rough + (1.0 - self._kept) * totals * self._even)
+    def range_variances(self, first: Position, last: Position) -> Floats:
+        """The variances of the shrunk estimates of sums of units between two positions."""
+        kept, covariances = self._kept, self.counts.total_covariances
+        average = (1.0 - kept) * _between(self._even, first, last)
+        shared = 2.0 * kept * _between(covariances, first, last) + average * covariances.sum()
+        return np.asarray(kept**2 * self.counts.range_variances(first, last) + average * shared)
 
     @property
     def _kept(self) -> float:
@@ -164,3 +184,10 @@ class TentEvidence:
         """The share of each unit if all were spread evenly."""
         widths = Curve.empty(self.ends).widths
         return np.asarray(widths / widths.sum())
+
+
+def _between(units: Floats, first: Position, last: Position) -> Floats:
+    """The sums of units between two positions."""
+    before = np.concatenate([np.zeros(1), np.cumsum(units)])
+    upto = before[last.piece] + last.share * units[last.piece]
+    return np.asarray(upto - before[first.piece] - first.share * units[first.piece])

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from partita.cached import cached_property
 from partita.inference.curve import Curve, Floats, UInts
-from partita.inference.linear_ranges import Combination, Doubts
-from partita.inference.posterior import Signs
+from partita.inference.linear_ranges import Combination, Doubts, Position
 from partita.inference.released import damaged, noise_rate, noisy_integers
 from partita.inference.tails import laplace_variance
 from partita.inference.tent_counts import TentEvidence
@@ -21,7 +20,6 @@ __all__ = ["PairEvidence", "Pairs", "with_last_cells_apart"]
 
 _REACH: Final = 2.5
 _TAKEN_OFF: Final = 1.5
-_SALT: Final = b"pairs"
 
 
 @final
@@ -136,16 +134,19 @@ class PairEvidence:
         sums, differences = self._in_units(weights)
         return self.units.variance(sums) + 2 * self.pairs.variance * float(differences @ differences)
 
-    def replicates(self) -> Floats:
-        """Vectors of pieces whose second moments estimate the covariance."""
-        units = self.units.replicates()
-        pieces = np.zeros((len(units), self.ends.size))
-        pieces[:, self._last] = units
-        for index, row in enumerate(pieces):
-            signs = Signs(self.units.digest + _SALT, index).take(self._split_last.size)
-            half, apart = row[self._split_last] / 2, np.sqrt(self.pairs.variance / 2) * signs
-            row[self._split_last], row[self._split_last - 1] = half + apart, half - apart
-        return pieces
+    def range_variances(self, first: Position, last: Position) -> Floats:
+        """The variances of the estimates of sums of pieces between two positions."""
+        (low, below), (high, above) = self._at_units(first), self._at_units(last)
+        together = low.piece == high.piece
+        differences = np.where(together, (above - below) ** 2, above**2 + below**2)
+        return self.units.range_variances(low, high) + 2 * self.pairs.variance * differences
+
+    def _at_units(self, at: Position) -> tuple[Position, Floats]:
+        """Positions among the units, and the factors of the pairs' differences there."""
+        unit = np.searchsorted(self._last, at.piece)
+        rest, split = at.piece < self._last[unit], self.split[unit]
+        share = np.where(split, (np.where(rest, 0.0, 1.0) + at.share) / 2, at.share)
+        return Position(unit, share), np.where(split, np.where(rest, -at.share, at.share - 1.0) / 2, 0.0)
 
     def _in_units(self, weights: Floats) -> tuple[Floats, Floats]:
         """The factors of the units' counts and of the pairs' differences."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from partita.inference.curve import Floats, UInts
-from partita.inference.linear_ranges import Combination
+from partita.inference.linear_ranges import Combination, Position
 from partita.inference.posterior import Posterior
+from partita.inference.tree_solver import TreeSolver
 
 __all__ = ["LastLooks", "LeafModel"]
 
@@ -36,12 +37,12 @@ class LeafModel:
     """How the solved leaves vary, by the least squares that put all looks together."""
 
     posterior: Posterior
-    digest: bytes
+    solver: TreeSolver
 
     def variance(self, weights: Floats) -> float:
         """The variance of the weighted sum of the leaves."""
         return self.posterior.variance(weights)
 
-    def replicates(self) -> Floats:
-        """Vectors of leaves, one a row, whose second moments estimate the covariance."""
-        return self.posterior.replicates(self.digest)
+    def range_variances(self, first: Position, last: Position) -> Floats:
+        """The variances of sums of the leaves between two positions."""
+        return self.solver.range_variances(first, last)

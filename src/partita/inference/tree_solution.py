@@ -44,12 +44,17 @@ class TreeSolution:
     @cached_property
     def posterior(self) -> Posterior:
         """The least-squares problem over the leaves, in the order of their cells."""
-        precision = 1.0 / np.where(self.shape.expanded, self.variances, self._smoothed.variances)
         return Posterior(
-            precision[self.shape.leaves],
+            self.solver.precision[self.shape.leaves],
             [self._nodes] + ([self._flat.measured()] if self._flat else []),
-            TreeSolver(self.shape, precision, 1.0 / self._between),
+            self.solver,
         )
+
+    @cached_property
+    def solver(self) -> TreeSolver:
+        """What solves that problem."""
+        precision = 1.0 / np.where(self.shape.expanded, self.variances, self._smoothed.variances)
+        return TreeSolver(self.shape, precision, 1.0 / self._between)
 
     @cached_property
     def leaves(self) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -20,6 +20,9 @@ __all__ = ["CHUNK", "ManyBoxes"]
 CHUNK: Final = 2048
 """Rows that are counted between two checkpoints, for one box: hundredths of a second in most releases."""
 
+_MOST_TOGETHER: Final = 2**17
+"""Boxes whose errors are found together: more take more memory and no less time."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -35,30 +38,40 @@ class ManyBoxes:
     there: Bools
 
     def answers(self, boxes: Boxes) -> Answers:
-        """How many lie in each row of boxes; the errors of its parts are taken to be independent."""
+        """How many lie in each row of boxes."""
         return Answers(self.counts(boxes), lambda: self.errors(boxes))
 
     def counts(self, boxes: Boxes) -> Floats:
         """The value of each row."""
-        return self._sums(boxes.counts)
-
-    def errors(self, boxes: Boxes) -> Floats:
-        """About the standard error of each row."""
-        return np.sqrt(self._sums(lambda lows, highs: boxes.errors(lows, highs) ** 2))
-
-    def _sums(self, each: Callable[[Corners, Corners], Floats]) -> Floats:
-        sums, rows = np.zeros(self.there.size), np.flatnonzero(self.there)
-        chunk = chunk_size(rows.size, CHUNK)
+        sums = np.zeros(self.there.size)
         for term in self.terms:
-            for start in range(0, rows.size, chunk):
-                checkpoint()
-                some = rows[start : start + chunk]
-                sums[some] += each(self._corners(term.low, 0, some), self._corners(term.high, 1, some))
+            for some in self._chunks(chunk_size(self.there.size, CHUNK)):
+                lows, highs = self._corners(term, 0, some), self._corners(term, 1, some)
+                sums[some] += boxes.counts(lows, highs)
         return sums
 
-    def _corners(self, ends: tuple[int, ...], side: int, rows: NDArray[np.intp]) -> Corners:
+    def errors(self, boxes: Boxes) -> Floats:
+        """The standard error of each row: its boxes are one question."""
+        errors, parts = np.zeros(self.there.size), len(self.terms)
+        together = min(chunk_size(self.there.size * parts, CHUNK), _MOST_TOGETHER)
+        for some in self._chunks(max(1, together // parts)) if parts else ():
+            lows, highs = (
+                np.stack([self._corners(term, side, some) for term in self.terms], axis=1) for side in (0, 1)
+            )
+            shape = some.size * parts, len(boxes.axes)
+            errors[some] = boxes.errors(lows.reshape(shape), highs.reshape(shape), parts=parts)
+        return errors
+
+    def _chunks(self, chunk: int) -> Iterator[NDArray[np.intp]]:
+        """The rows that are there, some at a time."""
+        rows = np.flatnonzero(self.there)
+        for start in range(0, rows.size, chunk):
+            checkpoint()
+            yield rows[start : start + chunk]
+
+    def _corners(self, box: BoxTerm, side: int, rows: NDArray[np.intp]) -> Corners:
         """The lowest (side 0) or the highest corners of a box, cut by some rows."""
-        corners = np.tile(np.array(ends, np.uint64), (rows.size, 1))
+        corners = np.tile(np.array((box.low, box.high)[side], np.uint64), (rows.size, 1))
         for axis, pair in self.along.items():
             corners[:, axis] = pair[side][rows]
         return corners

@@ -54,8 +54,11 @@ class Boxes(ReleaseKind, ABC):
         """The values that `answer` gives for many boxes, a row of corners for each (low <= high)."""
 
     @abstractmethod
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
-        """About the standard errors that `answer` gives for many boxes."""
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard errors that `answer` gives for many boxes.
+
+        Each `parts` boxes in a row, which do not overlap, are one question about their sum.
+        """
 
     @abstractmethod
     def error(self, beta: float) -> float:

@@ -31,9 +31,9 @@ class EngineBoxes(Boxes):
         """The value of each box."""
         return self.engine.counts(*checked_boxes(lows, highs, self.axes))
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
-        """About the standard error of each box."""
-        return self.engine.errors(*checked_boxes(lows, highs, self.axes))
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard error of each box, or of the sums of some."""
+        return self.engine.errors(*checked_boxes(lows, highs, self.axes), parts=parts)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""

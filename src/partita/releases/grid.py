@@ -83,9 +83,10 @@ class GridRelease(Boxes):
         """Sums of cells, from the corners of each box."""
         return self.sums.floats(*checked_boxes(lows, highs, self.axes))
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors of sums of cells, exactly."""
-        return np.sqrt(volumes(*checked_boxes(lows, highs, self.axes)) * self._variance)
+        cells = volumes(*checked_boxes(lows, highs, self.axes)).reshape(-1, parts).sum(axis=1)
+        return np.asarray(np.sqrt(cells * self._variance))
 
     def error(self, beta: float) -> float:
         """The smaller of two bounds: every box at its share of beta, or all corners by Lévy's inequality.

@@ -99,11 +99,13 @@ class PaperRectanglesRelease(Boxes):
         """The sums of the covers of many boxes."""
         return self.trees.sums(*self.segments.touched(*checked_boxes(lows, highs, self.axes))).values
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors that `answer` gives, exactly."""
         low, high = checked_boxes(lows, highs, self.axes)
-        kept = self.trees.sums(*self.segments.touched(low, high)).kept
-        return np.sqrt(kept * self._variance + self._beside(low, high))
+        touched = self.segments.touched(low, high)
+        kept = self.trees.sums(*touched).kept if parts == 1 else self.trees.squares(*touched, parts)
+        beside = self._beside(low, high).reshape(-1, parts).sum(axis=1)
+        return np.asarray(np.sqrt(kept * self._variance + beside))
 
     def error(self, beta: float) -> float:
         """The bound of Theorem 3.3 as a number: noise of the largest cover, pruned nodes, segments cut."""

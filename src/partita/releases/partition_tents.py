@@ -89,7 +89,6 @@ class PartitionTentsRelease(TentRanges):
         looks = TentEvidence(
             counts=self.tents,
             ends=self.units.ends,
-            digest=self.parts().digest,
             roughness=self._estimate.roughness,
         )
         if self.pairs is None:

@@ -71,7 +71,7 @@ class Ranges(ReleaseKind, ABC):
 
     @abstractmethod
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """About the standard errors that `answer` gives for many ranges."""
+        """The standard errors that `answer` gives for many ranges."""
 
     @abstractmethod
     def error(self, beta: float) -> float:

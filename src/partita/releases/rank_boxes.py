@@ -112,14 +112,14 @@ class RankBoxesRelease(EngineBoxes):
         answer = self.engine.answer(asked)
         return replace(
             answer,
-            spread=lambda: math.sqrt(self._variance(asked, answer.error**2)),
+            spread=lambda: self._spread(asked, answer.error**2),
             bounds=partial(self._bounds, asked),
         )
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors that `answer` gives."""
-        tree, sides = super().errors(lows, highs) ** 2, RankSides(self.views, lows, highs)
-        return np.sqrt(sides.variances(self.counts(lows, highs), tree))
+        tree, sides = super().errors(lows, highs, parts=parts) ** 2, RankSides(self.views, lows, highs)
+        return np.sqrt(sides.variances(self.counts(lows, highs), tree, parts))
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """How many lie in a public region and in the box; the views bound these by all of the box."""
@@ -212,14 +212,16 @@ class RankBoxesRelease(EngineBoxes):
         tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.distributions)])
         return np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
 
-    def _variance(self, terms: Sequence[BoxTerm], tree: float) -> float:
-        """The variance of a signed sum, by the tree alone `tree`."""
+    def _spread(self, terms: Sequence[BoxTerm], tree: float) -> float:
+        """The standard error of a signed sum whose variance by the tree alone is `tree`."""
         boxes = without_equals(terms)
         if not boxes:
-            return tree
+            return math.sqrt(tree)
         lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
-        times = np.array([sign for _, _, sign in boxes])
-        return RankSides(self.views, lows, highs).variance(times, self.engine.counts(lows, highs), tree)
+        if len(terms) == 1:
+            return float(self.errors(lows, highs)[0])
+        times, sides = np.array([sign for _, _, sign in boxes]), RankSides(self.views, lows, highs)
+        return math.sqrt(sides.variance(times, self.engine.counts(lows, highs), tree))
 
     def _doubt(self, value: float) -> float:
         """About how far the views may be off where they put that many rows of a region in leaves."""

@@ -31,15 +31,21 @@ class RankSides:
     lows: Corners
     highs: Corners
 
-    def variances(self, values: Floats, tree: Floats) -> Floats:
-        """The variance of each box, of these values and, by the tree alone, these variances.
+    def variances(self, values: Floats, tree: Floats, parts: int = 1) -> Floats:
+        """The variance of each `parts` boxes, of these values and, by the tree alone, these variances.
 
-        Of a box with one side tree and view both tell, and raking keeps to the better of them. Of another
-        box, what is not known about the rows of its sides is not known about its own.
+        Of boxes with one side tree and view both tell, and raking keeps to the better of them. Of other
+        boxes, what is not known about the rows of their sides is not known about their own.
         """
-        one, view = self._bounded.sum(axis=1) == 1, self._own.sum(axis=1)
-        own = np.where(one, np.minimum(tree, view), tree + self._beside(values))
-        return np.asarray(own + self._doubt(values))
+        beside, doubt = (
+            each.reshape(-1, parts).sum(axis=1) for each in (self._beside(values), self._doubt(values))
+        )
+        own, bounded = tree + beside, np.asarray(self._bounded.reshape(tree.size, parts, -1).any(axis=1))
+        for axis, view in enumerate(self.views.trees):
+            alone = bounded[:, axis] & (bounded.sum(axis=1) == 1)
+            low, high = (end[np.repeat(alone, parts)] for end in self._side(axis))
+            own[alone] = np.minimum(tree[alone], view.errors(low, high, parts=parts) ** 2)
+        return np.asarray(own + doubt)
 
     def variance(self, times: Ints, values: Floats, tree: float) -> float:
         """The variance of a sum of the boxes, each so many times, by the tree alone `tree`.

@@ -56,9 +56,9 @@ class RectanglesRelease(Boxes):
         """The value of each box."""
         return self.chosen.counts(lows, highs)
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
-        """About the standard error of each box."""
-        return self.chosen.errors(lows, highs)
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard error of each box, or of the sums of some."""
+        return self.chosen.errors(lows, highs, parts=parts)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""

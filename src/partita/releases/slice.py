@@ -117,7 +117,7 @@ class BoxSlice:
         return self._many(lows, highs).counts(self.boxes)
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """About the standard errors that `answer` gives for many ranges."""
+        """The standard errors that `answer` gives for many ranges."""
         return self._many(lows, highs).errors(self.boxes)
 
     def error(self, beta: float) -> float:

@@ -86,7 +86,7 @@ class SpendingTreeRelease(Ranges):
         return self._linear.counts(*checked_ranges(lows, highs, self.size))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """About the standard error of each range."""
+        """The standard error of each range."""
         return self._linear.errors(*checked_ranges(lows, highs, self.size))
 
     def error(self, beta: float) -> float:
@@ -171,7 +171,7 @@ class SpendingTreeRelease(Ranges):
         return LinearRanges(
             curve=self.curve,
             pieces=self.curve,
-            model=LeafModel(posterior=self._solution.posterior, digest=self.parts().digest),
+            model=LeafModel(posterior=self._solution.posterior, solver=self._solution.solver),
             certain=(looks,),
             held=self._held,
             clustering=clustering(self.curve, noise=math.sqrt(2.0) * self._noise),

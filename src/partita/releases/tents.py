@@ -63,7 +63,7 @@ class TentRanges(Ranges):
         return self.linear.counts(*checked_ranges(lows, highs, self.size))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """About the standard errors that `answer` gives for many ranges."""
+        """The standard errors that `answer` gives for many ranges."""
         return self.linear.errors(*checked_ranges(lows, highs, self.size))
 
     def error(self, beta: float) -> float:
@@ -104,7 +104,6 @@ class TentRelease(TentRanges):
         looks = TentEvidence(
             counts=self.tents,
             ends=self.units.ends,
-            digest=self.parts().digest,
             roughness=self._estimate.roughness,
         )
         return LinearRanges(

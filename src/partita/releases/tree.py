@@ -85,7 +85,10 @@ class TreeRelease(Ranges):
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors of the covers, exactly."""
         numbers = self.shape.numbers(*_cells(lows, highs, self.size))
-        return np.sqrt(sum(n * line.variance for n, line in zip(numbers, self.lines, strict=True)))
+        by_variance: dict[float, Ints | int] = {}
+        for number, line in zip(numbers, self.lines, strict=True):
+            by_variance[line.variance] = by_variance.get(line.variance, 0) + number
+        return np.asarray(np.sqrt(sum(number * variance for variance, number in by_variance.items())))
 
     def error(self, beta: float) -> float:
         """Every range at its share of beta, with as many nodes of each level as a cover can have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import final
@@ -122,6 +123,9 @@ class View:
         return find_cells(self.domain, asked[self.column], name=self.column)
 
     def _errors(self, spans: Spans) -> Floats:
-        axis = np.where(spans.empty, 0.0, self.axis.errors(spans.lows, spans.highs))
-        opened = ("below" in self.specials.counts) * (spans.below.astype(np.float64) + spans.above)
-        return np.asarray(np.sqrt(axis**2 + opened * self.specials.deviation**2))
+        errors = np.where(spans.empty, 0.0, self.axis.errors(spans.lows, spans.highs))
+        opened = ("below" in self.specials.counts) * (spans.below.astype(np.int64) + spans.above)
+        for cells in (1, 2):
+            beside = math.sqrt(cells) * self.specials.deviation
+            errors[opened == cells] = [math.hypot(axis, beside) for axis in errors[opened == cells].tolist()]
+        return np.asarray(errors)

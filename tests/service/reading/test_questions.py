@@ -78,7 +78,7 @@ def test_a_count_is_that_of_the_release_however_it_is_asked(
 def test_a_count_without_guaranteed_bounds_is_a_batch_of_one(
     client: Client, release: Release, text: str
 ) -> None:
-    """Its value is that of the count, its error that of a batch, and its interval is that of its bar."""
+    """Its value and its error are those of the count, and its interval is that of its bar."""
     _, where, closed = WHERE[text]
     many = release.counts(where, closed=closed)
     value, half = float(many.values[0]), deviations(0.9) * float(many.error[0])
@@ -88,7 +88,9 @@ def test_a_count_without_guaranteed_bounds_is_a_batch_of_one(
         assert shown["interval"] == ends((max(0.0, value - half), value + half), confidence=0.9)
         assert shown["small"] == (half >= value)
         assert "worst" not in shown
-    assert value == pytest.approx(release.count(where, closed=closed).value, rel=1e-12)
+    count = release.count(where, closed=closed)
+    assert value == pytest.approx(count.value, rel=1e-12)
+    assert many.error[0] == count.error
 
 
 @pytest.mark.parametrize("text", ALONE)

@@ -15,7 +15,7 @@ from partita.inference.boxes.measure import Stretches
 from partita.inference.boxes.runs import blocks
 from partita.inference.curve import Bools, Floats, Ints
 
-__all__ = ["Cover", "Summed", "cover", "summed"]
+__all__ = ["Cover", "Summed", "cover", "summed", "variances_of_sums"]
 
 _BLOCK: Final = 2**16
 """About so many pairs of a box and a node are looked at together."""
@@ -61,6 +61,26 @@ def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
         inside = share * (1.0 - share) * held.squares[node]
         found.values[:] += np.bincount(box, share * held.values[node], minlength=count)
         found.variances[:] += np.bincount(box, share**2 * held.variances[node] + inside, minlength=count)
+    return found
+
+
+def variances_of_sums(density: Density, boxes: Sequence[Stretches], parts: int) -> Floats:
+    """The variance of the sum of each `parts` boxes in a row, which do not overlap.
+
+    Where several of them cut a leaf, what counts is the share of it that is inside of any.
+    """
+    count, nodes, held = boxes[0].lows.size // parts, density.nodes.children.size, density.held
+    found, pairs, shares = np.zeros(count), [np.zeros(0, np.int64)], [np.zeros(0)]
+    for box, node, share in cover(density, boxes):
+        whole, row = share == 1.0, box // parts
+        found += np.bincount(row[whole], held.variances[node[whole]], minlength=count)
+        pairs.append((row * nodes + node)[~whole])
+        shares.append(share[~whole])
+    each, place = np.unique(np.concatenate(pairs), return_inverse=True)
+    row, node = np.divmod(each, nodes)
+    share = np.minimum(np.bincount(place, np.concatenate(shares), minlength=each.size), 1.0)
+    inside = share * (1.0 - share) * held.squares[node]
+    found += np.bincount(row, share**2 * held.variances[node] + inside, minlength=count)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, final
 
@@ -13,7 +13,7 @@ from partita.answer import Answer, Bounds, least_sum
 from partita.cached import cached_property
 from partita.inference.boxes.along import along
 from partita.inference.boxes.asked import Asked
-from partita.inference.boxes.cover import Summed, summed
+from partita.inference.boxes.cover import summed, variances_of_sums
 from partita.inference.boxes.density import Density
 from partita.inference.boxes.intervals import BoxBounds
 from partita.inference.boxes.measure import Measure, Stretches
@@ -82,15 +82,17 @@ class BoxEngine:
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
         found = np.zeros(len(lows))
-        for some, facet in self._kinds(lows, highs):
+        for some, facet in self._kinds(self._bounded(lows, highs)):
             found[some] = facet.counts(lows[some], highs[some])
         return found
 
-    def errors(self, lows: Corners, highs: Corners) -> Floats:
-        """The standard error of each box."""
-        found = np.zeros(len(lows))
-        for some, facet in self._kinds(lows, highs):
-            found[some] = self._error(facet.summed(lows[some], highs[some]).variances)
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard error of each box, or of the sum of each `parts` boxes, which do not overlap."""
+        found = np.zeros(len(lows) // parts)
+        bounded = self._bounded(lows, highs).reshape(-1, parts, self.nodes.axes).any(axis=1)
+        for some, facet in self._kinds(np.asarray(bounded)):
+            boxes = (some[:, np.newaxis] * parts + np.arange(parts)).ravel()
+            found[some] = self._error(facet.variances(lows[boxes], highs[boxes], parts))
         return found
 
     def answer(self, terms: Sequence[SignedBox]) -> Answer:
@@ -102,7 +104,10 @@ class BoxEngine:
         def asked(density: Density) -> Asked:
             return laid_out(density, facet.boxes(lows, highs), signs)
 
-        return self._answer(asked, facet, partial(self.bounds, terms), least)
+        answer = self._answer(asked, facet, partial(self.bounds, terms), least)
+        if len(terms) != 1:
+            return answer
+        return replace(answer, spread=lambda: float(self.errors(lows, highs)[0]))
 
     def bounds(self, terms: Sequence[SignedBox], beta: float) -> tuple[float, float]:
         """The true sum lies between the bounds with probability 1 - beta."""
@@ -163,9 +168,8 @@ class BoxEngine:
         highs = _corners([high for _, high, _ in terms], self.nodes.axes)
         return lows, highs, np.array([float(sign) for _, _, sign in terms])
 
-    def _kinds(self, lows: Corners, highs: Corners) -> Iterator[tuple[Ints, _Facet]]:
-        """Boxes that bound the same axes, and the tree along these."""
-        bounded = self._bounded(lows, highs)
+    def _kinds(self, bounded: Bools) -> Iterator[tuple[Ints, _Facet]]:
+        """Questions that bound the same axes, and the tree along these."""
         kinds = bounded @ (1 << np.arange(self.nodes.axes))
         for kind in np.unique(kinds):
             some = np.flatnonzero(kinds == kind)
@@ -215,9 +219,12 @@ class _Facet:
             return summed(self.shown, self.boxes(lows, highs)).values
         return self.plane.counts(self.boxes(lows, highs))
 
-    def summed(self, lows: Corners, highs: Corners) -> Summed:
-        """The value of each box, and its variance."""
-        return summed(self.density, self.boxes(lows, highs))
+    def variances(self, lows: Corners, highs: Corners, parts: int) -> Floats:
+        """The variance of the sum of each `parts` boxes."""
+        boxes = self.boxes(lows, highs)
+        if parts == 1:
+            return summed(self.density, boxes).variances
+        return variances_of_sums(self.density, boxes, parts)
 
     def boxes(self, lows: Corners, highs: Corners) -> tuple[Stretches, ...]:
         """The boxes along these axes."""

@@ -224,6 +224,12 @@ class TreeOfTrees:
         found = [self._sums(self.cover(firsts[block], lasts[block])) for block in blocks]
         return Sums(*(np.concatenate(series) for series in zip(*found, strict=True)))
 
+    def squares(self, firsts: Ints, lasts: Ints, parts: int) -> Ints:
+        """How many nodes cover each `parts` boxes; one that is in k of their covers counts k^2 times."""
+        cover, places = self.cover(firsts, lasts), self.stages[-1].nodes.size
+        pairs, times = np.unique(cover.boxes // parts * places + cover.places, return_counts=True)
+        return np.bincount(pairs // max(1, places), times**2, len(firsts) // parts).astype(np.int64)
+
     def _sums(self, cover: Cover) -> Sums:
         held, boxes = self.stages[-1].values[cover.places], cover.missed.size
         values = np.bincount(cover.boxes, held, boxes).astype(np.float64)

@@ -19,10 +19,7 @@ Value: TypeAlias = int | str
 """One value of a column: a whole number, or text where it is anything else."""
 
 
-_ERROR: Final = (
-    "the standard error, by a calibrated model and not a guarantee: of a count of ranges and single values "
-    "that of a batch of counts; where beta is given, worked out for just this question"
-)
+_ERROR: Final = "the standard error, by a calibrated model and not a guarantee; the same in a batch of counts"
 
 
 class Shown(BaseModel):
