@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
 from partita.errors import InvalidParameter
 
-__all__ = ["failure", "freeze", "integer", "one_of", "ordered", "rational"]
+__all__ = [
+    "Converted",
+    "Exact",
+    "failure",
+    "freeze",
+    "frozen",
+    "integer",
+    "one_of",
+    "ordered",
+    "parameter",
+    "rational",
+]
 
 Choice = TypeVar("Choice")
+Given = TypeVar("Given", contravariant=True)
+Held = TypeVar("Held", covariant=True)
+Kind = TypeVar("Kind")
 
 _LONGEST_TEXT = 400
 _LEAST_FAILURE = Fraction(1, 10**300)
@@ -71,6 +86,46 @@ def ordered(low: object, high: object, *, first: int, last: int) -> tuple[int, i
     if start > end:
         raise InvalidParameter("low", f"must be at most high, {end}", given=start, fix="swap them")
     return start, end
+
+
+class Converted(Generic[Given, Held]):
+    """The type of a field that is given as one type and held as another: `__post_init__` converts it.
+
+    For type checkers only. They read it as a descriptor, so `__init__` takes `Given`, and the attribute is
+    `Held`. Such a field needs a value in the class body, which is `parameter()`.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: object, owner: Any = None) -> Held: ...
+
+        def __set__(self, instance: object, value: Given) -> None: ...
+
+
+Exact = Converted[object, Fraction]
+"""A number in any form that `rational` reads, held as a fraction."""
+
+
+def parameter(**options: Any) -> Any:
+    """A field of a dataclass: `dataclasses.field` for one that is `Converted`, whose default is not yet."""
+    return dataclasses.field(**options)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(dataclasses.field, parameter))
+def frozen(kind: type[Kind]) -> type[Kind]:
+    """A frozen dataclass with keywords only, whose subclasses inherit `Converted` fields.
+
+    >>> @frozen
+    ... class Noisy:
+    ...     epsilon: Exact = parameter()
+    ...
+    ...     def __post_init__(self) -> None:
+    ...         freeze(self, epsilon=rational(self.epsilon, "epsilon"))
+    >>> Noisy(epsilon="1/2").epsilon
+    Fraction(1, 2)
+    """
+    # Not frozen_default: mypy would take an inherited field to be held as it is given.
+    return dataclasses.dataclass(frozen=True, kw_only=True)(kind)
 
 
 def freeze(instance: object, **fields: object) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from partita.domain.axis import MOST_AXES, Axis, checked_axes
 from partita.errors import InvalidData, InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -20,47 +18,20 @@ from partita.releases.boxes import Boxes
 __all__ = ["BoxMechanism"]
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class BoxMechanism(Private, ABC):
-    """A pure epsilon-DP release of points along several axes, special cells included.
-
-    A mechanism with parameters of its own spells all of them out, hands those that all have to
-    `_settle_boxes`, and checks itself when all are set.
-    """
+    """A pure epsilon-DP release of points along several axes, special cells included."""
 
     name: ClassVar[str]
     """The name that users know."""
 
     fewest_axes: ClassVar[int] = 1
 
-    axes: tuple[Axis, ...]
+    axes: Converted[Sequence[Axis], tuple[Axis, ...]] = parameter()
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
-        self._check()
-
-    def _settle_boxes(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors,
-        contributions: int,
-        unit: Unit | None,
-    ) -> None:
-        """Check the parameters that all mechanisms over boxes have, and set them."""
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, axes=_as_many_as_suit(checked_axes(axes), self.fewest_axes))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, axes=_as_many_as_suit(checked_axes(self.axes), self.fewest_axes))
 
     @abstractmethod
     def _check(self) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
 from partita.errors import InvalidParameter
+from partita.exact import frozen
 from partita.inference.boxes.prediction import grid_error
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
@@ -20,7 +20,7 @@ __all__ = ["GridCounts"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class GridCounts(BoxMechanism):
     """Publish once; answer every cell of a product of axes as well as can be, and boxes as sums of cells.
 

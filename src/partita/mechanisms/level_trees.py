@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final, final
 
 from numpy.typing import NDArray
 
+from partita.checks import check_bool
 from partita.domain import Domain
 from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Tops
 from partita.inference.sums.controls import Controls
@@ -41,7 +40,7 @@ _WIDEST: Final = Tops(7 << 60, 7 << 60)
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class LevelTrees(Private):
     """Publish once; answer sums, means and counts of a column over every range or box of the keys.
 
@@ -60,23 +59,15 @@ class LevelTrees(Private):
 
     name: ClassVar[str] = "level-trees"
 
-    keys: tuple[Axis, ...]
+    keys: Converted[Sequence[Axis], tuple[Axis, ...]] = parameter()
     value: Domain
-    moments: bool
+    moments: bool = False
 
-    def __init__(
-        self,
-        *,
-        keys: Sequence[Axis],
-        value: Domain,
-        epsilon: object,
-        moments: bool = False,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, keys=_keys(keys), value=value, moments=_yes_or_no(moments))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, keys=_keys(self.keys), moments=check_bool(self.moments, "moments"))
+
+    def _check(self) -> None:
         check_scale(self._scale(best_tree(MOST_PARTS), self._controls(_WIDEST)), self.epsilon)
 
     @cached_property
@@ -195,9 +186,3 @@ def _keys(keys: object) -> tuple[Axis, ...]:
             "keys", f"must be at most {MOST_AXES}", given=len(given), fix="sum over fewer keys together"
         )
     return given
-
-
-def _yes_or_no(moments: object) -> bool:
-    if not isinstance(moments, bool):
-        raise InvalidParameter("moments", "must be True or False", given=moments, fix="leave it out")
-    return moments

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final, final
 
 from partita.accounting import Composition
 from partita.errors import InvalidParameter
+from partita.exact import frozen
 from partita.inference.answer_changes import AnswerChanges
 from partita.inference.query_error import independent_error
 from partita.inference.tails import laplace_variance
@@ -26,7 +26,7 @@ _LARGEST_WEIGHT: Final = 2**64
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class LinearWorkload(WorkloadMechanism):
     """Publish once; answer a list of linear queries, each with noise of its own.
 

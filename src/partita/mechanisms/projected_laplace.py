@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final, final
 
 from partita.accounting import Composition
 from partita.errors import InvalidParameter
+from partita.exact import frozen
 from partita.inference.answer_changes import AnswerChanges
 from partita.inference.projection import MOST_CELLS
 from partita.inference.projection_error import AnswerNoise
@@ -28,7 +28,7 @@ _MEASURED: Final = 1 / 3
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class ProjectedLaplace(WorkloadMechanism):
     """Publish once; answer a list of linear queries, projected on what some table could answer.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Exact, frozen, parameter
 from partita.inference.numerical.octaves import FINEST, grid_of, octave_tops, top_octave
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.checks import check_scale
@@ -21,8 +21,6 @@ from partita.mechanisms.numerical_rows import Rows, rows_of
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
 from partita.releases.numerical_truncation import TruncationRelease
 
 __all__ = ["SingleTruncation", "TruncatingMechanism", "Truncation"]
@@ -81,7 +79,7 @@ class Truncation:
         return min(self.tops[-1], FINEST)
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class TruncatingMechanism(NumericalMechanism, ABC):
     """A mechanism that cuts every query at a threshold of its own, from weights at the rows alone."""
 
@@ -145,7 +143,7 @@ class TruncatingMechanism(NumericalMechanism, ABC):
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class SingleTruncation(TruncatingMechanism):
     """Publish once; the sum of one query w over all rows, cut at about the largest w among them.
 
@@ -156,30 +154,14 @@ class SingleTruncation(TruncatingMechanism):
 
     name: ClassVar[str] = "single-truncation"
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=0,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
+    delta: Exact = parameter(default=0, init=False)
+
+    def _check(self) -> None:
         if len(self.operator) != 1:
             raise InvalidParameter(
                 "queries", "must be a single query", given=len(self.operator), fix="use composition for many"
             )
-        self._check()
+        super()._check()
 
     @property
     def rate(self) -> Fraction:

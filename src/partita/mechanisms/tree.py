@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
 
+from partita.checks import check_bool
 from partita.errors import InvalidParameter
-from partita.exact import freeze, integer, rational
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, integer, parameter, rational
 from partita.histogram import AxisCounts
 from partita.inference.curve import Ints, UInts
 from partita.inference.query_error import (
@@ -35,7 +34,7 @@ _LARGEST_SIZE: Final = 2**30
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class Tree(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from a tree of noisy counts.
 
@@ -55,30 +54,21 @@ class Tree(Mechanism):
     name: ClassVar[str] = "tree"
 
     size: int
-    branching: int
-    root: bool
-    weights: tuple[Fraction, ...]
+    branching: int = 2
+    root: bool = True
+    weights: Converted[Sequence[object] | None, tuple[Fraction, ...]] = parameter(default=None)
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        branching: int = 2,
-        root: bool = True,
-        weights: Sequence[object] | None = None,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+    def _convert(self) -> None:
+        super()._convert()
         freeze(
             self,
-            size=_size(size),
-            branching=integer(branching, "branching", low=2, high=_LARGEST_SIZE),
-            root=_yes_or_no(root),
+            size=_size(self.size),
+            branching=integer(self.branching, "branching", low=2, high=_LARGEST_SIZE),
+            root=check_bool(self.root, "root"),
         )
-        freeze(self, weights=_weights(weights, self.shape.levels))
+        freeze(self, weights=_weights(self.weights, self.shape.levels))
+
+    def _check(self) -> None:
         for scale in self.scales:
             check_scale(scale, self.epsilon)
 
@@ -170,12 +160,6 @@ def _size(size: object) -> int:
             fix="use a Partition first",
         )
     return exact
-
-
-def _yes_or_no(root: object) -> bool:
-    if not isinstance(root, bool):
-        raise InvalidParameter("root", "must be True or False", given=root, fix="leave it out")
-    return root
 
 
 def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:

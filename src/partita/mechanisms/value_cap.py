@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,7 @@ from numpy.typing import NDArray
 from partita.domain import Domain
 from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Buckets
 from partita.inference.sums.value_line import ValueLine
@@ -27,7 +25,7 @@ __all__ = ["ValueCap", "fitting_points"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class ValueCap(Private):
     """Count values by powers of two, with noise; the cap is a function of these counts.
 
@@ -41,19 +39,13 @@ class ValueCap(Private):
     Fraction(20, 1)
     """
 
-    value: ValueLine
+    value: Converted[Domain, ValueLine] = parameter()
 
-    def __init__(
-        self,
-        *,
-        value: Domain,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, value=ValueLine.of(value))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, value=ValueLine.of(cast(Domain, self.value)))
+
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
 
     @property

@@ -58,7 +58,7 @@ class AxisMechanism(Protocol):
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WithSpecials:
     """Publish a column: the ordered cells by `axis`, and a noisy count of each special cell.
 
@@ -75,9 +75,9 @@ class WithSpecials:
     axis: AxisMechanism
     specials: tuple[str, ...]
 
-    def __init__(self, *, axis: AxisMechanism, specials: tuple[str, ...]) -> None:
-        freeze(self, axis=axis, specials=_names(specials))
-        check_scale(self.scale, axis.epsilon)
+    def __post_init__(self) -> None:
+        freeze(self, specials=_names(self.specials))
+        check_scale(self.scale, self.axis.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.exact import Exact, freeze, frozen, parameter
+from partita.guarantee import Guarantee
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -31,13 +31,11 @@ LARGEST_DENSE: Final = 2**30
 _MOST_CELLS: Final = 2**24
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen
 class WorkloadMechanism(Private, ABC):
     """An (epsilon, delta)-DP release of answers to linear queries about points.
 
-    A mechanism with parameters of its own spells all of them out, hands those that all have to
-    `_settle_workload`, and checks itself when all are set. `delta` is what is spent: 0 where a larger one
-    would buy nothing.
+    `delta` is what is spent: 0 where a larger one would buy nothing.
     """
 
     name: ClassVar[str]
@@ -45,46 +43,17 @@ class WorkloadMechanism(Private, ABC):
 
     queries: Queries
     universe: Universe
-    delta: Fraction
+    delta: Exact = parameter(default=0)
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
+    def __post_init__(self) -> None:
+        self._convert()
         self._return_delta()
         self._check()
 
-    def _settle_workload(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object,
-        neighbors: Neighbors,
-        contributions: int,
-        unit: Unit | None,
-    ) -> None:
-        """Check the parameters that all mechanisms for queries have, and set them."""
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        promise = Guarantee(epsilon=self.epsilon, delta=delta, **self.protected)
-        freeze(self, queries=_checked(queries), universe=_over(universe), delta=promise.delta)
+    def _convert(self) -> None:
+        super()._convert()
+        promise = Guarantee(epsilon=self.epsilon, delta=self.delta, **self.protected)
+        freeze(self, queries=_checked(self.queries), universe=_over(self.universe), delta=promise.delta)
         self._check_weights()
 
     def _return_delta(self) -> None:
@@ -159,9 +128,6 @@ class WorkloadMechanism(Private, ABC):
         if self.universe.size <= _MOST_CELLS:
             return np.asarray(self.operator.answers(self.counts(points)))
         return points.folded(self.operator.answers_at)
-
-    def _check(self) -> None:
-        """Refuse what the mechanism cannot do; called when all parameters are set."""
 
     def _check_weights(self) -> None:
         if self.operator.column_norm == 0:
