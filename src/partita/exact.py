@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, dataclass_transform
 
 from partita.errors import InvalidParameter
 
@@ -91,15 +92,15 @@ def ordered(low: object, high: object, *, first: int, last: int) -> tuple[int, i
 class Converted(Generic[Given, Held]):
     """The type of a field that is given as one type and held as another: `__post_init__` converts it.
 
-    For type checkers only. They read it as a descriptor, so `__init__` takes `Given`, and the attribute is
-    `Held`. Such a field needs a value in the class body, which is `parameter()`.
+    For type checkers only. They read it as a descriptor: `__init__` takes `Given`, the attribute is `Held`,
+    and nobody can assign to it. Such a field needs a value in the class body, which is `parameter()`.
     """
 
     if TYPE_CHECKING:
 
         def __get__(self, instance: object, owner: Any = None) -> Held: ...
 
-        def __set__(self, instance: object, value: Given) -> None: ...
+        def __set__(self, instance: Never, value: Given) -> None: ...
 
 
 Exact = Converted[object, Fraction]
@@ -107,15 +108,17 @@ Exact = Converted[object, Fraction]
 
 
 def parameter(**options: Any) -> Any:
-    """A field of a dataclass: `dataclasses.field` for one that is `Converted`, whose default is not yet."""
+    """A field of a dataclass, as `dataclasses.field`, for one that is `Converted`."""
     return dataclasses.field(**options)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(dataclasses.field, parameter))
-def frozen(kind: type[Kind]) -> type[Kind]:
-    """A frozen dataclass with keywords only, whose subclasses inherit `Converted` fields.
+@dataclass_transform(field_specifiers=(dataclasses.field, parameter))
+def frozen(
+    *, kw_only: bool = False, eq: bool = True, repr: bool = True
+) -> Callable[[type[Kind]], type[Kind]]:
+    """A frozen dataclass that may have `Converted` fields, which subclasses inherit.
 
-    >>> @frozen
+    >>> @frozen(kw_only=True)
     ... class Noisy:
     ...     epsilon: Exact = parameter()
     ...
@@ -124,8 +127,8 @@ def frozen(kind: type[Kind]) -> type[Kind]:
     >>> Noisy(epsilon="1/2").epsilon
     Fraction(1, 2)
     """
-    # Not frozen_default: mypy would take an inherited field to be held as it is given.
-    return dataclasses.dataclass(frozen=True, kw_only=True)(kind)
+    # mypy does not know that it is frozen: it would take inherited fields to be held as they are given.
+    return dataclasses.dataclass(frozen=True, kw_only=kw_only, eq=eq, repr=repr)
 
 
 def freeze(instance: object, **fields: object) -> None:

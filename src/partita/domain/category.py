@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self, cast, final
 
 import numpy as np
@@ -17,7 +16,7 @@ from partita.domain.columns import Floats, Plain, Scaled, Texts, assemble
 from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 
 __all__ = ["Category"]
 
@@ -26,7 +25,7 @@ _SHOWN: Final = 5
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
+@frozen(repr=False)
 class Category:
     """The labels, in the order given; a cell for each, and `other` for every other value.
 
@@ -43,10 +42,10 @@ class Category:
     ['south']
     """
 
-    labels: tuple[str, ...]
+    labels: Converted[Sequence[str], tuple[str, ...]] = parameter()
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        freeze(self, labels=_checked(labels))
+    def __post_init__(self) -> None:
+        freeze(self, labels=_checked(self.labels))
 
     def __repr__(self) -> str:
         return f"Category({list(self.labels)!r})"

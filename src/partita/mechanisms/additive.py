@@ -20,7 +20,7 @@ from partita.releases.flat import FlatRelease
 __all__ = ["Additive"]
 
 
-@frozen
+@frozen(kw_only=True)
 class Additive(Mechanism):
     """Counts of a fixed list of sets of cells, each with noise of scale sensitivity / epsilon."""
 

@@ -23,7 +23,7 @@ class Protected(TypedDict):
     unit: Unit
 
 
-@frozen
+@frozen(kw_only=True)
 class Private:
     """What is pure epsilon-DP between named neighbours.
 
@@ -74,7 +74,7 @@ class Private:
         return self.epsilon / self.rows_changed
 
 
-@frozen
+@frozen(kw_only=True)
 class Mechanism(Private, ABC):
     """A pure epsilon-DP release of the counts of one axis, wherever they are kept."""
 

@@ -18,7 +18,7 @@ from partita.releases.boxes import Boxes
 __all__ = ["BoxMechanism"]
 
 
-@frozen
+@frozen(kw_only=True)
 class BoxMechanism(Private, ABC):
     """A pure epsilon-DP release of points along several axes, special cells included."""
 

@@ -14,7 +14,7 @@ __all__ = ["ComposedTruncation"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class ComposedTruncation(TruncatingMechanism):
     """Publish once; the sum of every query, each cut at about its largest weight among the rows.
 

@@ -29,7 +29,7 @@ _FINDING: Final = Fraction(1, 20)
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class GlobalTruncation(WeighingMechanism):
     """Publish once; the sum of every query, cut at about the largest weight of any query at any row.
 

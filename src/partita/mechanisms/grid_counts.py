@@ -20,7 +20,7 @@ __all__ = ["GridCounts"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class GridCounts(BoxMechanism):
     """Publish once; answer every cell of a product of axes as well as can be, and boxes as sums of cells.
 

@@ -20,7 +20,7 @@ __all__ = ["HistogramCounts"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class HistogramCounts(Additive):
     """Publish once; answer every cell of 0, ..., size-1 as well as can be, and ranges as sums of cells.
 

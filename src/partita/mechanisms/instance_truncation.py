@@ -16,7 +16,7 @@ __all__ = ["InstanceTruncation"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class InstanceTruncation(WeighingMechanism):
     """Publish once; the sum of every query, each cut at about its own largest weight among the rows.
 

@@ -31,7 +31,7 @@ _LARGEST_TOTAL: Final = 2**63
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Intervals(Mechanism):
     """The default for many cells in order: every interval, size up to 2^64, by the tool that suits it.
 

@@ -20,7 +20,7 @@ __all__ = ["Laplace"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Laplace(Additive):
     """Publish once; answer every interval over 0, ..., size-1 by a noisy count of its own; size up to 1447.
 

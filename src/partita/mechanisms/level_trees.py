@@ -40,7 +40,7 @@ _WIDEST: Final = Tops(7 << 60, 7 << 60)
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class LevelTrees(Private):
     """Publish once; answer sums, means and counts of a column over every range or box of the keys.
 

@@ -30,7 +30,7 @@ _FINEST: Final = 2**62
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class LinearQueries(Mechanism):
     """Publish once; answer a given list of linear queries, each a weight for every cell.
 

@@ -26,7 +26,7 @@ _LARGEST_WEIGHT: Final = 2**64
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class LinearWorkload(WorkloadMechanism):
     """Publish once; answer a list of linear queries, each with noise of its own.
 

@@ -28,7 +28,7 @@ __all__ = ["LogTree"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class LogTree(Private):
     """Publish once; answer sums, counts and moments of a column over every range of its own values.
 

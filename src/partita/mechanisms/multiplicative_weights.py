@@ -31,7 +31,7 @@ _CALIBRATION: Final = 0.5
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class MultiplicativeWeights(WorkloadMechanism):
     """Publish once; answer many linear queries of any kind from one synthetic distribution over all cells.
 

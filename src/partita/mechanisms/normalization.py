@@ -16,7 +16,7 @@ __all__ = ["Normalization"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Normalization(WeighingMechanism):
     """Publish once; the sum of every query, answered over its largest weight and scaled back.
 

@@ -36,7 +36,7 @@ _FEWER_CELLS: Final = (
 )
 
 
-@frozen
+@frozen(kw_only=True)
 class NumericalMechanism(WorkloadMechanism, ABC):
     """A mechanism for queries that add up weights of rows, none of them negative."""
 
@@ -52,7 +52,7 @@ class NumericalMechanism(WorkloadMechanism, ABC):
             )
 
 
-@frozen
+@frozen(kw_only=True)
 class WeighingMechanism(NumericalMechanism, ABC):
     """A mechanism that answers graded queries by private multiplicative weights.
 

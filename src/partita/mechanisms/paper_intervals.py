@@ -26,7 +26,7 @@ _MOST_SEGMENTS: Final = 2**30
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class PaperIntervals(Mechanism):
     """A private partition, counted by a binary tree as in the paper: every interval, size up to 2^64.
 

@@ -42,7 +42,7 @@ _LARGEST_THRESHOLD: Final = 2**20
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class PaperRectangles(BoxMechanism):
     """A private partition of every axis, counted by a tree of trees as in the paper: every box.
 

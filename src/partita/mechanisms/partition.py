@@ -31,7 +31,7 @@ _MOST_EMPTY_SEGMENTS: Final = 10**6
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Partition(Mechanism):
     """Cut the cells 0, ..., size-1 into segments of small weight; at most n+1 of them, nearly always.
 

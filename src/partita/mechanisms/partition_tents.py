@@ -43,7 +43,7 @@ _FEW_EMPTY: Final = 20
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class PartitionTents(Mechanism):
     """A private partition, counted by tents: every interval over 0, ..., size-1, size up to 2^64.
 

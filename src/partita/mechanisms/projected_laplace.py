@@ -28,7 +28,7 @@ _MEASURED: Final = 1 / 3
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class ProjectedLaplace(WorkloadMechanism):
     """Publish once; answer a list of linear queries, projected on what some table could answer.
 

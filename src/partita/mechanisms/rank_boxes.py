@@ -52,7 +52,7 @@ _NUMBERS, _FEWEST_NUMBERS = 1.2, 1000.0
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class RankBoxes(BoxMechanism):
     """Every box over two to six axes: views of all axes, and a tree where columns depend on each other.
 

@@ -31,7 +31,7 @@ _TOTAL_SHARE: Final = Fraction(1, 100)
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Rectangles(BoxMechanism):
     """The default for two to six columns: every box, by the structure that suits the axes and the rows.
 

@@ -79,7 +79,7 @@ class Truncation:
         return min(self.tops[-1], FINEST)
 
 
-@frozen
+@frozen(kw_only=True)
 class TruncatingMechanism(NumericalMechanism, ABC):
     """A mechanism that cuts every query at a threshold of its own, from weights at the rows alone."""
 
@@ -143,7 +143,7 @@ class TruncatingMechanism(NumericalMechanism, ABC):
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class SingleTruncation(TruncatingMechanism):
     """Publish once; the sum of one query w over all rows, cut at about the largest w among them.
 

@@ -46,7 +46,7 @@ How they grow with the rows, in units of the noise, was measured on tables of on
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class SpendingBoxes(BoxMechanism):
     """A tree of boxes that spends epsilon where it is worth it: every box over up to six axes.
 

@@ -33,7 +33,7 @@ _SMALLEST: Final = Fraction(1, 2**62)
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class SpendingTree(Mechanism):
     """A tree that spends epsilon where it is worth it: every interval over 0, ..., size-1, size up to 2^63.
 

@@ -25,7 +25,7 @@ _LARGEST_SIZE: Final = 2**24
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Tents(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from overlapping sums, level upon level.
 

@@ -20,7 +20,7 @@ __all__ = ["Thresholds"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Thresholds(Additive):
     """Publish once; answer every interval over 0, ..., size-1 as the difference of two noisy prefixes.
 

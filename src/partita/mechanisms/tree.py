@@ -34,7 +34,7 @@ _LARGEST_SIZE: Final = 2**30
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class Tree(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from a tree of noisy counts.
 

@@ -25,7 +25,7 @@ __all__ = ["ValueCap", "fitting_points"]
 
 
 @final
-@frozen
+@frozen(kw_only=True)
 class ValueCap(Private):
     """Count values by powers of two, with noise; the cap is a function of these counts.
 

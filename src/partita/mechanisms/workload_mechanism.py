@@ -31,7 +31,7 @@ LARGEST_DENSE: Final = 2**30
 _MOST_CELLS: Final = 2**24
 
 
-@frozen
+@frozen(kw_only=True)
 class WorkloadMechanism(Private, ABC):
     """An (epsilon, delta)-DP release of answers to linear queries about points.
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 from partita.cached import cached_property
+from partita.checks import check
 from partita.domain import Domain, is_domain
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 
 __all__ = ["Universe"]
 
 
 @final
-@dataclass(frozen=True)
+@frozen()
 class Universe:
     """Columns and their domains, in order: a cell for each combination of positions along their axes.
 
@@ -26,15 +26,13 @@ class Universe:
     (125, 4)
     """
 
-    columns: tuple[str, ...]
-    domains: tuple[Domain, ...]
+    columns: Converted[Sequence[str], tuple[str, ...]] = parameter()
+    domains: Converted[Sequence[Domain], tuple[Domain, ...]] = parameter()
 
-    def __init__(self, columns: Sequence[str], domains: Sequence[Domain]) -> None:
-        freeze(self, columns=_names(columns), domains=_domains(domains))
-        if len(self.columns) != len(self.domains):
-            raise InvalidParameter(
-                "domains", "must be as many as columns", given=len(self.domains), fix="pass one for each"
-            )
+    def __post_init__(self) -> None:
+        freeze(self, columns=_names(self.columns), domains=_domains(self.domains))
+        number, fits = len(self.domains), len(self.domains) == len(self.columns)
+        check(fits, "domains", "must be as many as columns", given=number, fix="pass one for each")
 
     @staticmethod
     def of(schema: Mapping[str, Domain], columns: Sequence[str]) -> Universe:

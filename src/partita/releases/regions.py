@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from partita.checks import check
 from partita.domain import Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.grid import bounded
@@ -25,7 +26,7 @@ from partita.domain.text import number_text
 from partita.domain.times import public_instant, public_moment, resolution_nanoseconds
 from partita.domain.zones import zone_named
 from partita.errors import InvalidParameter
-from partita.exact import freeze, rational
+from partita.exact import Converted, Exact, freeze, frozen, parameter, rational
 from partita.inference.boxes.halfspace import CUT, PlaneSide
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.polygon import PolygonInside, crosses_itself
@@ -41,7 +42,7 @@ _MIDDLE: Final = Fraction(1, 2)
 
 
 @final
-@dataclass(frozen=True)
+@frozen()
 class HalfSpace:
     """All rows with w1 x1 + w2 x2 + ... <= at_most, for a weight of each of up to six columns.
 
@@ -49,11 +50,12 @@ class HalfSpace:
     HalfSpace({'income': 1, 'rent': -3}, at_most=0.5)
     """
 
-    weights: Mapping[str, Fraction]
-    at_most: Fraction
+    weights: Converted[Mapping[str, object], Mapping[str, Fraction]] = parameter()
+    at_most: Exact = parameter(kw_only=True)
 
-    def __init__(self, weights: Mapping[str, object], *, at_most: object) -> None:
-        freeze(self, weights=MappingProxyType(_weights(weights)), at_most=_number(at_most, "at_most"))
+    def __post_init__(self) -> None:
+        weights = MappingProxyType(_weights(self.weights))
+        freeze(self, weights=weights, at_most=_number(self.at_most, "at_most"))
 
     def __hash__(self) -> int:
         return hash((frozenset(self.weights.items()), self.at_most))
@@ -78,7 +80,7 @@ class HalfSpace:
 
 
 @final
-@dataclass(frozen=True)
+@frozen()
 class Polygon:
     """All rows with (x, y) inside a polygon, for two columns; its corners in order, in either direction.
 
@@ -91,12 +93,11 @@ class Polygon:
 
     x: str
     y: str
-    corners: tuple[tuple[object, object], ...]
+    corners: Converted[Sequence[tuple[object, object]], tuple[tuple[object, object], ...]] = parameter()
 
-    def __init__(self, x: str, y: str, corners: Sequence[tuple[object, object]]) -> None:
-        freeze(self, x=_column(x, "x"), y=_column(y, "y"), corners=_pairs(corners))
-        if x == y:
-            raise InvalidParameter("y", "must be another column than x", given=y, fix="name two columns")
+    def __post_init__(self) -> None:
+        freeze(self, x=_column(self.x, "x"), y=_column(self.y, "y"), corners=_pairs(self.corners))
+        check(self.x != self.y, "y", "must be another column than x", given=self.y, fix="name two columns")
 
     def __repr__(self) -> str:
         return f"Polygon({self.x!r}, {self.y!r}, {len(self.corners)} corners)"

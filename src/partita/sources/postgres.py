@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from types import ModuleType
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import pyarrow as pa
 
 from partita.errors import InvalidParameter, SourceError
-from partita.exact import integer
+from partita.exact import Converted, freeze, frozen, integer, parameter
 from partita.ledger.address import Address
 from partita.sources.grouped import finished
 from partita.sources.keys import check_sum
@@ -47,7 +47,7 @@ _CATEGORIES: Final = "SELECT oid, typcategory FROM pg_type WHERE oid = ANY(%s)"
 
 
 @final
-@dataclass(frozen=True, repr=False, init=False)
+@frozen(repr=False)
 class Postgres:
     """The rows of a table, or of a query, in PostgreSQL: a `Source`.
 
@@ -60,25 +60,18 @@ class Postgres:
     Postgres('postgresql://db.example.org/hospital', secret)
     """
 
-    address: Address | Opening
-    table: str | None
-    query: str | None
-    timeout: int | None
+    address: Converted[str | Opening, Address | Opening] = parameter()
+    _: KW_ONLY
+    table: str | None = None
+    query: str | None = None
+    timeout: int | None = None
 
-    def __init__(
-        self,
-        address: str | Opening,
-        *,
-        table: str | None = None,
-        query: str | None = None,
-        timeout: int | None = None,
-    ) -> None:
-        _check_rows(table, query)
-        if timeout is not None:
-            integer(timeout, "timeout", low=1, high=_LONGEST_WAIT)
-        place = address if callable(address) else Address(address)
-        for name, value in (("address", place), ("table", table), ("query", query), ("timeout", timeout)):
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        _check_rows(self.table, self.query)
+        if self.timeout is not None:
+            integer(self.timeout, "timeout", low=1, high=_LONGEST_WAIT)
+        if not callable(self.address):
+            freeze(self, address=Address(cast(str, self.address)))
 
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
         """Exact counts of distinct raw values; see `Source.counts`."""
