@@ -10,6 +10,7 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, dataclass_transform
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 
 __all__ = [
@@ -84,8 +85,7 @@ def failure(value: object, name: str = "beta") -> Fraction:
 def ordered(low: object, high: object, *, first: int, last: int) -> tuple[int, int]:
     """Two cells from first to last, in order, as Python ints."""
     start, end = integer(low, "low", low=first), integer(high, "high", high=last)
-    if start > end:
-        raise InvalidParameter("low", f"must be at most high, {end}", given=start, fix="swap them")
+    check(start <= end, "low", f"must be at most high, {end}", given=start, fix="swap them")
     return start, end
 
 

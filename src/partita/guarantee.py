@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
 
 from partita.checks import check, check_bool
-from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
+from partita.errors import IncompatibleGuarantees, PrivacyWarning
 from partita.exact import Exact, freeze, frozen, integer, one_of, parameter, rational
 from partita.showing import card
 
@@ -217,8 +217,7 @@ class Guarantee:
 def positive_epsilon(epsilon: object) -> Fraction:
     """epsilon as an exact positive number."""
     exact = rational(epsilon, "epsilon")
-    if exact <= 0:
-        raise InvalidParameter("epsilon", "must be positive", given=epsilon, fix="pass for example 1")
+    check(exact > 0, "epsilon", "must be positive", given=epsilon, fix="pass for example 1")
     return exact
 
 
@@ -246,8 +245,7 @@ def _number(number: int) -> str:
 
 def _probability(delta: object) -> Fraction:
     exact = rational(delta, "delta")
-    if not 0 <= exact <= 1:
-        raise InvalidParameter("delta", "must lie in [0, 1]", given=delta, fix="pass 0 for pure privacy")
+    check(0 <= exact <= 1, "delta", "must lie in [0, 1]", given=delta, fix="pass 0 for pure privacy")
     return exact
 
 

@@ -15,6 +15,7 @@ from partita.auditing.enumeration import enumerate_all
 from partita.auditing.fits import sampler_fits
 from partita.auditing.own import Own, OwnSubject
 from partita.auditing.report import Report, Surroundings
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.guarantee import positive_epsilon
 from partita.publishing.progress import phase
@@ -53,8 +54,7 @@ def audit(
         return _of_this_version(depth, _known(only))
     given = _few_bits() if neighbours is None else neighbours
     pairs = [(one, other) for one, other in given]
-    if not pairs:
-        raise InvalidParameter("neighbours", "must be pairs of data sets", given=None, fix="pass some")
+    check(pairs, "neighbours", "must be pairs of data sets", given=None, fix="pass some")
     data = [each for pair in pairs[:3] for each in pair]
     own = Own.of(mine, epsilon=_promised(mine, epsilon), data=data, name=name)
     return _of_own(own, pairs, depth, draws, factory)

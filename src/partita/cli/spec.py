@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.guarantee import positive_epsilon
@@ -180,8 +181,8 @@ def _content(path: str) -> bytes:
         raise InvalidParameter(
             "spec", "must be a file that you may read", given=path, fix="write one with `partita init`"
         ) from None
-    if len(content) > _LARGEST:
-        raise InvalidParameter("spec", f"must have at most {_LARGEST} bytes", given=path, fix="shorten it")
+    fix = "shorten it"
+    check(len(content) <= _LARGEST, "spec", f"must have at most {_LARGEST} bytes", given=path, fix=fix)
     return content
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita.cached import cached_property
+from partita.checks import check
 from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices
 from partita.domain.canonical import canonical
 from partita.domain.columns import Floats, Plain, Scaled, Texts, assemble
@@ -150,13 +151,8 @@ def _check(label: object) -> None:
             given=label,
             fix='write them as text: "1" matches the number 1, and "true" matches True',
         )
-    if not label:
-        raise InvalidParameter(
-            "labels",
-            "must not be empty texts",
-            given=label,
-            fix="leave it out; empty text is counted in other",
-        )
+    fix = "leave it out; empty text is counted in other"
+    check(label, "labels", "must not be empty texts", given=label, fix=fix)
     try:
         label.encode()
     except UnicodeEncodeError:

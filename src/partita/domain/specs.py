@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import rational
 
@@ -43,6 +44,5 @@ def taken(spec: object, kind: str, *names: str) -> list[object]:
 def whole(value: object, name: str) -> int:
     """An integer of a spec, written as text or as a number."""
     number: Fraction = rational(value, name)
-    if number.denominator != 1:
-        raise InvalidParameter(name, "must be an integer", given=value, fix="write digits only")
+    check(number.denominator == 1, name, "must be an integer", given=value, fix="write digits only")
     return int(number)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Self, final
 
+from partita.checks import check
 from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
 from partita.exact import rational
 from partita.local.question import Question
@@ -87,8 +88,7 @@ class Device:
     def __init__(self, path: str | os.PathLike[str], *, budget: object) -> None:
         self._path = os.fspath(path)
         self.budget = rational(budget, "budget")
-        if self.budget <= 0:
-            raise InvalidParameter("budget", "must be positive", given=budget, fix="pass for example 4")
+        check(self.budget > 0, "budget", "must be positive", given=budget, fix="pass for example 4")
         with self._locked() as lock:
             if not (os.path.lexists(self._path) or os.fstat(lock).st_size):
                 self._store({})

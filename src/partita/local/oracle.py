@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 
 from partita.arrays import as_rows
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
 from partita.local.columns import Ints
@@ -40,13 +41,13 @@ class LROracle:
     def __init__(self, values: object, book: BudgetBook, *, universe: object = None) -> None:
         self._values: Any = as_rows(values, "values")
         self.book = book
-        if self._values.ndim < 1 or len(self._values) != book.now.people:
-            raise InvalidParameter(
-                "values",
-                f"must have a row for each of {book.now.people} people",
-                given=values,
-                fix="check them",
-            )
+        check(
+            self._values.ndim >= 1 and len(self._values) == book.now.people,
+            "values",
+            f"must have a row for each of {book.now.people} people",
+            given=values,
+            fix="check them",
+        )
         self._universe = None if universe is None else Universe(universe, self._values)
 
     @property

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check_data
+from partita.errors import InvalidParameter
 from partita.exact import freeze, integer
 from partita.local.cells import column_cell, column_cells, column_size, described
 from partita.local.hierarchy import Line, View, grid_views, tensor_views
@@ -111,8 +112,8 @@ class Rectangles(ViewQuestion):
             )
         named = zip(self.columns, self.domains, strict=True)
         cells = [column_cells(domain, table[name]) for name, domain in named]
-        if len({len(each) for each in cells}) > 1:
-            raise InvalidData("values", "must have columns of one length", fix="check the table")
+        rule = "must have columns of one length"
+        check_data(len({len(each) for each in cells}) <= 1, "values", rule, fix="check the table")
         joined: Ints = self._joined(cells)
         return joined
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.local.kinds import randomizer_kind
 from partita.local.question import VERSION, Question
@@ -145,13 +146,8 @@ def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> N
 
 def _check_derived(name: str, given: int, derived: int) -> None:
     """Whatever follows from kind, size and epsilon must be just that."""
-    if given != derived:
-        raise InvalidParameter(
-            name,
-            f"must be {derived}, as kind, size and epsilon give it",
-            given=given,
-            fix="do not answer this question",
-        )
+    rule = f"must be {derived}, as kind, size and epsilon give it"
+    check(given == derived, name, rule, given=given, fix="do not answer this question")
 
 
 def _number(given: Mapping[str, Any], name: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import BudgetExceeded, InvalidParameter
 from partita.exact import failure, integer
 from partita.local.columns import Ints
@@ -67,10 +68,7 @@ class SQOracle:
 
     def people(self, tau: float) -> int:
         """How many people it takes for a tolerance."""
-        if not _GRID < tau <= 1:
-            raise InvalidParameter(
-                "tau", "must lie between 2^-21 and 1", given=tau, fix="pass for example 0.05"
-            )
+        check(_GRID < tau <= 1, "tau", "must lie between 2^-21 and 1", given=tau, fix="pass for example 0.05")
         count = ceil(log(2 / self.beta) / 2 * (self._gain / (tau - _GRID)) ** 2)
         return count - 1 if count > 1 and self.tau(count - 1) <= tau else count
 

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+from partita.checks import check, check_data
 from partita.domain.axis import MOST_AXES, Axis, checked_axes
-from partita.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData
 from partita.exact import Converted, freeze, frozen, parameter
 from partita.mechanisms.base import Private
 from partita.noise.protocol import Noise
@@ -54,15 +55,15 @@ class BoxMechanism(Private, ABC):
         """The points, if they lie on these axes and bound contributions at least as tightly."""
         if not isinstance(points, PointCounts):
             raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-        if points.axes != self.axes:
-            raise InvalidData("points", "must lie on the mechanism's axes", fix="use one domain for both")
-        if points.contributions > self.contributions:
-            raise InvalidParameter(
-                "contributions",
-                f"must be at least that of the points, {points.contributions}",
-                given=self.contributions,
-                fix="raise it in the mechanism",
-            )
+        fix = "use one domain for both"
+        check_data(points.axes == self.axes, "points", "must lie on the mechanism's axes", fix=fix)
+        check(
+            points.contributions <= self.contributions,
+            "contributions",
+            f"must be at least that of the points, {points.contributions}",
+            given=self.contributions,
+            fix="raise it in the mechanism",
+        )
         return points
 
     @abstractmethod
@@ -71,15 +72,8 @@ class BoxMechanism(Private, ABC):
 
 
 def _as_many_as_suit(axes: tuple[Axis, ...], fewest: int) -> tuple[Axis, ...]:
-    if len(axes) < fewest:
-        raise InvalidParameter(
-            "axes", f"must be at least {fewest}", given=len(axes), fix="use Intervals for one column"
-        )
-    if len(axes) > MOST_AXES:
-        raise InvalidParameter(
-            "axes",
-            f"must be at most {MOST_AXES}",
-            given=len(axes),
-            fix="publish fewer columns together, several times: views=[(...), (...)]",
-        )
+    fix = "use Intervals for one column"
+    check(len(axes) >= fewest, "axes", f"must be at least {fewest}", given=len(axes), fix=fix)
+    fix = "publish fewer columns together, several times: views=[(...), (...)]"
+    check(len(axes) <= MOST_AXES, "axes", f"must be at most {MOST_AXES}", given=len(axes), fix=fix)
     return axes

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, final
 
 from numpy.typing import NDArray
 
-from partita.checks import check_bool
+from partita.checks import check, check_bool
 from partita.domain import Domain
 from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
@@ -181,8 +181,6 @@ def _keys(keys: object) -> tuple[Axis, ...]:
         raise InvalidParameter(
             "keys", "must be a list of axes", given=keys, fix="pass Axis.of(domain) for each"
         )
-    if len(given) > MOST_AXES:
-        raise InvalidParameter(
-            "keys", f"must be at most {MOST_AXES}", given=len(given), fix="sum over fewer keys together"
-        )
+    fix = "sum over fewer keys together"
+    check(len(given) <= MOST_AXES, "keys", f"must be at most {MOST_AXES}", given=len(given), fix=fix)
     return given

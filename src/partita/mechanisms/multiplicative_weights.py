@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, final
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import freeze, frozen
 from partita.inference.weights.budget import MOST_ROUNDS, WeightsBudget
 from partita.inference.weights.change import Change
@@ -62,13 +62,9 @@ class MultiplicativeWeights(WorkloadMechanism):
         self._check()
 
     def _check(self) -> None:
-        if self.universe.size > _MOST_CELLS:
-            raise InvalidParameter(
-                "universe",
-                f"must have at most {_MOST_CELLS} cells",
-                given=self.universe.size,
-                fix='choose coarser domains or fewer columns, or use "linear" or "composition"',
-            )
+        rule = f"must have at most {_MOST_CELLS} cells"
+        fix = 'choose coarser domains or fewer columns, or use "linear" or "composition"'
+        check(self.universe.size <= _MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         for rounds in (1, self.budget.rounds or MOST_ROUNDS):
             scales = scales_of(self.budget.rates(rounds, self._axes), self.change, self.operator)
             for scale in (scales.total, scales.marginal, scales.selection, scales.answer):

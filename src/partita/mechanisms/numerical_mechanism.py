@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import freeze, frozen
 from partita.inference.curve import Ints, UInts
@@ -43,13 +44,8 @@ class NumericalMechanism(WorkloadMechanism, ABC):
     def _check_weights(self) -> None:
         """Refuse queries that ask nothing, and negative weights."""
         super()._check_weights()
-        if self.operator.lowest < 0:
-            raise InvalidParameter(
-                "queries",
-                "must have no negative weights",
-                given=self.queries,
-                fix="ask for positive and negative parts by themselves",
-            )
+        rule, fix = "must have no negative weights", "ask for positive and negative parts by themselves"
+        check(self.operator.lowest >= 0, "queries", rule, given=self.queries, fix=fix)
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from partita.answer import Answer
+from partita.checks import check
 from partita.errors import (
     BudgetExceeded,
     BudgetLost,
@@ -282,13 +283,13 @@ def _checked(points: object, terms: OnlineTerms) -> Points:
         raise InvalidData(
             "points", "must be Points in the universe", fix="use Points.from_rows with its axes"
         )
-    if points.contributions > terms.guarantee.contributions:
-        raise InvalidParameter(
-            "contributions",
-            f"must be at least that of the points, {points.contributions}",
-            given=terms.guarantee.contributions,
-            fix="raise it",
-        )
+    check(
+        points.contributions <= terms.guarantee.contributions,
+        "contributions",
+        f"must be at least that of the points, {points.contributions}",
+        given=terms.guarantee.contributions,
+        fix="raise it",
+    )
     return points.gathered()
 
 

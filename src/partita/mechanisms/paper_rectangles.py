@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
 from partita.guarantee import Guarantee
 from partita.inference.boxes.paper_guess import Guess
@@ -251,11 +251,6 @@ class _Rows:
 def _threshold(threshold: object) -> Fraction:
     """At least one noise scale, below which trees of empty nodes would grow without end."""
     exact = rational(threshold, "threshold")
-    if not 1 <= exact <= _LARGEST_THRESHOLD:
-        raise InvalidParameter(
-            "threshold",
-            "must lie between 1 and 2^20 noise scales",
-            given=threshold,
-            fix="leave it out, or pass for example 4",
-        )
+    rule, fix = "must lie between 1 and 2^20 noise scales", "leave it out, or pass for example 4"
+    check(1 <= exact <= _LARGEST_THRESHOLD, "threshold", rule, given=threshold, fix=fix)
     return exact

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import Exact, frozen, parameter
 from partita.inference.numerical.octaves import FINEST, grid_of, octave_tops, top_octave
@@ -157,10 +158,8 @@ class SingleTruncation(TruncatingMechanism):
     delta: Exact = parameter(default=0, init=False)
 
     def _check(self) -> None:
-        if len(self.operator) != 1:
-            raise InvalidParameter(
-                "queries", "must be a single query", given=len(self.operator), fix="use composition for many"
-            )
+        fix = "use composition for many"
+        check(len(self.operator) == 1, "queries", "must be a single query", given=len(self.operator), fix=fix)
         super()._check()
 
     @property

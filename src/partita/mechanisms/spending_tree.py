@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import Exact, freeze, frozen, integer, parameter, rational
 from partita.histogram import AxisCounts
 from partita.inference.curve import Floats, Ints, UInts
@@ -187,22 +187,19 @@ def _root(size: int) -> TreeLevel:
 
 def _power_of_two(branching: object) -> int:
     exact = integer(branching, "branching", low=2, high=_LARGEST_BRANCHING)
-    if exact & (exact - 1):
-        raise InvalidParameter(
-            "branching", "must be a power of two", given=branching, fix="pass for example 16"
-        )
+    fix = "pass for example 16"
+    check(not (exact & (exact - 1)), "branching", "must be a power of two", given=branching, fix=fix)
     return exact
 
 
 def _positive(value: object, name: str) -> Fraction:
     exact = rational(value, name)
-    if not _SMALLEST <= exact <= 1 / _SMALLEST:
-        raise InvalidParameter(name, "must lie between 2^-62 and 2^62", given=value, fix="leave it out")
+    fix = "leave it out"
+    check(_SMALLEST <= exact <= 1 / _SMALLEST, name, "must lie between 2^-62 and 2^62", given=value, fix=fix)
     return exact
 
 
 def _share(value: object, name: str) -> Fraction:
     exact = rational(value, name)
-    if not 0 <= exact <= 1:
-        raise InvalidParameter(name, "must lie in [0, 1]", given=value, fix="leave it out")
+    check(0 <= exact <= 1, name, "must lie in [0, 1]", given=value, fix="leave it out")
     return exact

@@ -9,8 +9,7 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
-from partita.checks import check_bool
-from partita.errors import InvalidParameter
+from partita.checks import check, check_bool
 from partita.exact import Converted, freeze, frozen, integer, parameter, rational
 from partita.histogram import AxisCounts
 from partita.inference.curve import Ints, UInts
@@ -152,13 +151,8 @@ def _level_counts(size: int, width: int, cells: UInts, counts: Ints) -> Ints:
 
 def _size(size: object) -> int:
     exact = integer(size, "size", low=1)
-    if exact > _LARGEST_SIZE:
-        raise InvalidParameter(
-            "size",
-            f"must be at most {_LARGEST_SIZE} for a plain tree",
-            given=exact,
-            fix="use a Partition first",
-        )
+    rule = f"must be at most {_LARGEST_SIZE} for a plain tree"
+    check(exact <= _LARGEST_SIZE, "size", rule, given=exact, fix="use a Partition first")
     return exact
 
 
@@ -168,11 +162,6 @@ def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:
         return (Fraction(1),) * levels
     given = weights if isinstance(weights, (list, tuple)) else ()
     exact = tuple(rational(weight, "weights") for weight in given)
-    if len(exact) != levels or min(exact) <= 0:
-        raise InvalidParameter(
-            "weights",
-            f"must be {levels} positive numbers, one for each level",
-            given=weights,
-            fix="leave them out for equal shares",
-        )
+    rule, fix = f"must be {levels} positive numbers, one for each level", "leave them out for equal shares"
+    check(len(exact) == levels and min(exact) > 0, "weights", rule, given=weights, fix=fix)
     return exact

@@ -9,9 +9,10 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check, check_data
 from partita.domain import Domain
 from partita.domain.axis import Axis
-from partita.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData
 from partita.exact import Converted, freeze, frozen, parameter
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Buckets
@@ -75,15 +76,8 @@ def fitting_points(points: PointCounts, axes: tuple[Axis, ...], contributions: i
     """The points, if they lie on the axes of keys and value and bound contributions at least as tightly."""
     if not isinstance(points, PointCounts):
         raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-    if points.axes != axes:
-        raise InvalidData(
-            "points", "must lie on the axes of the keys and the value", fix="use one domain for both"
-        )
-    if points.contributions > contributions:
-        raise InvalidParameter(
-            "contributions",
-            f"must be at least that of the points, {points.contributions}",
-            given=contributions,
-            fix="raise it in the mechanism",
-        )
+    fix = "use one domain for both"
+    check_data(points.axes == axes, "points", "must lie on the axes of the keys and the value", fix=fix)
+    rule, fix = f"must be at least that of the points, {points.contributions}", "raise it in the mechanism"
+    check(points.contributions <= contributions, "contributions", rule, given=contributions, fix=fix)
     return points

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check, check_data
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import Exact, freeze, frozen, parameter
 from partita.guarantee import Guarantee
@@ -101,26 +102,22 @@ class WorkloadMechanism(Private, ABC):
         """The points, if they lie in the universe and bound contributions at least as tightly."""
         if not isinstance(points, PointCounts):
             raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-        if points.axes != self.universe.axes:
-            raise InvalidData("points", "must lie in the universe", fix="use one list of domains for both")
-        if points.contributions > self.contributions:
-            raise InvalidParameter(
-                "contributions",
-                f"must be at least that of the points, {points.contributions}",
-                given=self.contributions,
-                fix="raise it in the mechanism",
-            )
+        fix = "use one list of domains for both"
+        check_data(points.axes == self.universe.axes, "points", "must lie in the universe", fix=fix)
+        check(
+            points.contributions <= self.contributions,
+            "contributions",
+            f"must be at least that of the points, {points.contributions}",
+            given=self.contributions,
+            fix="raise it in the mechanism",
+        )
         return points
 
     def counts(self, points: PointCounts) -> NDArray[np.int64]:
         """How many rows are in each cell of the universe, as an array of its shape."""
-        if self.universe.size > LARGEST_DENSE:
-            raise InvalidParameter(
-                "universe",
-                f"must have at most {LARGEST_DENSE} cells to be an array",
-                given=self.universe.size,
-                fix="choose coarser domains or fewer columns",
-            )
+        rule = f"must have at most {LARGEST_DENSE} cells to be an array"
+        fix = "choose coarser domains or fewer columns"
+        check(self.universe.size <= LARGEST_DENSE, "universe", rule, given=self.universe.size, fix=fix)
         return points.spread()
 
     def truth(self, points: PointCounts) -> NDArray[Any]:
@@ -130,13 +127,9 @@ class WorkloadMechanism(Private, ABC):
         return points.folded(self.operator.answers_at)
 
     def _check_weights(self) -> None:
-        if self.operator.column_norm == 0:
-            raise InvalidParameter(
-                "queries",
-                "must have a weight that is not zero",
-                given="zero for every cell",
-                fix="ask for values that the columns can have; a function that raises has the weight zero",
-            )
+        rule = "must have a weight that is not zero"
+        fix = "ask for values that the columns can have; a function that raises has the weight zero"
+        check(self.operator.column_norm != 0, "queries", rule, given="zero for every cell", fix=fix)
 
 
 def sentence(phrase: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from partita.checks import check
 from partita.domain import Domain, Integer, Real
 from partita.domain.axis import LARGEST_AXIS
 from partita.errors import InvalidParameter
@@ -67,8 +68,6 @@ def _number(column: str, domain: Domain, name: str) -> str:
             given=column,
             fix="declare it as Integer or Real, or ask for its counts and quantiles",
         )
-    if domain.size > LARGEST_AXIS:
-        raise InvalidParameter(
-            name, "must name columns of at most 2^63 cells", given=column, fix="make its domain coarser"
-        )
+    fix = "make its domain coarser"
+    check(domain.size <= LARGEST_AXIS, name, "must name columns of at most 2^63 cells", given=column, fix=fix)
     return column

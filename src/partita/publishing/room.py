@@ -12,6 +12,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.inference.tent_strategy import MOST_LEVELS
 from partita.publishing.query_request import QueryRequest
@@ -89,13 +90,13 @@ def check_room(request: Request, provenance: Provenance) -> None:
 def _check_digits(request: Request) -> None:
     for view in request.published:
         exact = view.share * request.guarantee.epsilon
-        if max(exact.numerator, exact.denominator) >= 10**_MOST_DIGITS:
-            raise InvalidParameter(
-                "epsilon",
-                f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits",
-                given=request.guarantee.epsilon,
-                fix="round it down",
-            )
+        check(
+            max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS,
+            "epsilon",
+            f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits",
+            given=request.guarantee.epsilon,
+            fix="round it down",
+        )
 
 
 def _empty(request: Request, provenance: Provenance) -> Stored:

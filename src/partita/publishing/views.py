@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
+from partita.checks import check
 from partita.domain import Domain
 from partita.domain.axis import LARGEST_AXIS, MOST_AXES
 from partita.errors import InvalidParameter
@@ -44,10 +45,8 @@ def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, .
     columns = [view] if isinstance(view, str) else view
     if not isinstance(columns, (list, tuple)) or not all(isinstance(each, str) for each in columns):
         raise InvalidParameter(name, "must name columns", given=view, fix='pass for example [("age",)]')
-    if not columns:
-        raise InvalidParameter(
-            name, "must have a column in each view", given="none", fix="name one, or leave the view out"
-        )
+    fix = "name one, or leave the view out"
+    check(columns, name, "must have a column in each view", given="none", fix=fix)
     check_columns(columns, schema, name)
     if len(columns) > 1:
         _check_together(columns, schema, name)
@@ -61,8 +60,8 @@ def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: st
             near = get_close_matches(column, schema, n=1, cutoff=0.5)
             fix = f"did you mean {near[0]!r}?" if near else "declare its domain in the schema"
             raise InvalidParameter(name, "must name columns of the schema", given=column, fix=fix)
-        if columns.count(column) > 1:
-            raise InvalidParameter(name, "must name each column once", given=column, fix="leave one out")
+        rule = "must name each column once"
+        check(columns.count(column) <= 1, name, rule, given=column, fix="leave one out")
 
 
 def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:

@@ -85,8 +85,8 @@ def _names(columns: object) -> tuple[str, ...]:
         raise InvalidParameter(
             "columns", "must be a list of names", given=columns, fix='pass for example ["age"]'
         )
-    if len(set(given)) < len(given):
-        raise InvalidParameter("columns", "must be different", given=len(given), fix="name each once")
+    fix = "name each once"
+    check(len(set(given)) == len(given), "columns", "must be different", given=len(given), fix=fix)
     return given
 
 

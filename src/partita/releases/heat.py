@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answers
+from partita.checks import check
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.exact import integer
@@ -120,10 +121,8 @@ def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where,
 def bins_of_two(bins: object) -> tuple[int, int]:
     """A number of bins for each of two columns, from one number or from a pair."""
     pair = bins if isinstance(bins, tuple) else (bins, bins)
-    if len(pair) != 2:
-        raise InvalidParameter(
-            "bins", "must be one number or two", given=f"a tuple of {len(pair)}", fix="pass (12, 20)"
-        )
+    fix = "pass (12, 20)"
+    check(len(pair) == 2, "bins", "must be one number or two", given=f"a tuple of {len(pair)}", fix=fix)
     first, second = (integer(number, "bins", low=1, high=MOST_BINS) for number in pair)
     return first, second
 

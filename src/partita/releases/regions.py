@@ -186,10 +186,7 @@ def _weights(weights: object) -> dict[str, Fraction]:
         )
     read = {_column(name, "weights"): _number(weight, "weights") for name, weight in weights.items()}
     for name, weight in read.items():
-        if weight == 0:
-            raise InvalidParameter(
-                "weights", "must be other than zero", given=name, fix="leave that column out"
-            )
+        check(weight != 0, "weights", "must be other than zero", given=name, fix="leave that column out")
     return read
 
 
@@ -204,13 +201,13 @@ def _pairs(corners: object) -> tuple[tuple[object, object], ...]:
     listed = list(given) if isinstance(given, list | tuple) else []
     pairs = [tuple(corner) for corner in listed if isinstance(corner, list | tuple) and len(corner) == 2]
     distinct = pairs[:-1] if len(pairs) > 1 and pairs[0] == pairs[-1] else pairs
-    if len(pairs) != len(listed) or not 3 <= len(distinct) <= _MOST_CORNERS:
-        raise InvalidParameter(
-            "corners",
-            f"must be 3 to {_MOST_CORNERS} pairs of values",
-            given=corners,
-            fix="pass [(x, y), (x, y), (x, y)]",
-        )
+    check(
+        len(pairs) == len(listed) and 3 <= len(distinct) <= _MOST_CORNERS,
+        "corners",
+        f"must be 3 to {_MOST_CORNERS} pairs of values",
+        given=corners,
+        fix="pass [(x, y), (x, y), (x, y)]",
+    )
     return tuple((corner[0], corner[1]) for corner in distinct)
 
 

@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.domain import Encoded
-from partita.errors import InvalidParameter
 from partita.exact import one_of
 from partita.inference.curve import UInts
 
@@ -58,10 +58,8 @@ def check_ends(closed: Ends, columns: Iterable[str]) -> None:
     """Refuse what does not say which ends belong to ranges, or says it of a column that is not asked for."""
     for column in closed if isinstance(closed, Mapping) else ("",):
         ends_of(column, closed)
-        if column and column not in columns:
-            raise InvalidParameter(
-                "closed", "must name columns that are asked for", given=column, fix="leave it out"
-            )
+        rule = "must name columns that are asked for"
+        check(not column or column in columns, "closed", rule, given=column, fix="leave it out")
 
 
 def spans(low: Encoded, high: Encoded, *, size: int, closed: Closed, name: str, given: object) -> Spans:
@@ -95,5 +93,4 @@ def _moved(
 
 
 def _check_order(backwards: Bools, name: str, given: object) -> None:
-    if bool(backwards.any()):
-        raise InvalidParameter(name, "must go from low to high", given=given, fix="swap the two ends")
+    check(not backwards.any(), name, "must go from low to high", given=given, fix="swap the two ends")

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
+from partita.checks import check
 from partita.domain import Category, Domain, Encoded, Position, Special
 from partita.errors import InvalidParameter
 from partita.releases.figures import shortened
@@ -72,13 +73,8 @@ def gathered(where: Where | None, keywords: Where) -> dict[str, object]:
                 given=column,
                 fix=f"pass where={{{column!r}: ...}}",
             )
-        if column in named:
-            raise InvalidParameter(
-                "column",
-                "must be asked for once, by where or as a keyword",
-                given=column,
-                fix="leave one of them out",
-            )
+        rule = "must be asked for once, by where or as a keyword"
+        check(column not in named, "column", rule, given=column, fix="leave one of them out")
     return named | dict(keywords)
 
 
@@ -113,10 +109,7 @@ def end(domain: Domain, value: object, *, name: str) -> Encoded:
 
 
 def _range(domain: Domain, ends: tuple[object, ...], name: str, closed: Closed) -> Question:
-    if len(ends) != 2:
-        raise InvalidParameter(
-            name, "must have a low and a high end", given=f"a tuple of {len(ends)}", fix=_FORMS
-        )
+    check(len(ends) == 2, name, "must have a low and a high end", given=f"a tuple of {len(ends)}", fix=_FORMS)
     low, high = end(domain, ends[0], name=f"low of {name}"), end(domain, ends[1], name=f"high of {name}")
     found = spans(low, high, size=domain.size, closed=closed, name=name, given=f"{ends[0]} to {ends[1]}")
     terms = () if found.empty[0] else (Term(int(found.lows[0]), int(found.highs[0])),)

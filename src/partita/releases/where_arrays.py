@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from partita.checks import check
 from partita.domain import Domain, Encoded, Real, Special
 from partita.errors import InvalidData, InvalidParameter
 from partita.releases.figures import shortened
@@ -34,13 +35,8 @@ def ranges(domain: Domain, value: object, *, name: str, closed: Ends = "both") -
         if bool((cells.special != Special.ORDINARY).any()):
             raise beyond(domain, value, name=name)
         return spans(cells, cells, size=domain.size, closed="both", name=name, given=value)
-    if len(value) != 2:
-        raise InvalidParameter(
-            name,
-            "must be arrays of lows and of highs",
-            given=f"a tuple of {len(value)}",
-            fix="pass (lows, highs), None for an open end",
-        )
+    rule, fix = "must be arrays of lows and of highs", "pass (lows, highs), None for an open end"
+    check(len(value) == 2, name, rule, given=f"a tuple of {len(value)}", fix=fix)
     low, high = _ends(domain, value[0], f"low of {name}"), _ends(domain, value[1], f"high of {name}")
     length = len(low) if len(high) == 1 else len(high)
     low, high = _repeated(low, length, name), _repeated(high, length, name)
@@ -50,8 +46,8 @@ def ranges(domain: Domain, value: object, *, name: str, closed: Ends = "both") -
 def cells_of(domain: Domain, values: object, *, name: str) -> Encoded:
     """Where each of many public values lies; none may be missing."""
     encoded = _ends(domain, values, name)
-    if bool((encoded.special == Special.NULL).any()):
-        raise InvalidParameter(name, "must not miss a value", given=values, fix="drop what is missing")
+    rule, fix = "must not miss a value", "drop what is missing"
+    check(not (encoded.special == Special.NULL).any(), name, rule, given=values, fix=fix)
     return encoded
 
 
@@ -98,11 +94,6 @@ def _endless(values: object) -> bool:
 def _repeated(encoded: Encoded, length: int, name: str) -> Encoded:
     if len(encoded) == length:
         return encoded
-    if len(encoded) != 1:
-        raise InvalidParameter(
-            name,
-            "must have as many lows as highs",
-            given=f"{len(encoded)} and {length}",
-            fix="pass arrays of one length",
-        )
+    rule, fix = "must have as many lows as highs", "pass arrays of one length"
+    check(len(encoded) == 1, name, rule, given=f"{len(encoded)} and {length}", fix=fix)
     return encoded.take(np.zeros(length, np.int64))

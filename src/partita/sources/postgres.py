@@ -25,6 +25,7 @@ from typing import Any, Final, TypeAlias, cast, final
 
 import pyarrow as pa
 
+from partita.checks import check
 from partita.errors import InvalidParameter, SourceError
 from partita.exact import Converted, freeze, frozen, integer, parameter
 from partita.ledger.address import Address
@@ -76,8 +77,7 @@ class Postgres:
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
         """Exact counts of distinct raw values; see `Source.counts`."""
         keys, sums = checked(keys, "keys"), checked(sums, "sums")
-        if not keys:
-            raise InvalidParameter("keys", "must name a column", given=keys, fix='pass for example ["age"]')
+        check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
         psycopg = _library()
         with self._transaction(psycopg) as connection:
             kinds = self._kinds(psycopg, connection, [*keys, *sums])

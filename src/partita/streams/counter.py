@@ -10,6 +10,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
@@ -121,8 +122,6 @@ def _first_plan(horizon: int | None, given: Plan | None) -> Plan:
         return first_epoch()
     if given is None:
         return plan(horizon_of(horizon))
-    if given.horizon != horizon_of(horizon):
-        raise InvalidParameter(
-            "plan", "must be for the same horizon", given=given.horizon, fix="make one for it"
-        )
+    rule = "must be for the same horizon"
+    check(given.horizon == horizon_of(horizon), "plan", rule, given=given.horizon, fix="make one for it")
     return given

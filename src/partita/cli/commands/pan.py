@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from partita.checks import check
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
 from partita.cli.output import Outcome
 from partita.errors import InvalidParameter, SourceError
@@ -165,8 +166,8 @@ def _update(options: Options) -> Outcome:
 
 
 def _check_by(sketch: Sketch, by: dict[str, int]) -> None:
-    if by and sketch.name != "pan-registers":
-        raise InvalidParameter("by", "is for registers only", given="--by", fix="leave it out")
+    fix = "leave it out"
+    check(not by or sketch.name == "pan-registers", "by", "is for registers only", given="--by", fix=fix)
 
 
 def _release(options: Options) -> Outcome:

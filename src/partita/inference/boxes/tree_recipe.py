@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final, final
 
+from partita.checks import check
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
 from partita.exact import Exact, freeze, frozen, parameter, rational
 from partita.inference.spending_rule import SpendingRule
 
@@ -67,6 +67,5 @@ def _few(axes: Sequence[Axis]) -> bool:
 
 def _between(value: object, name: str, low: Fraction, high: Fraction) -> Fraction:
     exact = rational(value, name)
-    if not low <= exact <= high:
-        raise InvalidParameter(name, f"must lie between {low} and {high}", given=value, fix="leave it out")
+    check(low <= exact <= high, name, f"must lie between {low} and {high}", given=value, fix="leave it out")
     return exact

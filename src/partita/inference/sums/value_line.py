@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from partita.checks import check
 from partita.domain import Domain, Integer, Real
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter
@@ -43,10 +44,8 @@ class ValueLine:
                 given=type(domain).__name__,
                 fix="sum a column of numbers",
             )
-        if domain.size > LARGEST_AXIS:
-            raise InvalidParameter(
-                name, "must have at most 2^63 cells", given=domain.size, fix="use a coarser step"
-            )
+        fix = "use a coarser step"
+        check(domain.size <= LARGEST_AXIS, name, "must have at most 2^63 cells", given=domain.size, fix=fix)
         step = domain.step if isinstance(domain, Real) else Fraction(1)
         return ValueLine(int(domain.low / step), domain.size, step)
 

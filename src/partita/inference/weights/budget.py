@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 
 from partita.accounting import measurement_rate, selection_rate, zcdp_budget
 from partita.cached import cached_property
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import Exact, freeze, frozen, integer, parameter, rational
 from partita.guarantee import positive_epsilon
 
@@ -134,6 +134,5 @@ def _loudness_of(rates: Rates) -> float:
 
 def _share(warm: object) -> Fraction:
     share = rational(warm, "warm")
-    if not 0 <= share <= Fraction(9, 10):
-        raise InvalidParameter("warm", "must lie in [0, 9/10]", given=warm, fix="leave it out")
+    check(0 <= share <= Fraction(9, 10), "warm", "must lie in [0, 9/10]", given=warm, fix="leave it out")
     return share
