@@ -161,8 +161,8 @@ GUARANTEES: Final = (
         "guarantees",
         "a histogram of persons with more rows is taken",
         "mechanisms/checks.py",
-        "if data.contributions > contributions:",
-        "if data.contributions < contributions:",
+        "check(data.contributions <= contributions, ",
+        "check(data.contributions >= contributions, ",
         "tests/tree/test_tree.py::test_other_universes_and_looser_bounds_are_refused_before_any_draw",
     ),
     Bug(
@@ -1161,8 +1161,8 @@ LOCAL: Final = (
         "local model",
         "what only looks like a view is a view",
         "local/mixture.py",
-        "    if type(view) is not View:",
-        "    if view is None:",
+        "    check(type(view) is View, ",
+        "    check(view is not None, ",
         "tests/local_oracles/test_lr_oracle.py::test_a_mixture_of_lying_views_is_refused",
     ),
     Bug(

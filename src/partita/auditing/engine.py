@@ -77,8 +77,7 @@ def _known(only: Collection[str] | None) -> Collection[str] | None:
 
 def _promised(mine: Any, epsilon: object) -> Fraction:
     given = epsilon if epsilon is not None else getattr(mine, "epsilon", None)
-    if given is None:
-        raise InvalidParameter("epsilon", "must be given", given=None, fix="say what the mechanism promises")
+    check(given is not None, "epsilon", "must be given", given=None, fix="say what the mechanism promises")
     return positive_epsilon(given)
 
 

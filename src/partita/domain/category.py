@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita.cached import cached_property
-from partita.checks import check
+from partita.checks import check, check_type
 from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices
 from partita.domain.canonical import canonical
 from partita.domain.columns import Floats, Plain, Scaled, Texts, assemble
@@ -144,13 +144,8 @@ def _checked(labels: object) -> tuple[str, ...]:
 
 
 def _check(label: object) -> None:
-    if not isinstance(label, str):
-        raise InvalidParameter(
-            "labels",
-            "must be texts",
-            given=label,
-            fix='write them as text: "1" matches the number 1, and "true" matches True',
-        )
+    fix = 'write them as text: "1" matches the number 1, and "true" matches True'
+    label = check_type(label, str, "labels", "must be texts", fix=fix)
     fix = "leave it out; empty text is counted in other"
     check(label, "labels", "must not be empty texts", given=label, fix=fix)
     try:

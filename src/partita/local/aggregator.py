@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.checks import check_data
-from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.checks import check, check_data
+from partita.errors import InvalidData, InvalidState
 from partita.guarantee import Guarantee
 from partita.local.columns import Ints
 from partita.local.decoders import exclusive, supports, tallied, width
@@ -100,8 +100,8 @@ class Aggregator(ABC, Generic[Asked]):
 
     def merge(self, other: Self) -> Self:
         """A new aggregator of both; in any order and grouping the same one comes out."""
-        if type(other) is not type(self):
-            raise InvalidParameter("other", "must be an aggregator of the same kind", given=other, fix=_ASK)
+        rule = "must be an aggregator of the same kind"
+        check(type(other) is type(self), "other", rule, given=other, fix=_ASK)
         self._check_question(other.question.digest)
         fix = "count each report once"
         check_data(self._ids.isdisjoint(other._ids), "reports", "were counted by both aggregators", fix=fix)

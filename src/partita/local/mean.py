@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 
-from partita.checks import check
+from partita.checks import check, check_type
 from partita.errors import InvalidParameter
 from partita.exact import freeze, one_of, rational
 from partita.local.means import MeanRandomizer, OneBit, Piecewise
@@ -56,10 +56,8 @@ class Mean(Question):
     @classmethod
     def of(cls, low: object, high: object, randomizer: Randomizer) -> Self:
         """The question about bounds with a given randomizer."""
-        if not isinstance(randomizer, MeanRandomizer):
-            raise InvalidParameter(
-                "randomizer", "must be one of numbers", given=randomizer, fix="leave it out"
-            )
+        fix = "leave it out"
+        randomizer = check_type(randomizer, MeanRandomizer, "randomizer", "must be one of numbers", fix=fix)
         made = object.__new__(cls)
         made._fill(low, high, randomizer)
         return made

@@ -136,8 +136,7 @@ def checked_views(views: Iterable[object]) -> tuple[View, ...]:
 
 
 def _made_anew(view: Any) -> View:
-    if type(view) is not View:
-        raise InvalidParameter("views", "must be views", given=None, fix="pass those of line_views(Line(8))")
+    check(type(view) is View, "views", "must be views", given=None, fix="pass those of line_views(Line(8))")
     return View(view.lines, view.levels)
 
 

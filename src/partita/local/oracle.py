@@ -9,7 +9,6 @@ import numpy as np
 
 from partita.arrays import as_rows
 from partita.checks import check
-from partita.errors import InvalidParameter
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
 from partita.local.columns import Ints
 from partita.local.law import LocalLaw, clamped
@@ -113,10 +112,10 @@ class LROracle:
 
     def _check_through(self, through: object) -> None:
         """Whether a function is needed is public: it depends on the shape of the table."""
-        if through is None and self._values.ndim > 1:
-            raise InvalidParameter("through", "must be given for rows of columns", given=None, fix="pass it")
-        if through is not None and not callable(through):
-            raise InvalidParameter("through", "must be a function", given=None, fix="pass a function of rows")
+        rule = "must be given for rows of columns"
+        check(through is not None or self._values.ndim <= 1, "through", rule, given=None, fix="pass it")
+        fix = "pass a function of rows"
+        check(through is None or callable(through), "through", "must be a function", given=None, fix=fix)
 
 
 _FIRST: Final = 0

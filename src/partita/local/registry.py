@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from partita.checks import check
+from partita.checks import check, check_type
 from partita.errors import InvalidParameter
 from partita.local.kinds import randomizer_kind
 from partita.local.question import VERSION, Question
@@ -132,9 +132,7 @@ def _domain(given: object) -> Any:
 
 
 def _mapping(given: object, name: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(name, "must be a JSON object", given=given, fix="pass what to_json returned")
-    return given
+    return check_type(given, Mapping, name, "must be a JSON object", fix="pass what to_json returned")
 
 
 def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:

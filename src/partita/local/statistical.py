@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 
 from partita.checks import check
-from partita.errors import BudgetExceeded, InvalidParameter
+from partita.errors import BudgetExceeded
 from partita.exact import failure, integer
 from partita.local.columns import Ints
 from partita.local.mean import Mean
@@ -81,8 +81,7 @@ class SQOracle:
         `columnwise` it gets a column that holds one row, and returns a column of one number. If the oracle
         has a universe, phi is called on that alone, and a failure is an error that costs nothing.
         """
-        if not callable(phi):
-            raise InvalidParameter("phi", "must be a function", given=None, fix="pass a function of a row")
+        check(callable(phi), "phi", "must be a function", given=None, fix="pass a function of a row")
         one, law = (_of_column if columnwise else _of_row)(phi), self.question.randomizer
         return self._answered(
             tau,

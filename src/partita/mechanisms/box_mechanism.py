@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from partita.checks import check, check_data
+from partita.checks import check
 from partita.domain.axis import MOST_AXES, Axis, checked_axes
-from partita.errors import InvalidData
 from partita.exact import Converted, freeze, frozen, parameter
 from partita.mechanisms.base import Private
+from partita.mechanisms.checks import fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
@@ -53,18 +53,7 @@ class BoxMechanism(Private, ABC):
 
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie on these axes and bound contributions at least as tightly."""
-        if not isinstance(points, PointCounts):
-            raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-        fix = "use one domain for both"
-        check_data(points.axes == self.axes, "points", "must lie on the mechanism's axes", fix=fix)
-        check(
-            points.contributions <= self.contributions,
-            "contributions",
-            f"must be at least that of the points, {points.contributions}",
-            given=self.contributions,
-            fix="raise it in the mechanism",
-        )
-        return points
+        return fitting_points(points, self.axes, self.contributions)
 
     @abstractmethod
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> Boxes:

@@ -23,8 +23,8 @@ from partita.inference.sums.cutting import cells_of, cut_by_counts, cut_into_cel
 from partita.inference.sums.part_tree import PartTree, best_tree
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Private
-from partita.mechanisms.checks import check_scale
-from partita.mechanisms.value_cap import ValueCap, fitting_points
+from partita.mechanisms.checks import check_scale, fitting_points
+from partita.mechanisms.value_cap import ValueCap
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts

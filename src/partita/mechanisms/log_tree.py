@@ -17,8 +17,7 @@ from partita.inference.sums.part_tree import PartTree, best_tree
 from partita.inference.sums.value_line import ValueLine
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Private
-from partita.mechanisms.checks import check_scale
-from partita.mechanisms.value_cap import fitting_points
+from partita.mechanisms.checks import check_scale, fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts

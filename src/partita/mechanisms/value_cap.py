@@ -9,10 +9,7 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.checks import check, check_data
 from partita.domain import Domain
-from partita.domain.axis import Axis
-from partita.errors import InvalidData
 from partita.exact import Converted, freeze, frozen, parameter
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Buckets
@@ -22,7 +19,7 @@ from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.points import PointCounts
 
-__all__ = ["ValueCap", "fitting_points"]
+__all__ = ["ValueCap"]
 
 
 @final
@@ -70,14 +67,3 @@ def _bucketed(buckets: Buckets, places: UInts, counts: Ints) -> Ints:
     exact = np.zeros(buckets.size, np.int64)
     np.add.at(exact, buckets.of(places[:, -1]), counts)
     return exact
-
-
-def fitting_points(points: PointCounts, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
-    """The points, if they lie on the axes of keys and value and bound contributions at least as tightly."""
-    if not isinstance(points, PointCounts):
-        raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-    fix = "use one domain for both"
-    check_data(points.axes == axes, "points", "must lie on the axes of the keys and the value", fix=fix)
-    rule, fix = f"must be at least that of the points, {points.contributions}", "raise it in the mechanism"
-    check(points.contributions <= contributions, "contributions", rule, given=contributions, fix=fix)
-    return points

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.checks import check, check_data
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check, check_type
 from partita.exact import Exact, freeze, frozen, parameter
 from partita.guarantee import Guarantee
 from partita.mechanisms.base import Private
+from partita.mechanisms.checks import fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
@@ -100,18 +100,7 @@ class WorkloadMechanism(Private, ABC):
 
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie in the universe and bound contributions at least as tightly."""
-        if not isinstance(points, PointCounts):
-            raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-        fix = "use one list of domains for both"
-        check_data(points.axes == self.universe.axes, "points", "must lie in the universe", fix=fix)
-        check(
-            points.contributions <= self.contributions,
-            "contributions",
-            f"must be at least that of the points, {points.contributions}",
-            given=self.contributions,
-            fix="raise it in the mechanism",
-        )
-        return points
+        return fitting_points(points, self.universe.axes, self.contributions)
 
     def counts(self, points: PointCounts) -> NDArray[np.int64]:
         """How many rows are in each cell of the universe, as an array of its shape."""
@@ -142,16 +131,10 @@ def sentence(phrase: str) -> str:
 
 
 def _checked(queries: object) -> Queries:
-    if not isinstance(queries, Queries):
-        raise InvalidParameter(
-            "queries", "must be queries", given=queries, fix='pass for example ranges("age") or parse("...")'
-        )
-    return queries
+    fix = 'pass for example ranges("age") or parse("...")'
+    return check_type(queries, Queries, "queries", "must be queries", fix=fix)
 
 
 def _over(universe: object) -> Universe:
-    if not isinstance(universe, Universe):
-        raise InvalidParameter(
-            "universe", "must be a Universe", given=universe, fix='pass Universe(["age"], [Integer(0, 120)])'
-        )
-    return universe
+    fix = 'pass Universe(["age"], [Integer(0, 120)])'
+    return check_type(universe, Universe, "universe", "must be a Universe", fix=fix)

@@ -61,13 +61,13 @@ def _numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[s
 
 
 def _number(column: str, domain: Domain, name: str) -> str:
-    if not isinstance(domain, Integer | Real):
-        raise InvalidParameter(
-            name,
-            f"must name columns of numbers, and this one is {type(domain).__name__}",
-            given=column,
-            fix="declare it as Integer or Real, or ask for its counts and quantiles",
-        )
+    check(
+        isinstance(domain, Integer | Real),
+        name,
+        f"must name columns of numbers, and this one is {type(domain).__name__}",
+        given=column,
+        fix="declare it as Integer or Real, or ask for its counts and quantiles",
+    )
     fix = "make its domain coarser"
     check(domain.size <= LARGEST_AXIS, name, "must name columns of at most 2^63 cells", given=column, fix=fix)
     return column

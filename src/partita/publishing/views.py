@@ -23,8 +23,8 @@ def checked_views(
     schema: Mapping[str, Domain], by: object, views: object, *, beside: bool = False
 ) -> list[tuple[str, ...]]:
     """The columns of each view, in order; none for an empty `by`, if something is published `beside`."""
-    if by is not None and views is not None:
-        raise InvalidParameter("by", "must not come with views", given="both", fix="leave one of the two out")
+    fix = "leave one of the two out"
+    check(by is None or views is None, "by", "must not come with views", given="both", fix=fix)
     if views is not None:
         return _different([_view(view, schema, "views") for view in _listed(views)])
     if beside and isinstance(by, list | tuple) and not by:

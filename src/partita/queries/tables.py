@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias, final
 
+from partita.checks import check
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
@@ -120,13 +121,8 @@ class _Places(NamedTuple):
 
     def _ordinary(self, each: Key) -> int:
         found = self.domain.locate(each, name=self.column)
-        if found.special is not Special.ORDINARY:
-            raise InvalidParameter(
-                self.column,
-                "must lie within its bounds to be weighed",
-                given=each,
-                fix="use pt.BELOW or pt.ABOVE",
-            )
+        rule, fix = "must lie within its bounds to be weighed", "use pt.BELOW or pt.ABOVE"
+        check(found.special is Special.ORDINARY, self.column, rule, given=each, fix=fix)
         return self.axis.position(found.cell)
 
 

@@ -92,11 +92,11 @@ def _names(columns: object) -> tuple[str, ...]:
 
 def _domains(domains: object) -> tuple[Domain, ...]:
     given = tuple(domains) if isinstance(domains, list | tuple) else ()
-    if not given or not all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given):
-        raise InvalidParameter(
-            "domains",
-            "must be a list of domains of at most 2^63 cells",
-            given=domains,
-            fix="pass for example [Integer(0, 120)]",
-        )
+    check(
+        given and all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given),
+        "domains",
+        "must be a list of domains of at most 2^63 cells",
+        given=domains,
+        fix="pass for example [Integer(0, 120)]",
+    )
     return given

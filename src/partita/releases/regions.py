@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from partita.checks import check
+from partita.checks import check, check_type
 from partita.domain import Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.grid import bounded
@@ -191,9 +191,7 @@ def _weights(weights: object) -> dict[str, Fraction]:
 
 
 def _column(name: object, parameter: str) -> str:
-    if not isinstance(name, str):
-        raise InvalidParameter(parameter, "must be the name of a column", given=name, fix="pass text")
-    return name
+    return check_type(name, str, parameter, "must be the name of a column", fix="pass text")
 
 
 def _pairs(corners: object) -> tuple[tuple[object, object], ...]:

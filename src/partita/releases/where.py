@@ -60,10 +60,8 @@ def gathered(where: Where | None, keywords: Where) -> dict[str, object]:
     >>> gathered({"region": "north"}, {"age": (30, 39)})
     {'region': 'north', 'age': (30, 39)}
     """
-    if not isinstance(where, Mapping | None):
-        raise InvalidParameter(
-            "where", "must be a mapping of columns", given=where, fix='pass {"age": (30, 39)}'
-        )
+    fix = 'pass {"age": (30, 39)}'
+    check(isinstance(where, Mapping | None), "where", "must be a mapping of columns", given=where, fix=fix)
     named = dict(where or {})
     for column in keywords:
         if column in RESERVED:
@@ -90,8 +88,8 @@ def question(domain: Domain, value: object, *, name: str, closed: Ends = "both")
         return _members(domain, value, name)
     if isinstance(value, tuple):
         return _range(domain, value, name, chosen)
-    if value is None or isinstance(value, list):
-        raise InvalidParameter(name, "must say which values", given=value, fix=_FORMS)
+    rule = "must say which values"
+    check(value is not None and not isinstance(value, list), name, rule, given=value, fix=_FORMS)
     return _members(domain, [value], name)
 
 

@@ -22,8 +22,7 @@ def checked(names: object, parameter: str) -> list[str]:
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise InvalidParameter(parameter, "must be a list of column names", given=names, fix='pass ["age"]')
     for name in names:
-        if not isinstance(name, str):
-            raise InvalidParameter(parameter, "must be column names", given=name, fix="pass them as text")
+        check(isinstance(name, str), parameter, "must be column names", given=name, fix="pass them as text")
         fix = "leave one out"
         check(list(names).count(name) <= 1, parameter, "must name each column once", given=name, fix=fix)
     return list(names)

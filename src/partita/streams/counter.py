@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.checks import check
-from partita.errors import InvalidParameter
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -117,8 +116,7 @@ def _carried(plans: Sequence[Plan], rate: Fraction) -> Mix:
 
 def _first_plan(horizon: int | None, given: Plan | None) -> Plan:
     if horizon is None:
-        if given is not None:
-            raise InvalidParameter("plan", "needs a horizon", given=given, fix="pass plan.horizon")
+        check(given is None, "plan", "needs a horizon", given=given, fix="pass plan.horizon")
         return first_epoch()
     if given is None:
         return plan(horizon_of(horizon))

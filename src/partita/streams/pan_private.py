@@ -9,8 +9,7 @@ from typing import ClassVar, Final, Self, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.checks import check
-from partita.errors import InvalidParameter
+from partita.checks import check, check_type
 from partita.exact import failure, integer, one_of
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL, SMALLEST_SCALE
@@ -294,9 +293,7 @@ def _zeros() -> Cells:
 
 
 def _truth(live: object) -> bool:
-    if not isinstance(live, bool):
-        raise InvalidParameter("live", "must be True or False", given=live, fix="pass one of them")
-    return live
+    return check_type(live, bool, "live", "must be True or False", fix="pass one of them")
 
 
 def _check_scale(scale: Fraction, terms: Terms) -> None:
