@@ -73,12 +73,8 @@ def failure(value: object, name: str = "beta") -> Fraction:
     exact = rational(value, name)
     if not _LEAST_FAILURE <= exact <= 1 - _NEAREST_TO_ONE:
         usual = "0.95" if name == "confidence" else "0.05"
-        raise InvalidParameter(
-            name,
-            "must lie between 0 and 1, and not next to them",
-            given=value,
-            fix=f"pass for example {usual}",
-        )
+        fix = f"pass for example {usual}"
+        raise InvalidParameter(name, "must lie between 0 and 1, and not next to them", given=value, fix=fix)
     return exact
 
 

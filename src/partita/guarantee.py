@@ -76,13 +76,9 @@ class Guarantee:
             intrusions=integer(self.intrusions, "intrusions", low=0),
             announced=check_bool(self.announced, "announced"),
         )
-        check(
-            self.contributions == 1 or self.unit in _ROW_OF,
-            "contributions",
-            f"must be 1 for unit {self.unit!r}",
-            given=self.contributions,
-            fix="use a person or a user",
-        )
+        fits = self.contributions == 1 or self.unit in _ROW_OF
+        fix = "use a person or a user"
+        check(fits, "contributions", f"must be 1 for unit {self.unit!r}", given=self.contributions, fix=fix)
         _warn_if_large(self.epsilon)
 
     @property

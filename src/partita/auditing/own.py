@@ -58,12 +58,9 @@ class Own:
         watched = WatchingNoise()
         errors = [_error(run, each, watched) for each in data]
         if None not in errors:
-            raise InvalidParameter(
-                "mechanism",
-                "must run on the neighbours that it is audited on",
-                given=errors[0],
-                fix="run it on them by itself to see that error",
-            )
+            rule = "must run on the neighbours that it is audited on"
+            fix = "run it on them by itself to see that error"
+            raise InvalidParameter("mechanism", rule, given=errors[0], fix=fix)
         called = str(name or getattr(mine, "__name__", type(mine).__name__))
         return Own(name=called, epsilon=epsilon, run=run, transparent=bool(watched.scales) or watched.chose)
 

@@ -193,9 +193,6 @@ def indices(cells: Sequence[int] | Cells, size: int) -> list[int]:
         isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) and 0 <= cell < size
         for cell in listed
     ):
-        raise InvalidData(
-            "cells",
-            f"must be integers from 0 to {size - 1}",
-            fix="decode the ordinary cells of this domain only",
-        )
+        fix = "decode the ordinary cells of this domain only"
+        raise InvalidData("cells", f"must be integers from 0 to {size - 1}", fix=fix)
     return [int(cell) for cell in listed]

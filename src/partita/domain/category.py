@@ -74,12 +74,8 @@ class Category:
         encoded = self.encode([value])
         if encoded.special[0] != Special.ORDINARY:
             more = "" if self.size <= _SHOWN else " and so on"
-            raise InvalidParameter(
-                name,
-                "must be one of the column's labels",
-                given=value,
-                fix=f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}",
-            )
+            fix = f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}"
+            raise InvalidParameter(name, "must be one of the column's labels", given=value, fix=fix)
         return Position(int(encoded.cells[0]))
 
     def to_spec(self) -> Spec:
@@ -129,12 +125,8 @@ def _found(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> En
 
 def _checked(labels: object) -> tuple[str, ...]:
     if isinstance(labels, str | bytes) or not isinstance(labels, Sequence) or not labels:
-        raise InvalidParameter(
-            "labels",
-            "must be a non-empty list of texts",
-            given=labels,
-            fix='pass for example ["north", "south"]',
-        )
+        fix = 'pass for example ["north", "south"]'
+        raise InvalidParameter("labels", "must be a non-empty list of texts", given=labels, fix=fix)
     for label in labels:
         _check(label)
     if len(set(labels)) < len(labels):
@@ -151,9 +143,5 @@ def _check(label: object) -> None:
     try:
         label.encode()
     except UnicodeEncodeError:
-        raise InvalidParameter(
-            "labels",
-            "must be text that UTF-8 can write",
-            given=ascii(label),
-            fix="remove unpaired surrogates",
-        ) from None
+        rule = "must be text that UTF-8 can write"
+        raise InvalidParameter("labels", rule, given=ascii(label), fix="remove unpaired surrogates") from None

@@ -98,10 +98,6 @@ class Date:
 def _day(value: object, name: str) -> datetime.date:
     moment = public_moment(value, name)
     if not moment.dated:
-        raise InvalidParameter(
-            name,
-            "must be a date without a time of day",
-            given=str(value),
-            fix='pass a datetime.date or text like "2024-01-31"',
-        )
+        fix = 'pass a datetime.date or text like "2024-01-31"'
+        raise InvalidParameter(name, "must be a date without a time of day", given=str(value), fix=fix)
     return _EPOCH + datetime.timedelta(days=moment.day)

@@ -151,11 +151,7 @@ class Grid:
 
 def bounded(value: Fraction, name: str, given: object) -> Fraction:
     """`value`, if its numerator and denominator are small enough for floats to come near it."""
-    check(
-        max(value.numerator.bit_length(), value.denominator.bit_length()) <= _LARGEST_BITS,
-        name,
-        f"must be a ratio of integers below 2^{_LARGEST_BITS}",
-        given=given,
-        fix="choose a smaller or simpler number",
-    )
+    fits = max(value.numerator.bit_length(), value.denominator.bit_length()) <= _LARGEST_BITS
+    fix = "choose a smaller or simpler number"
+    check(fits, name, f"must be a ratio of integers below 2^{_LARGEST_BITS}", given=given, fix=fix)
     return value

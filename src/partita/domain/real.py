@@ -60,12 +60,8 @@ class Real:
         check(self.step > 0, "step", "must be positive", given=step, fix='pass for example "0.01"')
         for name, bound, given in (("low", self.low, low), ("high", self.high, high)):
             if (bound / self.step).denominator != 1:
-                raise InvalidParameter(
-                    name,
-                    f"must be a multiple of the step {number_text(self.step)}",
-                    given=given,
-                    fix="move the bound or choose a finer step",
-                )
+                rule = f"must be a multiple of the step {number_text(self.step)}"
+                raise InvalidParameter(name, rule, given=given, fix="move the bound or choose a finer step")
         check_size(self.size, "low", "high", given=high)
 
     def __repr__(self) -> str:

@@ -152,9 +152,5 @@ def _bound(value: object, clock: datetime.tzinfo, name: str) -> str:
     try:
         return text_at(instant, clock)
     except OverflowError:
-        raise InvalidParameter(
-            name,
-            "must lie in the years 1 to 9999, both in its zone and in UTC",
-            given=str(value),
-            fix="move it by a day",
-        ) from None
+        rule = "must lie in the years 1 to 9999, both in its zone and in UTC"
+        raise InvalidParameter(name, rule, given=str(value), fix="move it by a day") from None

@@ -146,19 +146,13 @@ class Device:
             with open(self._path, "rb") as file:
                 text = file.read(_LARGEST_FILE + 1)
         except FileNotFoundError:
-            raise InvalidState(
-                "device",
-                "file is gone, though its lock says that it was made",
-                fix="put it back, or answer no more; its owner may remove the lock to grant a new budget",
-            ) from None
+            rule = "file is gone, though its lock says that it was made"
+            fix = "put it back, or answer no more; its owner may remove the lock to grant a new budget"
+            raise InvalidState("device", rule, fix=fix) from None
         state = _parsed(text)
         if state["budget"] != str(self.budget):
-            raise InvalidParameter(
-                "budget",
-                f"must be {state['budget'][:60]}, as in the file",
-                given=self.budget,
-                fix="pass that",
-            )
+            rule = f"must be {state['budget'][:60]}, as in the file"
+            raise InvalidParameter("budget", rule, given=self.budget, fix="pass that")
         memo: dict[str, Any] = state["memo"]
         return memo
 

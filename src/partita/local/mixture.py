@@ -148,10 +148,6 @@ def _checked_size(views: Sequence[View]) -> int:
     """The number of cells of all columns together, if views of them can be reported and counted."""
     size = prod(line.size for line in views[0].lines)
     if len(views) > _MOST_VIEWS or size > _LARGEST_SPACE or sum(view.size for view in views) > LARGEST_SIZE:
-        raise InvalidParameter(
-            "domain",
-            f"must leave at most {_MOST_VIEWS} views with {LARGEST_SIZE} nodes in all",
-            given=None,
-            fix="make the columns coarser, or fewer",
-        )
+        rule = f"must leave at most {_MOST_VIEWS} views with {LARGEST_SIZE} nodes in all"
+        raise InvalidParameter("domain", rule, given=None, fix="make the columns coarser, or fewer")
     return size

@@ -40,13 +40,9 @@ class LROracle:
     def __init__(self, values: object, book: BudgetBook, *, universe: object = None) -> None:
         self._values: Any = as_rows(values, "values")
         self.book = book
-        check(
-            self._values.ndim >= 1 and len(self._values) == book.now.people,
-            "values",
-            f"must have a row for each of {book.now.people} people",
-            given=values,
-            fix="check them",
-        )
+        fits = self._values.ndim >= 1 and len(self._values) == book.now.people
+        fix = "check them"
+        check(fits, "values", f"must have a row for each of {book.now.people} people", given=values, fix=fix)
         self._universe = None if universe is None else Universe(universe, self._values)
 
     @property

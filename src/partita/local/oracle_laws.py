@@ -135,12 +135,9 @@ def _listed(law: Any) -> ListedLaw:
 
 
 def _unknown() -> InvalidParameter:
-    return InvalidParameter(
-        "randomizer",
-        f"must be of the registry, or list at most {_MOST_ENTRIES} probabilities",
-        given=None,
-        fix="pass for example Frequency(10, epsilon=1).randomizer",
-    )
+    rule = f"must be of the registry, or list at most {_MOST_ENTRIES} probabilities"
+    fix = "pass for example Frequency(10, epsilon=1).randomizer"
+    return InvalidParameter("randomizer", rule, given=None, fix=fix)
 
 
 _CHECK: Final = "check the probabilities"

@@ -156,12 +156,8 @@ class RectangleEstimate:
 
     def _axis(self, name: object) -> int:
         if name not in self.question.columns:
-            raise InvalidParameter(
-                "column",
-                f"must be one of {', '.join(self.question.columns)}",
-                given=name,
-                fix="check its name",
-            )
+            rule = f"must be one of {', '.join(self.question.columns)}"
+            raise InvalidParameter("column", rule, given=name, fix="check its name")
         return self.question.columns.index(str(name))
 
 

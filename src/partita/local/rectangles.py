@@ -78,12 +78,8 @@ class Rectangles(ViewQuestion):
 
     def _fill(self, columns: object, branching: int, grid: int) -> None:
         if not isinstance(columns, Mapping) or not 2 <= len(columns) <= MOST_COLUMNS:
-            raise InvalidParameter(
-                "columns",
-                f"must be 2 to {MOST_COLUMNS} names with domains",
-                given=None,
-                fix='as {"x": 32, "y": 32}',
-            )
+            rule = f"must be 2 to {MOST_COLUMNS} names with domains"
+            raise InvalidParameter("columns", rule, given=None, fix='as {"x": 32, "y": 32}')
         freeze(
             self,
             columns=tuple(columns),

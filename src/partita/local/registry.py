@@ -53,12 +53,8 @@ def question_from(description: object) -> Question:
     given = _mapping(description, "question")
     asks = given.get("asks")
     if given.get("version") != VERSION or not isinstance(asks, str) or asks not in _ASKED:
-        raise InvalidParameter(
-            "question",
-            f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}",
-            given=asks,
-            fix="use a newer Partita",
-        )
+        rule = f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}"
+        raise InvalidParameter("question", rule, given=asks, fix="use a newer Partita")
     _exactly(given, "question", ("version", "asks", "round", "randomizer", *_ASKED[asks]))
     return _READERS[asks](given).in_round(given["round"])
 

@@ -137,12 +137,8 @@ class LevelTrees(Private):
         if cells <= _FEW_CELLS or (density is None and cells <= MOST_PARTS):
             return cut_into_cells(self.keys)
         if density is None:
-            raise InvalidParameter(
-                "density",
-                f"must be given where keys have more than {MOST_PARTS} cells",
-                given=density,
-                fix="release counts of the keys first",
-            )
+            rule = f"must be given where keys have more than {MOST_PARTS} cells"
+            raise InvalidParameter("density", rule, given=density, fix="release counts of the keys first")
         return cut_by_counts(self.keys, density, enough=float(self._rows_for_a_part))
 
     def _parts(self, rows: int) -> int:

@@ -99,10 +99,7 @@ class LinearWorkload(WorkloadMechanism):
     def _check(self) -> None:
         """Refuse weights whose answers are no released numbers, and noise that cannot be drawn."""
         if self.operator.largest > _LARGEST_WEIGHT or self.scale > LARGEST_SCALE:
-            raise InvalidParameter(
-                "queries",
-                "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units",
-                given=float(self.operator.largest),
-                fix="clip values, round weights, or raise epsilon",
-            )
+            rule = "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units"
+            fix = "clip values, round weights, or raise epsilon"
+            raise InvalidParameter("queries", rule, given=float(self.operator.largest), fix=fix)
         check_scale(self.scale, self.epsilon)

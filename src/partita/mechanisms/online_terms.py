@@ -168,12 +168,8 @@ class OnlineTerms:
     def _check(self) -> None:
         space: object = self.universe
         if not isinstance(space, Universe) or space.size > _MOST_CELLS:
-            raise InvalidParameter(
-                "universe",
-                f"must be a Universe of at most {_MOST_CELLS} cells",
-                given=space,
-                fix="choose coarser domains",
-            )
+            rule = f"must be a Universe of at most {_MOST_CELLS} cells"
+            raise InvalidParameter("universe", rule, given=space, fix="choose coarser domains")
         fix = "leave it out"
         check(self.threshold >= 0, "threshold", "must not be negative", given=self.threshold, fix=fix)
         scales = self.scales

@@ -159,12 +159,9 @@ class Partition(Mechanism):
 
     def _refuse_many_empty_segments(self) -> None:
         if self.empty_segments.reaches(_MOST_EMPTY_SEGMENTS):
-            raise InvalidParameter(
-                "threshold",
-                f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}",
-                given=self.threshold,
-                fix="raise it, or leave it to be chosen",
-            )
+            rule = f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}"
+            fix = "raise it, or leave it to be chosen"
+            raise InvalidParameter("threshold", rule, given=self.threshold, fix=fix)
 
     def _counts(self, data: AxisCounts | ArrayLike) -> AxisCounts:
         if not isinstance(data, AxisCounts):

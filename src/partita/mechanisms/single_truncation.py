@@ -102,12 +102,8 @@ class TruncatingMechanism(NumericalMechanism, ABC):
     def _check(self) -> None:
         """Refuse more queries than can be held, and an epsilon whose noise cannot be drawn."""
         if self.predicted_numbers(0) > _MOST_NUMBERS:
-            raise InvalidParameter(
-                "queries",
-                f"must release at most {_MOST_NUMBERS} numbers, counted once for every threshold",
-                given=self.predicted_numbers(0),
-                fix="ask for fewer",
-            )
+            rule = f"must release at most {_MOST_NUMBERS} numbers, counted once for every threshold"
+            raise InvalidParameter("queries", rule, given=self.predicted_numbers(0), fix="ask for fewer")
         check_scale(self.truncation.octave_scale, self.epsilon)
         check_scale(self.truncation.sum_scale, self.epsilon)
 

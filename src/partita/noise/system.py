@@ -236,12 +236,8 @@ def _fitted(parts: Ints, shape: tuple[int, ...]) -> Ints:
     try:
         return np.broadcast_to(parts, shape)
     except ValueError:
-        raise InvalidParameter(
-            "parts",
-            f"must fit the shape of x, {shape}",
-            given=str(parts.shape),
-            fix="pass one for each entry",
-        ) from None
+        rule = f"must fit the shape of x, {shape}"
+        raise InvalidParameter("parts", rule, given=str(parts.shape), fix="pass one for each entry") from None
 
 
 def _integers_of(x: ArrayLike, name: str) -> IntegerArray:

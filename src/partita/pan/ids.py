@@ -87,13 +87,10 @@ class Universe:
     def named(self, universe: Ids) -> Universe:
         """The same universe with its names, if they are the same."""
         given = Universe.of(universe)
-        check(
-            (given.size, given.fingerprint) == (self.size, self.fingerprint),
-            "universe",
-            "must be the one that the sketch was made with, in the same order",
-            given=universe,
-            fix="pass that one",
-        )
+        fits = (given.size, given.fingerprint) == (self.size, self.fingerprint)
+        rule = "must be the one that the sketch was made with, in the same order"
+        fix = "pass that one"
+        check(fits, "universe", rule, given=universe, fix=fix)
         return given
 
     def find(self, ids: Iterable[object]) -> Ints:

@@ -44,10 +44,7 @@ class Shares:
 
     def check(self, spread: int) -> None:
         """Refuse an epsilon whose noise, for statistics of this spread, nobody can draw."""
-        check(
-            1 / self.output >= SMALLEST_SCALE and spread / self.output <= LARGEST_SCALE,
-            "epsilon",
-            "must give noise of a scale between 2^-20 and 2^62",
-            given=self.state + self.output,
-            fix="choose a usual one, like 1",
-        )
+        fits = 1 / self.output >= SMALLEST_SCALE and spread / self.output <= LARGEST_SCALE
+        rule = "must give noise of a scale between 2^-20 and 2^62"
+        fix = "choose a usual one, like 1"
+        check(fits, "epsilon", rule, given=self.state + self.output, fix=fix)

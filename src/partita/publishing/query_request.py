@@ -105,9 +105,5 @@ def _read(queries: object) -> Queries:
         return queries
     if isinstance(queries, str):
         return parse(queries)
-    raise InvalidParameter(
-        "queries",
-        "must be queries, or their text",
-        given=queries,
-        fix='pass for example "ranges(age) * value(salary)"',
-    )
+    fix = 'pass for example "ranges(age) * value(salary)"'
+    raise InvalidParameter("queries", "must be queries, or their text", given=queries, fix=fix)

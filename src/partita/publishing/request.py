@@ -163,12 +163,8 @@ def _writable(name: str, parameter: str) -> str:
         pass
     else:
         return name
-    raise InvalidParameter(
-        parameter,
-        "must have names of columns that UTF-8 can write",
-        given=ascii(name),
-        fix="remove unpaired surrogates",
-    )
+    rule = "must have names of columns that UTF-8 can write"
+    raise InvalidParameter(parameter, rule, given=ascii(name), fix="remove unpaired surrogates")
 
 
 def unit_by(person: object) -> Unit:

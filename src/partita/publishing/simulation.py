@@ -125,12 +125,8 @@ def _trial(view: CountRequest[Any], secret: Any) -> Trial:
         return BoxTrial(released.boxes, secret)
     if isinstance(released, View) and isinstance(secret.histogram, Histogram):
         return ColumnTrial(released.axis, secret.histogram)
-    raise InvalidParameter(
-        "source",
-        "must be a table that is counted on this machine",
-        given=type(secret).__name__,
-        fix="simulate with a sample of it in a file",
-    )
+    rule, fix = "must be a table that is counted on this machine", "simulate with a sample of it in a file"
+    raise InvalidParameter("source", rule, given=type(secret).__name__, fix=fix)
 
 
 def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> Measured:

@@ -67,20 +67,14 @@ def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: st
 def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
     """Refuse more columns, or larger ones, than boxes can have."""
     if len(columns) > MOST_AXES:
-        raise InvalidParameter(
-            name,
-            f"must have at most {MOST_AXES} columns in a view",
-            given=len(columns),
-            fix=f"publish several views under one debit, for example views={_suggested(columns)}",
-        )
+        rule = f"must have at most {MOST_AXES} columns in a view"
+        fix = f"publish several views under one debit, for example views={_suggested(columns)}"
+        raise InvalidParameter(name, rule, given=len(columns), fix=fix)
     for column in columns:
         if schema[column].size > LARGEST_AXIS:
-            raise InvalidParameter(
-                name,
-                "must have columns of at most 2^63 cells in a view of several",
-                given=column,
-                fix=f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]",
-            )
+            rule = "must have columns of at most 2^63 cells in a view of several"
+            fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
+            raise InvalidParameter(name, rule, given=column, fix=fix)
 
 
 def _suggested(columns: Sequence[str]) -> list[tuple[str, ...]]:

@@ -46,13 +46,8 @@ class Product(Structured):
         widths, factors = tuple(self.widths), tuple(self.factors)
         taken = [axis for axes, _ in factors for axis in axes]
         fits = all(each.shape == tuple(widths[a] for a in axes) for axes, each in factors)
-        check(
-            len(set(taken)) == len(taken) and fits,
-            "factors",
-            "must be over different axes of the shape",
-            given=len(taken),
-            fix="merge those of one axis",
-        )
+        rule, fix = "must be over different axes of the shape", "merge those of one axis"
+        check(len(set(taken)) == len(taken) and fits, "factors", rule, given=len(taken), fix=fix)
         rest = [((axis,), Spans.everything(width)) for axis, width in enumerate(widths) if axis not in taken]
         freeze(self, widths=widths, factors=(*factors, *rest))
 

@@ -85,12 +85,8 @@ class Queries(ABC):
     def to_json(self) -> str:
         """The text form, for a file; `queries_from` reads it."""
         if not self.written_out:
-            raise InvalidParameter(
-                "queries",
-                "must not hold functions to be written",
-                given=str(self),
-                fix="use settled(universe)",
-            )
+            rule = "must not hold functions to be written"
+            raise InvalidParameter("queries", rule, given=str(self), fix="use settled(universe)")
         return str(self)
 
     def __mul__(self, other: object) -> Queries:
@@ -238,12 +234,8 @@ class Concatenation(Queries):
 
 def too_many(number: int) -> InvalidParameter:
     """The error for more queries than there may be."""
-    return InvalidParameter(
-        "queries",
-        f"must be at most {MOST_QUERIES}",
-        given=number,
-        fix="ask for fewer ranges, for example step=",
-    )
+    fix = "ask for fewer ranges, for example step="
+    return InvalidParameter("queries", f"must be at most {MOST_QUERIES}", given=number, fix=fix)
 
 
 def _merged(shape: tuple[int, ...], before: list[Factor], more: list[Factor]) -> list[Factor]:

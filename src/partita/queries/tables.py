@@ -112,12 +112,8 @@ class _Places(NamedTuple):
     def _special(self, name: str) -> int:
         if name in self.specials:
             return self.specials[name]
-        raise InvalidParameter(
-            self.column,
-            f"must have a special cell of that name to weigh it: {self.domain!r}",
-            given=name,
-            fix="leave it out",
-        )
+        rule = f"must have a special cell of that name to weigh it: {self.domain!r}"
+        raise InvalidParameter(self.column, rule, given=name, fix="leave it out")
 
     def _ordinary(self, each: Key) -> int:
         found = self.domain.locate(each, name=self.column)

@@ -62,12 +62,8 @@ class Universe:
     def number(self, column: str) -> int:
         """Which axis a column is, counted from 0."""
         if column not in self.columns:
-            raise InvalidParameter(
-                "queries",
-                f"must name columns among {', '.join(self.columns)}",
-                given=column,
-                fix="check the spelling, or add the column",
-            )
+            rule = f"must name columns among {', '.join(self.columns)}"
+            raise InvalidParameter("queries", rule, given=column, fix="check the spelling, or add the column")
         return self.columns.index(column)
 
     def domain(self, column: str) -> Domain:
@@ -92,11 +88,7 @@ def _names(columns: object) -> tuple[str, ...]:
 
 def _domains(domains: object) -> tuple[Domain, ...]:
     given = tuple(domains) if isinstance(domains, list | tuple) else ()
-    check(
-        given and all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given),
-        "domains",
-        "must be a list of domains of at most 2^63 cells",
-        given=domains,
-        fix="pass for example [Integer(0, 120)]",
-    )
+    fits = given and all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given)
+    fix = "pass for example [Integer(0, 120)]"
+    check(fits, "domains", "must be a list of domains of at most 2^63 cells", given=domains, fix=fix)
     return given

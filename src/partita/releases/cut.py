@@ -60,13 +60,9 @@ class Cut:
     def locate(self, cells: ArrayLike) -> NDArray[np.intp]:
         """The index of the segment that holds each cell."""
         inside = _cells(cells, "cells")
-        check(
-            not inside.size or self.start <= int(inside.min()) <= int(inside.max()) <= self.last,
-            "cells",
-            f"must lie in {self.start}, ..., {self.last}",
-            given=cells,
-            fix="ask for cells of the cut",
-        )
+        fits = not inside.size or self.start <= int(inside.min()) <= int(inside.max()) <= self.last
+        fix = "ask for cells of the cut"
+        check(fits, "cells", f"must lie in {self.start}, ..., {self.last}", given=cells, fix=fix)
         return np.asarray(np.searchsorted(self.edges, inside))
 
     @staticmethod
@@ -74,13 +70,9 @@ class Cut:
         """One cut from the cuts of neighbouring ranges, for instance of shards."""
         cuts = list(cuts)
         for before, after in pairwise(cuts):
-            check(
-                after.start == before.last + 1 and after.guarantee == before.guarantee,
-                "cuts",
-                "must be of neighbouring ranges and carry one guarantee",
-                given=cuts,
-                fix="join all shards of one partition in order",
-            )
+            fits = after.start == before.last + 1 and after.guarantee == before.guarantee
+            fix = "join all shards of one partition in order"
+            check(fits, "cuts", "must be of neighbouring ranges and carry one guarantee", given=cuts, fix=fix)
         check(cuts, "cuts", "must hold at least one cut", given=cuts, fix="pass the shards' cuts")
         edges = np.concatenate([cut.edges for cut in cuts])
         return Cut(edges=edges, start=cuts[0].start, guarantee=cuts[0].guarantee)

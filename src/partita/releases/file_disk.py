@@ -270,9 +270,5 @@ def _unwritable(path: Path, error: Exception) -> InvalidParameter:
 
 
 def _unsynced(path: Path, error: OSError) -> InvalidParameter:
-    return InvalidParameter(
-        "path",
-        f"holds the whole file now, but a power cut may undo that ({error.strerror})",
-        given=str(path),
-        fix="check the disk, and keep a copy",
-    )
+    rule = f"holds the whole file now, but a power cut may undo that ({error.strerror})"
+    return InvalidParameter("path", rule, given=str(path), fix="check the disk, and keep a copy")

@@ -131,12 +131,8 @@ def _cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UI
     checked = bins_of_two(bins)
     cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, checked, strict=True)]
     if len(cells[0][0]) * len(cells[1][0]) > MOST_BINS:
-        raise InvalidParameter(
-            "bins",
-            "must make at most 2^20 pairs",
-            given=" by ".join(map(str, checked)),
-            fix="pass fewer bins",
-        )
+        rule = "must make at most 2^20 pairs"
+        raise InvalidParameter("bins", rule, given=" by ".join(map(str, checked)), fix="pass fewer bins")
     return cells
 
 

@@ -112,12 +112,8 @@ def graphs() -> Any:
     try:
         return import_module("plotly.graph_objects")
     except ImportError:
-        raise InvalidParameter(
-            "interactive",
-            "needs plotly",
-            given="no plotly",
-            fix='install it: pip install "partita[notebook]"',
-        ) from None
+        fix = 'install it: pip install "partita[notebook]"'
+        raise InvalidParameter("interactive", "needs plotly", given="no plotly", fix=fix) from None
 
 
 def milliseconds(values: Sequence[datetime.date]) -> list[float]:

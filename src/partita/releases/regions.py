@@ -178,12 +178,9 @@ def _widths(lows: Corners, highs: Corners) -> Floats:
 
 def _weights(weights: object) -> dict[str, Fraction]:
     if not isinstance(weights, Mapping) or not 1 <= len(weights) <= MOST_AXES:
-        raise InvalidParameter(
-            "weights",
-            f"must have a number for each of 1 to {MOST_AXES} columns",
-            given=weights,
-            fix='pass for example {"income": 1, "rent": -3}',
-        )
+        rule = f"must have a number for each of 1 to {MOST_AXES} columns"
+        fix = 'pass for example {"income": 1, "rent": -3}'
+        raise InvalidParameter("weights", rule, given=weights, fix=fix)
     read = {_column(name, "weights"): _number(weight, "weights") for name, weight in weights.items()}
     for name, weight in read.items():
         check(weight != 0, "weights", "must be other than zero", given=name, fix="leave that column out")
@@ -199,13 +196,9 @@ def _pairs(corners: object) -> tuple[tuple[object, object], ...]:
     listed = list(given) if isinstance(given, list | tuple) else []
     pairs = [tuple(corner) for corner in listed if isinstance(corner, list | tuple) and len(corner) == 2]
     distinct = pairs[:-1] if len(pairs) > 1 and pairs[0] == pairs[-1] else pairs
-    check(
-        len(pairs) == len(listed) and 3 <= len(distinct) <= _MOST_CORNERS,
-        "corners",
-        f"must be 3 to {_MOST_CORNERS} pairs of values",
-        given=corners,
-        fix="pass [(x, y), (x, y), (x, y)]",
-    )
+    fits = len(pairs) == len(listed) and 3 <= len(distinct) <= _MOST_CORNERS
+    fix = "pass [(x, y), (x, y), (x, y)]"
+    check(fits, "corners", f"must be 3 to {_MOST_CORNERS} pairs of values", given=corners, fix=fix)
     return tuple((corner[0], corner[1]) for corner in distinct)
 
 
@@ -214,12 +207,8 @@ def _own(own: Sequence[str], columns: Sequence[str], domains: Sequence[Domain]) 
     known = dict(zip(columns, domains, strict=True))
     for name in own:
         if name not in known:
-            raise InvalidParameter(
-                "region",
-                "must be over columns released together",
-                given=name,
-                fix=f"choose of {', '.join(columns)}",
-            )
+            fix = f"choose of {', '.join(columns)}"
+            raise InvalidParameter("region", "must be over columns released together", given=name, fix=fix)
     return [(name, known[name]) for name in own]
 
 
@@ -239,12 +228,8 @@ def _scale(domain: Domain, name: str) -> _Scale:
                 Fraction(length, _SECOND),
                 lambda value: Fraction(public_instant(value, zone, name), _SECOND),
             )
-    raise InvalidParameter(
-        "region",
-        "must be over columns of numbers, dates or times",
-        given=name,
-        fix="ask for its labels instead",
-    )
+    fix = "ask for its labels instead"
+    raise InvalidParameter("region", "must be over columns of numbers, dates or times", given=name, fix=fix)
 
 
 def _days(value: object, name: str) -> Fraction:

@@ -370,12 +370,9 @@ class Release(SumQuestions, QueryQuestions):
             return {}
         if "region" in self.columns:
             return {"region": asked}
-        raise InvalidParameter(
-            "region",
-            "must be a HalfSpace or a Polygon, as no column is called region",
-            given=asked,
-            fix="pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)",
-        )
+        rule = "must be a HalfSpace or a Polygon, as no column is called region"
+        fix = "pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)"
+        raise InvalidParameter("region", rule, given=asked, fix=fix)
 
     def _having_shape(self, region: PublicRegion, asked: Where) -> Adjusted:
         """The view that answers about a shape: one of several columns, if one has all that are asked for."""

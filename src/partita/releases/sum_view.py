@@ -141,9 +141,6 @@ class SumView:
 
     def _check_moments(self) -> None:
         if not self.moments:
-            raise InvalidParameter(
-                "column",
-                "must have moments for a variance, and sums are all that was released of it",
-                given=self.column,
-                fix=f"publish with moments=[{self.column!r}]",
-            )
+            rule = "must have moments for a variance, and sums are all that was released of it"
+            fix = f"publish with moments=[{self.column!r}]"
+            raise InvalidParameter("column", rule, given=self.column, fix=fix)

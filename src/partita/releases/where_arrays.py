@@ -57,12 +57,9 @@ def _ends(domain: Domain, value: object, name: str) -> Encoded:
     encoded = _encoded(domain, value, name)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
     if bool(unreadable.any()) or _endless(value):
-        raise InvalidParameter(
-            name,
-            f"must hold values that a column {shortened(repr(domain), _LONGEST_DOMAIN)} can have",
-            given=value,
-            fix="pass values as the column has them, None for an open end",
-        )
+        rule = f"must hold values that a column {shortened(repr(domain), _LONGEST_DOMAIN)} can have"
+        fix = "pass values as the column has them, None for an open end"
+        raise InvalidParameter(name, rule, given=value, fix=fix)
     return encoded
 
 

@@ -76,8 +76,5 @@ def _length(column: Any) -> int | None:
 
 
 def _no_table() -> SourceError:
-    return SourceError(
-        "data",
-        "must be a table that the Arrow interface can carry",
-        fix="give each column one type, for example by writing mixed values as text",
-    )
+    fix = "give each column one type, for example by writing mixed values as text"
+    return SourceError("data", "must be a table that the Arrow interface can carry", fix=fix)

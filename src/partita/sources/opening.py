@@ -111,10 +111,6 @@ def _delimiter(delimiter: object) -> str:
         or not "\0" < delimiter < "\x7f"
         or delimiter in '"\r\n'
     ):
-        raise InvalidParameter(
-            "delimiter",
-            "must be one ASCII character, and no quote or line ending",
-            given=delimiter,
-            fix='pass ",", ";", "|" or "\\t"',
-        )
+        rule = "must be one ASCII character, and no quote or line ending"
+        raise InvalidParameter("delimiter", rule, given=delimiter, fix='pass ",", ";", "|" or "\\t"')
     return delimiter

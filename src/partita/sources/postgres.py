@@ -166,12 +166,9 @@ def _batches(connection: Any, asked: Any, kinds: Sequence[Kind], schema: Any) ->
 def _check_rows(table: object, query: object) -> None:
     given = table if query is None else query
     if (table is None) == (query is None) or not isinstance(given, str) or not given.strip(" ;.\n"):
-        raise InvalidParameter(
-            "table",
-            "or query must say where the rows are, one of them",
-            given=None if given is None else type(given).__name__,
-            fix='pass table="visits" or query="SELECT age FROM visits"',
-        )
+        rule = "or query must say where the rows are, one of them"
+        fix = 'pass table="visits" or query="SELECT age FROM visits"'
+        raise InvalidParameter("table", rule, given=None if given is None else type(given).__name__, fix=fix)
 
 
 def _library() -> Any:
@@ -186,24 +183,15 @@ def _library() -> Any:
 
 
 def _unreachable() -> SourceError:
-    return SourceError(
-        "the database",
-        "cannot be reached",
-        fix="check host, database, user and password, and that the server is running",
-    )
+    fix = "check host, database, user and password, and that the server is running"
+    return SourceError("the database", "cannot be reached", fix=fix)
 
 
 def _misunderstood() -> SourceError:
-    return SourceError(
-        "the table or query",
-        "is none that the server understands and lets this user read",
-        fix="try it in psql, as the same user",
-    )
+    rule = "is none that the server understands and lets this user read"
+    return SourceError("the table or query", rule, fix="try it in psql, as the same user")
 
 
 def _uncountable() -> SourceError:
-    return SourceError(
-        "the rows",
-        "could not be counted by the server",
-        fix="try the query in psql; it may fail on some row, take longer than its timeout, or need more room",
-    )
+    fix = "try the query in psql; it may fail on some row, take longer than its timeout, or need more room"
+    return SourceError("the rows", "could not be counted by the server", fix=fix)

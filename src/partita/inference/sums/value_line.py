@@ -38,12 +38,8 @@ class ValueLine:
     def of(domain: Domain, name: str = "value") -> ValueLine:
         """The line of a column of numbers; no other column has sums."""
         if not isinstance(domain, Integer | Real):
-            raise InvalidParameter(
-                name,
-                "must be an Integer or a Real domain: only numbers have sums",
-                given=type(domain).__name__,
-                fix="sum a column of numbers",
-            )
+            rule = "must be an Integer or a Real domain: only numbers have sums"
+            raise InvalidParameter(name, rule, given=type(domain).__name__, fix="sum a column of numbers")
         fix = "use a coarser step"
         check(domain.size <= LARGEST_AXIS, name, "must have at most 2^63 cells", given=domain.size, fix=fix)
         step = domain.step if isinstance(domain, Real) else Fraction(1)

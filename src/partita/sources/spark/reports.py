@@ -93,8 +93,5 @@ def _reports(column: Any) -> Any:
 
 
 def _refused(column: str) -> SourceError:
-    return SourceError(
-        f"column {column!r}",
-        "must hold a report to this question in each row",
-        fix="drop what is no report, and check that each executor has partita",
-    )
+    fix = "drop what is no report, and check that each executor has partita"
+    return SourceError(f"column {column!r}", "must hold a report to this question in each row", fix=fix)

@@ -81,12 +81,10 @@ class Cluster:
 
         The proof of sharded cuts needs that which attempt is seen does not depend on what it drew.
         """
-        check_source(
-            self.session.sparkContext.getConf().get("spark.speculation", "false").lower() != "true",
-            "spark.speculation",
-            "must be off, because the faster of two draws is not a fair draw",
-            fix='start the session with .config("spark.speculation", "false")',
-        )
+        fits = self.session.sparkContext.getConf().get("spark.speculation", "false").lower() != "true"
+        rule = "must be off, because the faster of two draws is not a fair draw"
+        fix = 'start the session with .config("spark.speculation", "false")'
+        check_source(fits, "spark.speculation", rule, fix=fix)
 
     def run(self, work: Callable[[], T], *, failure: SourceError | None = None) -> T:
         """The result of something that Spark does; `failure` if it fails, and no word of Spark's.
@@ -152,8 +150,5 @@ def _use_this_python(context: Any) -> None:
 
 
 def _failed() -> SourceError:
-    return SourceError(
-        "data",
-        "could not be counted on the cluster",
-        fix="run an action on the DataFrame, and check that each executor has partita and room on disk",
-    )
+    fix = "run an action on the DataFrame, and check that each executor has partita and room on disk"
+    return SourceError("data", "could not be counted on the cluster", fix=fix)
