@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Final, Literal, TypeAlias, final
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import integer, rational
 from partita.guarantee import positive_epsilon
 
@@ -168,10 +168,7 @@ def _largest(allowed: Callable[[Fraction], bool]) -> Fraction:
 def _log_of_inverse(delta: object) -> Fraction:
     """ln(1/delta), rounded up."""
     exact = rational(delta, "delta")
-    if not 0 < exact < 1:
-        raise InvalidParameter(
-            "delta", "must lie between 0 and 1", given=delta, fix='pass for example "1e-6"'
-        )
+    check(0 < exact < 1, "delta", "must lie between 0 and 1", given=delta, fix='pass for example "1e-6"')
     return _log(1 / exact, ROUND_CEILING)
 
 
@@ -190,6 +187,5 @@ def _root_above(x: Fraction) -> Fraction:
 
 def _losses(k: object) -> Fraction:
     exact = rational(k, "k")
-    if exact <= 0:
-        raise InvalidParameter("k", "must be positive", given=k, fix="count the mechanisms")
+    check(exact > 0, "k", "must be positive", given=k, fix="count the mechanisms")
     return exact

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.checks import check_data
 from partita.errors import InvalidData
 from partita.unchained import unchained
 
@@ -19,8 +20,8 @@ def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
     >>> integer_array([0, 2**64 - 1], "cells").tolist()
     [0, 18446744073709551615]
     """
-    if isinstance(values, np.ma.MaskedArray):
-        raise InvalidData(name, "must not be masked", fix="drop or encode what is missing")
+    fix = "drop or encode what is missing"
+    check_data(not isinstance(values, np.ma.MaskedArray), name, "must not be masked", fix=fix)
     array = as_array(values, name)
     if array.dtype.kind in "iu" or array.size == 0:
         return array if array.dtype.kind in "iuO" else array.astype(np.int64)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, dataclass_transform
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 
-__all__ = ["failure", "freeze", "integer", "one_of", "ordered", "rational"]
+__all__ = [
+    "Converted",
+    "Exact",
+    "failure",
+    "freeze",
+    "frozen",
+    "integer",
+    "one_of",
+    "ordered",
+    "parameter",
+    "rational",
+]
 
 Choice = TypeVar("Choice")
+Given = TypeVar("Given", contravariant=True)
+Held = TypeVar("Held", covariant=True)
+Kind = TypeVar("Kind")
 
 _LONGEST_TEXT = 400
 _LEAST_FAILURE = Fraction(1, 10**300)
@@ -56,21 +73,58 @@ def failure(value: object, name: str = "beta") -> Fraction:
     exact = rational(value, name)
     if not _LEAST_FAILURE <= exact <= 1 - _NEAREST_TO_ONE:
         usual = "0.95" if name == "confidence" else "0.05"
-        raise InvalidParameter(
-            name,
-            "must lie between 0 and 1, and not next to them",
-            given=value,
-            fix=f"pass for example {usual}",
-        )
+        fix = f"pass for example {usual}"
+        raise InvalidParameter(name, "must lie between 0 and 1, and not next to them", given=value, fix=fix)
     return exact
 
 
 def ordered(low: object, high: object, *, first: int, last: int) -> tuple[int, int]:
     """Two cells from first to last, in order, as Python ints."""
     start, end = integer(low, "low", low=first), integer(high, "high", high=last)
-    if start > end:
-        raise InvalidParameter("low", f"must be at most high, {end}", given=start, fix="swap them")
+    check(start <= end, "low", f"must be at most high, {end}", given=start, fix="swap them")
     return start, end
+
+
+class Converted(Generic[Given, Held]):
+    """The type of a field that is given as one type and held as another: `__post_init__` converts it.
+
+    For type checkers only. They read it as a descriptor: `__init__` takes `Given`, the attribute is `Held`,
+    and nobody can assign to it. Such a field needs a value in the class body, which is `parameter()`.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: object, owner: Any = None) -> Held: ...
+
+        def __set__(self, instance: Never, value: Given) -> None: ...
+
+
+Exact = Converted[object, Fraction]
+"""A number in any form that `rational` reads, held as a fraction."""
+
+
+def parameter(**options: Any) -> Any:
+    """A field of a dataclass, as `dataclasses.field`, for one that is `Converted`."""
+    return dataclasses.field(**options)
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field, parameter))
+def frozen(
+    *, kw_only: bool = False, eq: bool = True, repr: bool = True
+) -> Callable[[type[Kind]], type[Kind]]:
+    """A frozen dataclass that may have `Converted` fields, which subclasses inherit.
+
+    >>> @frozen(kw_only=True)
+    ... class Noisy:
+    ...     epsilon: Exact = parameter()
+    ...
+    ...     def __post_init__(self) -> None:
+    ...         freeze(self, epsilon=rational(self.epsilon, "epsilon"))
+    >>> Noisy(epsilon="1/2").epsilon
+    Fraction(1, 2)
+    """
+    # mypy does not know that it is frozen: it would take inherited fields to be held as they are given.
+    return dataclasses.dataclass(frozen=True, kw_only=kw_only, eq=eq, repr=repr)
 
 
 def freeze(instance: object, **fields: object) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
 
-from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
-from partita.exact import freeze, integer, one_of, rational
+from partita.checks import check, check_bool
+from partita.errors import IncompatibleGuarantees, PrivacyWarning
+from partita.exact import Exact, freeze, frozen, integer, one_of, parameter, rational
 from partita.showing import card
 
 __all__ = [
@@ -41,7 +42,7 @@ _LARGEST_SHOWN: Final = Fraction(10**300)
 _ROW_OF: Final = {"person": "row", "user": "event"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Guarantee:
     """(epsilon, delta)-differential privacy between named neighbours; pure if delta is 0.
 
@@ -56,42 +57,28 @@ class Guarantee:
     Guarantee(epsilon=3/10, neighbors=add-remove, unit=row)
     """
 
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    epsilon: Exact = parameter()
+    delta: Exact = parameter(default=Fraction(0))
     neighbors: Neighbors = "add-remove"
     unit: Unit = "row"
     contributions: int = 1
     intrusions: int = 0
     announced: bool = False
 
-    def __init__(
-        self,
-        *,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        unit: Unit = "row",
-        contributions: int = 1,
-        intrusions: int = 0,
-        announced: bool = False,
-    ) -> None:
+    def __post_init__(self) -> None:
         freeze(
             self,
-            epsilon=positive_epsilon(epsilon),
-            delta=_probability(delta),
-            neighbors=one_of(neighbors, "neighbors", get_args(Neighbors)),
-            unit=one_of(unit, "unit", get_args(Unit)),
-            contributions=integer(contributions, "contributions", low=1),
-            intrusions=integer(intrusions, "intrusions", low=0),
-            announced=_truth(announced),
+            epsilon=positive_epsilon(self.epsilon),
+            delta=_probability(self.delta),
+            neighbors=one_of(self.neighbors, "neighbors", get_args(Neighbors)),
+            unit=one_of(self.unit, "unit", get_args(Unit)),
+            contributions=integer(self.contributions, "contributions", low=1),
+            intrusions=integer(self.intrusions, "intrusions", low=0),
+            announced=check_bool(self.announced, "announced"),
         )
-        if contributions > 1 and unit not in _ROW_OF:
-            raise InvalidParameter(
-                "contributions",
-                f"must be 1 for unit {unit!r}",
-                given=contributions,
-                fix="use a person or a user",
-            )
+        fits = self.contributions == 1 or self.unit in _ROW_OF
+        fix = "use a person or a user"
+        check(fits, "contributions", f"must be 1 for unit {self.unit!r}", given=self.contributions, fix=fix)
         _warn_if_large(self.epsilon)
 
     @property
@@ -226,8 +213,7 @@ class Guarantee:
 def positive_epsilon(epsilon: object) -> Fraction:
     """epsilon as an exact positive number."""
     exact = rational(epsilon, "epsilon")
-    if exact <= 0:
-        raise InvalidParameter("epsilon", "must be positive", given=epsilon, fix="pass for example 1")
+    check(exact > 0, "epsilon", "must be positive", given=epsilon, fix="pass for example 1")
     return exact
 
 
@@ -249,20 +235,13 @@ def _relation(guarantee: Guarantee) -> str:
     return f"{guarantee.neighbors} per {guarantee.unit} of at most {guarantee.contributions}"
 
 
-def _truth(announced: object) -> bool:
-    if not isinstance(announced, bool):
-        raise InvalidParameter("announced", "must be True or False", given=announced, fix="pass one of them")
-    return announced
-
-
 def _number(number: int) -> str:
     return "unlimited" if number == UNLIMITED else str(number)
 
 
 def _probability(delta: object) -> Fraction:
     exact = rational(delta, "delta")
-    if not 0 <= exact <= 1:
-        raise InvalidParameter("delta", "must lie in [0, 1]", given=delta, fix="pass 0 for pure privacy")
+    check(0 <= exact <= 1, "delta", "must lie in [0, 1]", given=delta, fix="pass 0 for pure privacy")
     return exact
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import changes, integer_array
+from partita.checks import check_data
 from partita.errors import InvalidData
 from partita.exact import freeze, integer
 from partita.noise.protocol import Noise
@@ -68,18 +69,14 @@ class Histogram(AxisCounts):
         size = integer(self.size, "size", low=1, high=_LARGEST_SIZE)
         contributions = integer(self.contributions, "contributions", low=1)
         cells, counts = _cells(self.cells).view(), _counts(self.counts).view()
-        if cells.shape != counts.shape:
-            raise InvalidData("counts", "must be as many as cells", fix="pass one count for each cell")
-        if bool((cells[1:] <= cells[:-1]).any()):
-            raise InvalidData(
-                "cells", "must be in ascending order", fix="sort them, or use Histogram.from_cells"
-            )
-        if cells.size and int(cells[-1]) >= size:
-            raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
-        if cells.size and int(counts.min()) < 1:
-            raise InvalidData(
-                "counts", "must be positive", fix="use Histogram.from_counts, which drops zeros"
-            )
+        fix = "pass one count for each cell"
+        check_data(cells.shape == counts.shape, "counts", "must be as many as cells", fix=fix)
+        fix = "sort them, or use Histogram.from_cells"
+        check_data(not (cells[1:] <= cells[:-1]).any(), "cells", "must be in ascending order", fix=fix)
+        fix = "encode values with a Domain"
+        check_data(not cells.size or int(cells[-1]) < size, "cells", "must lie in 0, ..., size-1", fix=fix)
+        fix = "use Histogram.from_counts, which drops zeros"
+        check_data(not cells.size or int(counts.min()) >= 1, "counts", "must be positive", fix=fix)
         cells.flags.writeable = counts.flags.writeable = False
         freeze(self, size=size, cells=cells, counts=counts, contributions=contributions)
 
@@ -164,17 +161,14 @@ def _cells(cells: ArrayLike) -> UInts:
 
 def _counts(counts: ArrayLike) -> Ints:
     array = _flat(counts, "counts")
-    if array.size and int(array.min()) < 0:
-        raise InvalidData(
-            "counts", "must not be negative", fix="count rows, or weigh them with integers >= 0"
-        )
-    if float(array.astype(np.float64).sum()) >= _LARGEST_TOTAL:
-        raise InvalidData("counts", "must add up to less than 2^62", fix="use a coarser unit of weight")
+    fix = "count rows, or weigh them with integers >= 0"
+    check_data(not array.size or int(array.min()) >= 0, "counts", "must not be negative", fix=fix)
+    rule, fix = "must add up to less than 2^62", "use a coarser unit of weight"
+    check_data(float(array.astype(np.float64).sum()) < _LARGEST_TOTAL, "counts", rule, fix=fix)
     return array.astype(np.int64, copy=False)
 
 
 def _flat(values: ArrayLike, name: str) -> NDArray[Any]:
     array = integer_array(values, name)
-    if array.ndim != 1:
-        raise InvalidData(name, "must be a flat array", fix="pass one dimension")
+    check_data(array.ndim == 1, name, "must be a flat array", fix="pass one dimension")
     return array

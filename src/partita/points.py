@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import changes, integer_array
+from partita.checks import check, check_data
 from partita.domain.axis import Axis, checked_axes
-from partita.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData
 from partita.exact import freeze, integer
 from partita.histogram import AxisCounts, Histogram
 from partita.secret import Begin, Ints, Remembered, Secret, State, UInts, Work
@@ -45,13 +46,9 @@ class PointCounts(Secret):
     def gathered(self) -> Points:
         """All of them here, where the axes have so few cells that there is room for every one."""
         cells = math.prod(axis.width for axis in self.axes)
-        if cells > _MOST_GATHERED:
-            raise InvalidParameter(
-                "points",
-                f"must have at most {_MOST_GATHERED} cells to be gathered from a cluster",
-                given=cells,
-                fix="choose coarser domains or fewer columns",
-            )
+        rule = f"must have at most {_MOST_GATHERED} cells to be gathered from a cluster"
+        fix = "choose coarser domains or fewer columns"
+        check(cells <= _MOST_GATHERED, "points", rule, given=cells, fix=fix)
         every = self.spread()
         there = np.argwhere(every)
         return Points.from_rows(
@@ -80,10 +77,10 @@ class Points(PointCounts):
     def __post_init__(self) -> None:
         axes = checked_axes(self.axes)
         places, counts = _places(self.places, axes).view(), _counts(self.counts).view()
-        if len(places) != len(counts):
-            raise InvalidData("counts", "must be as many as points", fix="pass one count for each point")
-        if not _ascending(places):
-            raise InvalidData("places", "must be distinct and in ascending order", fix="use Points.from_rows")
+        fix = "pass one count for each point"
+        check_data(len(places) == len(counts), "counts", "must be as many as points", fix=fix)
+        fix = "use Points.from_rows"
+        check_data(_ascending(places), "places", "must be distinct and in ascending order", fix=fix)
         places.flags.writeable = counts.flags.writeable = False
         contributions = integer(self.contributions, "contributions", low=1)
         freeze(self, axes=axes, places=places, counts=counts, contributions=contributions)
@@ -95,8 +92,8 @@ class Points(PointCounts):
         """Count points given one per row, in any order; `counts` says how many times each row counts."""
         places = _places(rows, checked_axes(axes))
         times = np.ones(len(places), np.int64) if counts is None else _flat(counts)
-        if len(times) != len(places):
-            raise InvalidData("counts", "must be as many as rows", fix="pass one count for each row")
+        fix = "pass one count for each row"
+        check_data(len(times) == len(places), "counts", "must be as many as rows", fix=fix)
         order = np.lexsort(places.T[::-1])
         places, times = places[order], times[order]
         first = np.flatnonzero(changes(*places.T))
@@ -148,8 +145,8 @@ def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
     array = integer_array(places, "places")
     if array.size == 0:
         return np.zeros((0, len(axes)), np.uint64)
-    if array.ndim != 2 or array.shape[1] != len(axes):
-        raise InvalidData("places", "must have a column for each axis", fix="pass a row for each point")
+    rule, fix = "must have a column for each axis", "pass a row for each point"
+    check_data(array.ndim == 2 and array.shape[1] == len(axes), "places", rule, fix=fix)
     if bool((array < 0).any()) or any(int(array[:, a].max()) >= axis.width for a, axis in enumerate(axes)):
         raise InvalidData("places", "must lie on their axes", fix="encode values with a Domain")
     return array.astype(np.uint64, copy=False)
@@ -157,17 +154,17 @@ def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
 
 def _flat(counts: ArrayLike) -> NDArray[np.int64]:
     array = integer_array(counts, "counts")
-    if array.ndim != 1 or (array.size and int(array.min()) < 0):
-        raise InvalidData("counts", "must be a flat array of counts >= 0", fix="count rows")
-    if float(array.astype(np.float64).sum()) >= _LARGEST_TOTAL:
-        raise InvalidData("counts", "must add up to less than 2^62", fix="use a coarser unit of weight")
+    rule, fix = "must be a flat array of counts >= 0", "count rows"
+    check_data(array.ndim == 1 and (not array.size or int(array.min()) >= 0), "counts", rule, fix=fix)
+    rule, fix = "must add up to less than 2^62", "use a coarser unit of weight"
+    check_data(float(array.astype(np.float64).sum()) < _LARGEST_TOTAL, "counts", rule, fix=fix)
     return array.astype(np.int64, copy=False)
 
 
 def _counts(counts: ArrayLike) -> NDArray[np.int64]:
     array = _flat(counts)
-    if array.size and int(array.min()) < 1:
-        raise InvalidData("counts", "must be positive", fix="use Points.from_rows, which drops zeros")
+    fix = "use Points.from_rows, which drops zeros"
+    check_data(not array.size or int(array.min()) >= 1, "counts", "must be positive", fix=fix)
     return array
 
 

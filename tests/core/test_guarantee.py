@@ -197,7 +197,7 @@ def test_epsilons_above_five_are_warned_of() -> None:
 def test_guarantees_are_frozen_and_pure_without_delta() -> None:
     """A promise cannot be edited, and it is pure if and only if delta is zero."""
     with pytest.raises(AttributeError):
-        Guarantee(epsilon=1).epsilon = Fraction(2)  # type: ignore[misc]
+        Guarantee(epsilon=1).epsilon = Fraction(2)  # type: ignore[arg-type]
 
     assert [Guarantee(epsilon=1, delta=delta).pure for delta in (0, "1e-9")] == [True, False]
 

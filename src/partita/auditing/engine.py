@@ -15,6 +15,7 @@ from partita.auditing.enumeration import enumerate_all
 from partita.auditing.fits import sampler_fits
 from partita.auditing.own import Own, OwnSubject
 from partita.auditing.report import Report, Surroundings
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.guarantee import positive_epsilon
 from partita.publishing.progress import phase
@@ -53,8 +54,7 @@ def audit(
         return _of_this_version(depth, _known(only))
     given = _few_bits() if neighbours is None else neighbours
     pairs = [(one, other) for one, other in given]
-    if not pairs:
-        raise InvalidParameter("neighbours", "must be pairs of data sets", given=None, fix="pass some")
+    check(pairs, "neighbours", "must be pairs of data sets", given=None, fix="pass some")
     data = [each for pair in pairs[:3] for each in pair]
     own = Own.of(mine, epsilon=_promised(mine, epsilon), data=data, name=name)
     return _of_own(own, pairs, depth, draws, factory)
@@ -77,8 +77,7 @@ def _known(only: Collection[str] | None) -> Collection[str] | None:
 
 def _promised(mine: Any, epsilon: object) -> Fraction:
     given = epsilon if epsilon is not None else getattr(mine, "epsilon", None)
-    if given is None:
-        raise InvalidParameter("epsilon", "must be given", given=None, fix="say what the mechanism promises")
+    check(given is not None, "epsilon", "must be given", given=None, fix="say what the mechanism promises")
     return positive_epsilon(given)
 
 

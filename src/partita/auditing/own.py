@@ -27,6 +27,7 @@ from partita.auditing.coupling import coupled_loss
 from partita.auditing.subject import Subject, wrong
 from partita.auditing.watching import WatchingNoise, off_the_grid
 from partita.auditing.worlds import TellingNoise, common_unit, law_loss, published
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.noise.system import SYSTEM
 from partita.testing import CouplingBroken, ZeroNoise
@@ -57,12 +58,9 @@ class Own:
         watched = WatchingNoise()
         errors = [_error(run, each, watched) for each in data]
         if None not in errors:
-            raise InvalidParameter(
-                "mechanism",
-                "must run on the neighbours that it is audited on",
-                given=errors[0],
-                fix="run it on them by itself to see that error",
-            )
+            rule = "must run on the neighbours that it is audited on"
+            fix = "run it on them by itself to see that error"
+            raise InvalidParameter("mechanism", rule, given=errors[0], fix=fix)
         called = str(name or getattr(mine, "__name__", type(mine).__name__))
         return Own(name=called, epsilon=epsilon, run=run, transparent=bool(watched.scales) or watched.chose)
 
@@ -173,13 +171,8 @@ def _runner(mine: Any) -> Callable[[Any, Any], Any]:
     """Data and noise in, a plain output out."""
     if hasattr(mine, "release"):
         return lambda data, noise: _plain(mine.release(data, noise=noise))
-    if not callable(mine):
-        raise InvalidParameter(
-            "mechanism",
-            "must have release(data, *, noise) or be a function",
-            given=type(mine).__name__,
-            fix="wrap it",
-        )
+    rule = "must have release(data, *, noise) or be a function"
+    check(callable(mine), "mechanism", rule, given=type(mine).__name__, fix="wrap it")
     takes = [
         each for each in inspect.signature(mine).parameters.values() if each.kind is not each.VAR_KEYWORD
     ]

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from partita.checks import check, check_source
 from partita.cli.spec import COLUMN_KEYS, domain
 from partita.errors import InvalidParameter, SourceError
 
@@ -31,10 +32,8 @@ def described(arguments: Sequence[str]) -> dict[str, Entries]:
     columns: dict[str, Entries] = {}
     for argument in arguments:
         for name, entries in _columns(argument).items():
-            if name in columns:
-                raise InvalidParameter(
-                    "schema", "must describe a column once", given=name, fix="leave one out"
-                )
+            fix = "leave one out"
+            check(name not in columns, "schema", "must describe a column once", given=name, fix=fix)
             columns[name] = entries
     return columns
 
@@ -75,8 +74,7 @@ def _bounds(kind: str, text: str | None) -> dict[str, str | list[str]]:
     bounds: dict[str, str | list[str]] = {}
     for place, part in enumerate(parts):
         key, value = _bound(kind, place, part)
-        if key in bounds:
-            raise InvalidParameter(key, "must be given once", given=part, fix="leave one out")
+        check(key not in bounds, key, "must be given once", given=part, fix="leave one out")
         bounds[key] = value
     return bounds
 
@@ -96,8 +94,7 @@ def _of_file(path: str) -> Columns:
     from partita.sources.files import find
 
     [file, *others] = find(path)
-    if others:
-        raise SourceError(file.shown, "must be one file", fix="name one that has the columns of all")
+    check_source(not others, file.shown, "must be one file", fix="name one that has the columns of all")
     with file.reading() as stream:
         columns = _READERS[file.extension](stream, file.shown)
     return {name: entries for name, entries in columns.items() if name.isprintable()}

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+from partita.checks import check, check_type
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.guarantee import positive_epsilon
@@ -93,10 +94,7 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
     from partita.domain import domain_from_spec
 
     place = f"{where}: columns.{name}"
-    if not isinstance(entries, Mapping):
-        raise InvalidParameter(
-            place, "must be a table", given=entries, fix='write type = "integer" and so on'
-        )
+    entries = check_type(entries, Mapping, place, "must be a table", fix='write type = "integer" and so on')
     kind = _kind(entries, place)
     said = {key: _exact(entries.get(key, _DEFAULTS.get(key))) for key in COLUMN_KEYS[kind]}
     for key, value in said.items():
@@ -180,8 +178,8 @@ def _content(path: str) -> bytes:
         raise InvalidParameter(
             "spec", "must be a file that you may read", given=path, fix="write one with `partita init`"
         ) from None
-    if len(content) > _LARGEST:
-        raise InvalidParameter("spec", f"must have at most {_LARGEST} bytes", given=path, fix="shorten it")
+    fix = "shorten it"
+    check(len(content) <= _LARGEST, "spec", f"must have at most {_LARGEST} bytes", given=path, fix=fix)
     return content
 
 
@@ -199,11 +197,8 @@ def _parsed(content: bytes, path: str) -> dict[str, Any]:
 
 def _table(document: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
     entries = document.get(name, {})
-    if not isinstance(entries, Mapping):
-        raise InvalidParameter(
-            f"{path}: {name}", "must be a table", given=entries, fix=f"write [{name}] and its entries below"
-        )
-    return entries
+    fix = f"write [{name}] and its entries below"
+    return check_type(entries, Mapping, f"{path}: {name}", "must be a table", fix=fix)
 
 
 def _check_keys(entries: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:

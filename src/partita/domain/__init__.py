@@ -58,10 +58,6 @@ def domain_from_spec(spec: Mapping[str, object]) -> Domain:
     """
     kind, entries = kind_of(spec)
     if kind not in _KINDS:
-        raise InvalidParameter(
-            "kind",
-            f"must be one of {', '.join(_KINDS)}",
-            given=kind,
-            fix="check the spelling, or read the spec with a newer Partita",
-        )
+        fix = "check the spelling, or read the spec with a newer Partita"
+        raise InvalidParameter("kind", f"must be one of {', '.join(_KINDS)}", given=kind, fix=fix)
     return _KINDS[kind].from_spec(entries)

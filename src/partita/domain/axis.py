@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
+from partita.checks import check
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.errors import InvalidParameter
@@ -47,8 +48,8 @@ class Axis:
             before=integer(self.before, "before", low=0, high=_MOST_SPECIALS),
             after=integer(self.after, "after", low=0, high=_MOST_SPECIALS),
         )
-        if not isinstance(self.labels, bool):
-            raise InvalidParameter("labels", "must be True or False", given=self.labels, fix="pass a bool")
+        fix = "pass a bool"
+        check(isinstance(self.labels, bool), "labels", "must be True or False", given=self.labels, fix=fix)
 
     @staticmethod
     def of(domain: Domain) -> Axis:

@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check
+from partita.errors import InvalidData
 
 __all__ = [
     "LARGEST_SIZE",
@@ -180,15 +181,9 @@ def position(whole: int, low: int, high: int) -> Position:
 
 def check_size(size: int, first: str, last: str, *, given: object) -> None:
     """Refuse a line whose `last` bound, given as `given`, leaves no cell or more than 2^64."""
-    if size < 1:
-        raise InvalidParameter(last, f"must not be below {first}", given=given, fix="swap the two bounds")
-    if size > LARGEST_SIZE:
-        raise InvalidParameter(
-            last,
-            "must leave at most 2^64 cells",
-            given=given,
-            fix=f"bring it nearer to {first} or make the cells coarser",
-        )
+    check(size >= 1, last, f"must not be below {first}", given=given, fix="swap the two bounds")
+    fix = f"bring it nearer to {first} or make the cells coarser"
+    check(size <= LARGEST_SIZE, last, "must leave at most 2^64 cells", given=given, fix=fix)
 
 
 def indices(cells: Sequence[int] | Cells, size: int) -> list[int]:
@@ -198,9 +193,6 @@ def indices(cells: Sequence[int] | Cells, size: int) -> list[int]:
         isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) and 0 <= cell < size
         for cell in listed
     ):
-        raise InvalidData(
-            "cells",
-            f"must be integers from 0 to {size - 1}",
-            fix="decode the ordinary cells of this domain only",
-        )
+        fix = "decode the ordinary cells of this domain only"
+        raise InvalidData("cells", f"must be integers from 0 to {size - 1}", fix=fix)
     return [int(cell) for cell in listed]

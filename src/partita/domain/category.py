@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from partita.cached import cached_property
+from partita.checks import check, check_type
 from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices
 from partita.domain.canonical import canonical
 from partita.domain.columns import Floats, Plain, Scaled, Texts, assemble
 from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 
 __all__ = ["Category"]
 
@@ -26,7 +26,7 @@ _SHOWN: Final = 5
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
+@frozen(repr=False)
 class Category:
     """The labels, in the order given; a cell for each, and `other` for every other value.
 
@@ -43,10 +43,10 @@ class Category:
     ['south']
     """
 
-    labels: tuple[str, ...]
+    labels: Converted[Sequence[str], tuple[str, ...]] = parameter()
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        freeze(self, labels=_checked(labels))
+    def __post_init__(self) -> None:
+        freeze(self, labels=_checked(self.labels))
 
     def __repr__(self) -> str:
         return f"Category({list(self.labels)!r})"
@@ -74,12 +74,8 @@ class Category:
         encoded = self.encode([value])
         if encoded.special[0] != Special.ORDINARY:
             more = "" if self.size <= _SHOWN else " and so on"
-            raise InvalidParameter(
-                name,
-                "must be one of the column's labels",
-                given=value,
-                fix=f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}",
-            )
+            fix = f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}"
+            raise InvalidParameter(name, "must be one of the column's labels", given=value, fix=fix)
         return Position(int(encoded.cells[0]))
 
     def to_spec(self) -> Spec:
@@ -129,12 +125,8 @@ def _found(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> En
 
 def _checked(labels: object) -> tuple[str, ...]:
     if isinstance(labels, str | bytes) or not isinstance(labels, Sequence) or not labels:
-        raise InvalidParameter(
-            "labels",
-            "must be a non-empty list of texts",
-            given=labels,
-            fix='pass for example ["north", "south"]',
-        )
+        fix = 'pass for example ["north", "south"]'
+        raise InvalidParameter("labels", "must be a non-empty list of texts", given=labels, fix=fix)
     for label in labels:
         _check(label)
     if len(set(labels)) < len(labels):
@@ -144,26 +136,12 @@ def _checked(labels: object) -> tuple[str, ...]:
 
 
 def _check(label: object) -> None:
-    if not isinstance(label, str):
-        raise InvalidParameter(
-            "labels",
-            "must be texts",
-            given=label,
-            fix='write them as text: "1" matches the number 1, and "true" matches True',
-        )
-    if not label:
-        raise InvalidParameter(
-            "labels",
-            "must not be empty texts",
-            given=label,
-            fix="leave it out; empty text is counted in other",
-        )
+    fix = 'write them as text: "1" matches the number 1, and "true" matches True'
+    label = check_type(label, str, "labels", "must be texts", fix=fix)
+    fix = "leave it out; empty text is counted in other"
+    check(label, "labels", "must not be empty texts", given=label, fix=fix)
     try:
         label.encode()
     except UnicodeEncodeError:
-        raise InvalidParameter(
-            "labels",
-            "must be text that UTF-8 can write",
-            given=ascii(label),
-            fix="remove unpaired surrogates",
-        ) from None
+        rule = "must be text that UTF-8 can write"
+        raise InvalidParameter("labels", rule, given=ascii(label), fix="remove unpaired surrogates") from None

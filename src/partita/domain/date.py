@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self, final
 
 from partita.domain.base import (
@@ -23,7 +22,7 @@ from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.domain.times import located, moments_of, public_moment
 from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 
 __all__ = ["Date"]
 
@@ -31,7 +30,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
+@frozen(repr=False)
 class Date:
     """The days from `start` to `end`, both included; a cell for each.
 
@@ -47,11 +46,12 @@ class Date:
     [datetime.date(2024, 12, 31)]
     """
 
-    start: datetime.date
-    end: datetime.date
+    start: Converted[datetime.date | str, datetime.date] = parameter()
+    end: Converted[datetime.date | str, datetime.date] = parameter()
 
-    def __init__(self, start: datetime.date | str, end: datetime.date | str) -> None:
-        freeze(self, start=_day(start, "start"), end=_day(end, "end"))
+    def __post_init__(self) -> None:
+        end = self.end
+        freeze(self, start=_day(self.start, "start"), end=_day(end, "end"))
         check_size(self.size, "start", "end", given=str(end))
 
     def __repr__(self) -> str:
@@ -98,10 +98,6 @@ class Date:
 def _day(value: object, name: str) -> datetime.date:
     moment = public_moment(value, name)
     if not moment.dated:
-        raise InvalidParameter(
-            name,
-            "must be a date without a time of day",
-            given=str(value),
-            fix='pass a datetime.date or text like "2024-01-31"',
-        )
+        fix = 'pass a datetime.date or text like "2024-01-31"'
+        raise InvalidParameter(name, "must be a date without a time of day", given=str(value), fix=fix)
     return _EPOCH + datetime.timedelta(days=moment.day)

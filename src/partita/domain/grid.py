@@ -17,6 +17,7 @@ from typing import Final, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from partita.checks import check
 from partita.domain.base import Encoded, Special, place
 from partita.domain.columns import (
     Blank,
@@ -34,7 +35,6 @@ from partita.domain.columns import (
     assemble,
 )
 from partita.domain.text import numbers
-from partita.errors import InvalidParameter
 
 __all__ = ["Grid", "bounded"]
 
@@ -151,11 +151,7 @@ class Grid:
 
 def bounded(value: Fraction, name: str, given: object) -> Fraction:
     """`value`, if its numerator and denominator are small enough for floats to come near it."""
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _LARGEST_BITS:
-        raise InvalidParameter(
-            name,
-            f"must be a ratio of integers below 2^{_LARGEST_BITS}",
-            given=given,
-            fix="choose a smaller or simpler number",
-        )
+    fits = max(value.numerator.bit_length(), value.denominator.bit_length()) <= _LARGEST_BITS
+    fix = "choose a smaller or simpler number"
+    check(fits, name, f"must be a ratio of integers below 2^{_LARGEST_BITS}", given=given, fix=fix)
     return value

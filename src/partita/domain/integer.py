@@ -30,7 +30,7 @@ __all__ = ["Integer"]
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Integer:
     """The integers from `low` to `high`, both included; a cell for each.
 
@@ -46,9 +46,9 @@ class Integer:
     low: int
     high: int
 
-    def __init__(self, low: int, high: int) -> None:
-        freeze(self, low=_bound(low, "low"), high=_bound(high, "high"))
-        check_size(self.size, "low", "high", given=high)
+    def __post_init__(self) -> None:
+        freeze(self, low=_bound(self.low, "low"), high=_bound(self.high, "high"))
+        check_size(self.size, "low", "high", given=self.high)
 
     def __repr__(self) -> str:
         return f"Integer({self.low}, {self.high})"

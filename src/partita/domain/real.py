@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Self, TypeAlias, cast, final
 
 from partita.cached import cached_property
+from partita.checks import check
 from partita.domain.base import (
     ORDERED_SPECIALS,
     Cells,
@@ -26,7 +26,7 @@ from partita.domain.read import read
 from partita.domain.specs import taken
 from partita.domain.text import MOST_PLACES, decimal_places, number_text
 from partita.errors import InvalidParameter
-from partita.exact import freeze, rational
+from partita.exact import Converted, freeze, frozen, parameter, rational
 
 __all__ = ["Real"]
 
@@ -34,7 +34,7 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
+@frozen(repr=False)
 class Real:
     """The multiples of `step` from `low` to `high`, both included; a cell for each.
 
@@ -50,22 +50,18 @@ class Real:
     [Decimal('0.00'), Decimal('12.34')]
     """
 
-    low: Fraction
-    high: Fraction
-    step: Fraction
+    low: Converted[Number, Fraction] = parameter()
+    high: Converted[Number, Fraction] = parameter()
+    step: Converted[Number, Fraction] = parameter(kw_only=True)
 
-    def __init__(self, low: Number, high: Number, *, step: Number) -> None:
+    def __post_init__(self) -> None:
+        low, high, step = self.low, self.high, self.step
         freeze(self, low=_bounded(low, "low"), high=_bounded(high, "high"), step=_bounded(step, "step"))
-        if self.step <= 0:
-            raise InvalidParameter("step", "must be positive", given=step, fix='pass for example "0.01"')
+        check(self.step > 0, "step", "must be positive", given=step, fix='pass for example "0.01"')
         for name, bound, given in (("low", self.low, low), ("high", self.high, high)):
             if (bound / self.step).denominator != 1:
-                raise InvalidParameter(
-                    name,
-                    f"must be a multiple of the step {number_text(self.step)}",
-                    given=given,
-                    fix="move the bound or choose a finer step",
-                )
+                rule = f"must be a multiple of the step {number_text(self.step)}"
+                raise InvalidParameter(name, rule, given=given, fix="move the bound or choose a finer step")
         check_size(self.size, "low", "high", given=high)
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import rational
 
@@ -14,12 +15,8 @@ __all__ = ["kind_of", "taken", "whole"]
 def kind_of(spec: object) -> tuple[str, Mapping[str, object]]:
     """The kind of domain that a spec describes, and the spec itself."""
     if not isinstance(spec, Mapping) or not isinstance(spec.get("kind"), str):
-        raise InvalidParameter(
-            "spec",
-            "must be a mapping with a kind",
-            given=spec,
-            fix='pass what to_spec returned, such as {"kind": "integer", ...}',
-        )
+        fix = 'pass what to_spec returned, such as {"kind": "integer", ...}'
+        raise InvalidParameter("spec", "must be a mapping with a kind", given=spec, fix=fix)
     return spec["kind"], spec
 
 
@@ -31,18 +28,14 @@ def taken(spec: object, kind: str, *names: str) -> list[object]:
             "spec", f"must be of kind {kind!r}", given=given, fix="use domain_from_spec for specs of any kind"
         )
     if set(entries) != {"kind", *names}:
-        raise InvalidParameter(
-            "spec",
-            f"of kind {kind!r} must have the entries kind, {', '.join(names)}",
-            given=", ".join(map(str, entries)),
-            fix="pass what to_spec returned",
-        )
+        rule = f"of kind {kind!r} must have the entries kind, {', '.join(names)}"
+        fix = "pass what to_spec returned"
+        raise InvalidParameter("spec", rule, given=", ".join(map(str, entries)), fix=fix)
     return [entries[name] for name in names]
 
 
 def whole(value: object, name: str) -> int:
     """An integer of a spec, written as text or as a number."""
     number: Fraction = rational(value, name)
-    if number.denominator != 1:
-        raise InvalidParameter(name, "must be an integer", given=value, fix="write digits only")
+    check(number.denominator == 1, name, "must be an integer", given=value, fix="write digits only")
     return int(number)

@@ -83,12 +83,8 @@ def resolution_nanoseconds(resolution: object) -> int:
         return resolution // datetime.timedelta(microseconds=1) * 1000
     match = _RESOLUTION.fullmatch(resolution) if isinstance(resolution, str) else None
     if match is None:
-        raise InvalidParameter(
-            "resolution",
-            "must be a positive length of time",
-            given=resolution,
-            fix='pass a timedelta or text like "1s", "15m", "1h", "1d" or "1ns"',
-        )
+        fix = 'pass a timedelta or text like "1s", "15m", "1h", "1d" or "1ns"'
+        raise InvalidParameter("resolution", "must be a positive length of time", given=resolution, fix=fix)
     return int(match[1]) * _LENGTHS[match[2]]
 
 

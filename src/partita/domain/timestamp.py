@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self, cast, final
 
 import numpy as np
@@ -34,13 +33,13 @@ from partita.domain.times import (
 )
 from partita.domain.zones import datetime_at, instants, text_at, zone_named
 from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 
 __all__ = ["Timestamp"]
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
+@frozen(repr=False)
 class Timestamp:
     """Slots [start + i * resolution, start + (i + 1) * resolution), up to the one that holds `end`.
 
@@ -61,25 +60,18 @@ class Timestamp:
     '2024-03-31T12:00:00+02:00'
     """
 
-    start: str
-    end: str
-    resolution: str
-    zone: str
+    start: Converted[datetime.date | str, str] = parameter()
+    end: Converted[datetime.date | str, str] = parameter()
+    resolution: Converted[datetime.timedelta | str, str] = parameter()
+    zone: str = "UTC"
 
-    def __init__(
-        self,
-        start: datetime.date | str,
-        end: datetime.date | str,
-        resolution: datetime.timedelta | str,
-        zone: str = "UTC",
-    ) -> None:
-        clock = zone_named(zone)
+    def __post_init__(self) -> None:
+        clock, end = zone_named(self.zone), self.end
         freeze(
             self,
-            start=_bound(start, clock, "start"),
+            start=_bound(self.start, clock, "start"),
             end=_bound(end, clock, "end"),
-            resolution=resolution_text(resolution_nanoseconds(resolution)),
-            zone=zone,
+            resolution=resolution_text(resolution_nanoseconds(self.resolution)),
         )
         check_size(self.size, "start", "end", given=str(end))
 
@@ -160,9 +152,5 @@ def _bound(value: object, clock: datetime.tzinfo, name: str) -> str:
     try:
         return text_at(instant, clock)
     except OverflowError:
-        raise InvalidParameter(
-            name,
-            "must lie in the years 1 to 9999, both in its zone and in UTC",
-            given=str(value),
-            fix="move it by a day",
-        ) from None
+        rule = "must lie in the years 1 to 9999, both in its zone and in UTC"
+        raise InvalidParameter(name, rule, given=str(value), fix="move it by a day") from None

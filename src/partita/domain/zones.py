@@ -30,12 +30,8 @@ def zone_named(name: object) -> datetime.tzinfo:
     """The time zone of an IANA name; UTC needs no time zone data."""
     zone = datetime.UTC if name == "UTC" else _found(name)
     if zone is None:
-        raise InvalidParameter(
-            "zone",
-            "must be the name of a known time zone",
-            given=name,
-            fix='pass an IANA name like "Europe/Rome"',
-        )
+        fix = 'pass an IANA name like "Europe/Rome"'
+        raise InvalidParameter("zone", "must be the name of a known time zone", given=name, fix=fix)
     return zone
 
 

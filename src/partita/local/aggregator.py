@@ -10,7 +10,8 @@ from typing import Any, Final, Generic, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.checks import check, check_data
+from partita.errors import InvalidData, InvalidState
 from partita.guarantee import Guarantee
 from partita.local.columns import Ints
 from partita.local.decoders import exclusive, supports, tallied, width
@@ -99,11 +100,11 @@ class Aggregator(ABC, Generic[Asked]):
 
     def merge(self, other: Self) -> Self:
         """A new aggregator of both; in any order and grouping the same one comes out."""
-        if type(other) is not type(self):
-            raise InvalidParameter("other", "must be an aggregator of the same kind", given=other, fix=_ASK)
+        rule = "must be an aggregator of the same kind"
+        check(type(other) is type(self), "other", rule, given=other, fix=_ASK)
         self._check_question(other.question.digest)
-        if not self._ids.isdisjoint(other._ids):
-            raise InvalidData("reports", "were counted by both aggregators", fix="count each report once")
+        fix = "count each report once"
+        check_data(self._ids.isdisjoint(other._ids), "reports", "were counted by both aggregators", fix=fix)
         merged = type(self)(self.question)
         merged._counts, merged.n = self._counts + other._counts, self.n + other.n
         merged._ids = self._ids | other._ids
@@ -140,20 +141,16 @@ class Aggregator(ABC, Generic[Asked]):
         return np.array([check(value) for value in values], dtype=np.int64)
 
     def _check_question(self, digest: str) -> None:
-        if digest != self.question.digest:
-            raise InvalidData("report", "must answer the question of this aggregator, in its round", fix=_ASK)
+        rule = "must answer the question of this aggregator, in its round"
+        check_data(digest == self.question.digest, "report", rule, fix=_ASK)
 
     def _fresh_ids(self, ids: Iterable[str] | None, n: int) -> set[str]:
         """The ids, if there is one for each report and none was seen before."""
         if ids is None:
             return set()
         listed = list(ids)
-        if len(listed) != n or not _texts(listed):
-            raise InvalidData(
-                "ids",
-                f"must be texts of up to {_LONGEST_ID} signs, one for each report",
-                fix="leave them out",
-            )
+        rule = f"must be texts of up to {_LONGEST_ID} signs, one for each report"
+        check_data(len(listed) == n and _texts(listed), "ids", rule, fix="leave them out")
         fresh = set(listed)
         if len(fresh) < n or not fresh.isdisjoint(self._ids):
             raise _seen()

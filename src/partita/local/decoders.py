@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from partita.arrays import as_array
+from partita.checks import check_data
 from partita.errors import InvalidData
 from partita.local.columns import Ints
 from partita.local.hadamard import HadamardResponse
@@ -61,10 +62,8 @@ def checked_column(randomizer: Any, reports: Any) -> Any:
     if isinstance(randomizer, UnaryEncoding):
         return _checked_rows(randomizer, reports)
     given = as_array(reports, "reports")
-    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
-        raise InvalidData(
-            "reports", "must be one column of integers", fix="pass what randomize_many returned"
-        )
+    rule, fix = "must be one column of integers", "pass what randomize_many returned"
+    check_data(given.ndim == 1 and (given.dtype.kind in "iu" or not given.size), "reports", rule, fix=fix)
     if given.size and not 0 <= int(given.min()) <= int(given.max()) < randomizer.reports:
         raise InvalidData("reports", f"must lie below {randomizer.reports}", fix="drop what is no report")
     return given.astype(np.int64, copy=False)
@@ -72,19 +71,19 @@ def checked_column(randomizer: Any, reports: Any) -> Any:
 
 def _checked_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
     rows = as_array(reports, "reports")
-    if rows.ndim != 2 or rows.dtype != np.uint8 or rows.shape[1] != randomizer.report_bytes:
-        raise InvalidData(
-            "reports",
-            f"must be rows of {randomizer.report_bytes} bytes",
-            fix="pass what randomize_many returned",
-        )
+    check_data(
+        rows.ndim == 2 and rows.dtype == np.uint8 and rows.shape[1] == randomizer.report_bytes,
+        "reports",
+        f"must be rows of {randomizer.report_bytes} bytes",
+        fix="pass what randomize_many returned",
+    )
     spare = 8 * randomizer.report_bytes - randomizer.size
-    if spare and bool((rows[:, -1] >> np.uint8(8 - spare)).any()):
-        raise InvalidData("reports", f"must have {randomizer.size} bits", fix="drop what is no report")
+    rule, fix = f"must have {randomizer.size} bits", "drop what is no report"
+    check_data(not spare or not (rows[:, -1] >> np.uint8(8 - spare)).any(), "reports", rule, fix=fix)
     least, most = randomizer.likely_ones
     ones = _ONES[rows].sum(axis=1, dtype=np.int64)
-    if bool(((ones < least) | (ones > most)).any()):
-        raise InvalidData("reports", f"must have {least} to {most} ones", fix="drop those that have not")
+    rule, fix = f"must have {least} to {most} ones", "drop those that have not"
+    check_data(not ((ones < least) | (ones > most)).any(), "reports", rule, fix=fix)
     return rows
 
 

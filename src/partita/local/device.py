@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Self, final
 
+from partita.checks import check
 from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
 from partita.exact import rational
 from partita.local.question import Question
@@ -87,8 +88,7 @@ class Device:
     def __init__(self, path: str | os.PathLike[str], *, budget: object) -> None:
         self._path = os.fspath(path)
         self.budget = rational(budget, "budget")
-        if self.budget <= 0:
-            raise InvalidParameter("budget", "must be positive", given=budget, fix="pass for example 4")
+        check(self.budget > 0, "budget", "must be positive", given=budget, fix="pass for example 4")
         with self._locked() as lock:
             if not (os.path.lexists(self._path) or os.fstat(lock).st_size):
                 self._store({})
@@ -146,19 +146,13 @@ class Device:
             with open(self._path, "rb") as file:
                 text = file.read(_LARGEST_FILE + 1)
         except FileNotFoundError:
-            raise InvalidState(
-                "device",
-                "file is gone, though its lock says that it was made",
-                fix="put it back, or answer no more; its owner may remove the lock to grant a new budget",
-            ) from None
+            rule = "file is gone, though its lock says that it was made"
+            fix = "put it back, or answer no more; its owner may remove the lock to grant a new budget"
+            raise InvalidState("device", rule, fix=fix) from None
         state = _parsed(text)
         if state["budget"] != str(self.budget):
-            raise InvalidParameter(
-                "budget",
-                f"must be {state['budget'][:60]}, as in the file",
-                given=self.budget,
-                fix="pass that",
-            )
+            rule = f"must be {state['budget'][:60]}, as in the file"
+            raise InvalidParameter("budget", rule, given=self.budget, fix="pass that")
         memo: dict[str, Any] = state["memo"]
         return memo
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check, check_data
 from partita.exact import failure, integer
 from partita.local.columns import Ints
 from partita.local.frequency import Frequency
@@ -56,8 +56,7 @@ class Frequencies:
     supports: Ints = field(repr=False)
 
     def __post_init__(self) -> None:
-        if not self.n:
-            raise InvalidData("reports", "must be at least one", fix="collect reports first")
+        check_data(self.n, "reports", "must be at least one", fix="collect reports first")
 
     def __len__(self) -> int:
         return len(self.supports)
@@ -137,10 +136,8 @@ class Frequencies:
         With probability at least 1 - beta no cell is listed wrongly, and every `at_least` holds: each of
         the cells has its share of beta, on one side.
         """
-        if not 0 <= threshold < 1:
-            raise InvalidParameter(
-                "threshold", "must lie in [0, 1)", given=threshold, fix="pass for example 0.01"
-            )
+        fix = "pass for example 0.01"
+        check(0 <= threshold < 1, "threshold", "must lie in [0, 1)", given=threshold, fix=fix)
         log_cells = math.log(len(self) / float(failure(beta)))
         low, _ = mean_bounds(self.supports / self.n, self.n, log_cells)
         at_least = self._frequencies(low)

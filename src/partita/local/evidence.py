@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData
+from partita.checks import check_data
 from partita.local.aggregator import Aggregator
 from partita.local.columns import Ints
 from partita.local.consistency import Details, Floats, Look
@@ -42,8 +42,7 @@ class ViewAggregator(Aggregator[Asked]):
 
     def evidence(self) -> Evidence:
         """What the reports say; there must be one. It warns if they cannot all be honest."""
-        if not self.n:
-            raise InvalidData("reports", "must be at least one", fix="collect reports first")
+        check_data(self.n, "reports", "must be at least one", fix="collect reports first")
         found = Evidence(self.question.randomizer, self.n, self._counts)
         warn_of_forgery(found.implausible, stacklevel=4)
         return found

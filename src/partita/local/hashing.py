@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final, final
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import freeze, integer
 from partita.local.draws import Draws, Numbers
 from partita.local.primes import is_prime, prime_from
@@ -43,10 +43,8 @@ class LocalHashing(FrequencyRandomizer):
         best = min(round(exp_bounds(self.epsilon, 64)[0]) + 1, _LARGEST_BUCKETS)
         buckets = integer(self.buckets or best, "buckets", low=2, high=_LARGEST_BUCKETS)
         prime = integer(self.prime or prime_from(max(self.size, buckets)), "prime", high=2 * LARGEST_SIZE)
-        if prime < max(self.size, buckets) or not is_prime(prime):
-            raise InvalidParameter(
-                "prime", "must be a prime of at least size and buckets", given=prime, fix="leave it out"
-            )
+        rule, fix = "must be a prime of at least size and buckets", "leave it out"
+        check(prime >= max(self.size, buckets) and is_prime(prime), "prime", rule, given=prime, fix=fix)
         freeze(self, buckets=buckets, prime=prime)
 
     def _geometry(self) -> Json:

@@ -12,7 +12,8 @@ from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check
+from partita.errors import InvalidData
 from partita.local.draws import Draws, KernelDraws, Numbers
 
 if TYPE_CHECKING:
@@ -92,10 +93,8 @@ class LocalLaw(ABC):
 
     def _enumerable(self) -> range:
         """Every report, if there are not too many to list."""
-        if self.reports > _LARGEST_PMF:
-            raise InvalidParameter(
-                "size", f"must leave at most {_LARGEST_PMF} reports to list", given=self.size, fix="lower it"
-            )
+        rule = f"must leave at most {_LARGEST_PMF} reports to list"
+        check(self.reports <= _LARGEST_PMF, "size", rule, given=self.size, fix="lower it")
         return range(self.reports)
 
 

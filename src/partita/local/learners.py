@@ -8,7 +8,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import integer
 from partita.local.columns import Ints
 from partita.local.hierarchy import Line
@@ -146,7 +146,5 @@ def _sigmoid(x: Floats) -> Floats:
 
 
 def _check_people(oracle: SQOracle, needed: int) -> None:
-    if oracle.unasked < needed:
-        raise InvalidParameter(
-            "tau", f"must be larger: the queries take {needed} people", given=oracle.unasked, fix="raise it"
-        )
+    rule = f"must be larger: the queries take {needed} people"
+    check(oracle.unasked >= needed, "tau", rule, given=oracle.unasked, fix="raise it")

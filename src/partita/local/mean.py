@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 
+from partita.checks import check, check_type
 from partita.errors import InvalidParameter
 from partita.exact import freeze, one_of, rational
 from partita.local.means import MeanRandomizer, OneBit, Piecewise
@@ -55,18 +56,15 @@ class Mean(Question):
     @classmethod
     def of(cls, low: object, high: object, randomizer: Randomizer) -> Self:
         """The question about bounds with a given randomizer."""
-        if not isinstance(randomizer, MeanRandomizer):
-            raise InvalidParameter(
-                "randomizer", "must be one of numbers", given=randomizer, fix="leave it out"
-            )
+        fix = "leave it out"
+        randomizer = check_type(randomizer, MeanRandomizer, "randomizer", "must be one of numbers", fix=fix)
         made = object.__new__(cls)
         made._fill(low, high, randomizer)
         return made
 
     def _fill(self, low: object, high: object, randomizer: MeanRandomizer) -> None:
         bounds = rational(low, "low"), rational(high, "high")
-        if bounds[0] >= bounds[1]:
-            raise InvalidParameter("high", "must be above low", given=high, fix="swap the bounds")
+        check(bounds[0] < bounds[1], "high", "must be above low", given=high, fix="swap the bounds")
         if max(abs(bounds[0]), abs(bounds[1]), 1 / (bounds[1] - bounds[0])) > _FARTHEST:
             raise InvalidParameter(
                 "high", "must be within 10^300, and 10^-300 from low", given=high, fix="change the unit"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.errors import InvalidData
+from partita.checks import check_data
 from partita.local.aggregator import Aggregator
 from partita.local.decoders import checked_column
 from partita.local.mean import Mean
@@ -42,8 +42,7 @@ class MeanAggregator(Aggregator[Mean]):
         guaranteed bounds are Hoeffding's. Neither they nor the value are held within the bounds of the
         question, but the mean is; if it leaves them by more than noise explains, a warning says so.
         """
-        if not self.n:
-            raise InvalidData("reports", "must be at least one", fix="collect reports first")
+        check_data(self.n, "reports", "must be at least one", fix="collect reports first")
         warn_of_forgery(implausible_mean(self.question.randomizer, self.n, int(self._counts[0])))
         low, unit = float(self.question.low), self._unit
         value = low + unit * (int(self._counts[0]) / self.n - float(self.question.randomizer.offset))

@@ -10,6 +10,7 @@ from itertools import accumulate
 from math import prod
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, final
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import freeze, one_of
 from partita.local.draws import Draws, Numbers
@@ -49,10 +50,8 @@ class Mixture(LocalLaw):
         freeze(self, views=checked_views(self.views))
         pairs = zip(self.views, self.parts, strict=False)
         fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
-        if not fits or len(self.parts) != len(self.views):
-            raise InvalidParameter(
-                "parts", "must have a randomizer for each view, all of one epsilon", given=None, fix=_READ
-            )
+        rule = "must have a randomizer for each view, all of one epsilon"
+        check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_READ)
 
     @classmethod
     def of(cls, views: Sequence[View], *, epsilon: object, kind: ViewKind = "auto") -> Self:
@@ -67,8 +66,8 @@ class Mixture(LocalLaw):
     def read(cls, views: Sequence[View], parts: Sequence[Randomizer]) -> Self:
         """The mixture of these randomizers, each of which was verified when it was read."""
         frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
-        if len(frequencies) != len(parts) or not parts:
-            raise InvalidParameter("parts", "must be randomizers of cells", given=None, fix=_READ)
+        rule = "must be randomizers of cells"
+        check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_READ)
         own = checked_views(views)
         return cls(size=_checked_size(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
@@ -131,16 +130,13 @@ def checked_views(views: Iterable[object]) -> tuple[View, ...]:
     was changed after it was made, may see more.
     """
     made = tuple(_made_anew(view) for view in views)
-    if len({view.lines for view in made}) != 1:
-        raise InvalidParameter(
-            "views", "must be at least one, all of the same columns", given=None, fix="pass the same lines"
-        )
+    rule = "must be at least one, all of the same columns"
+    check(len({view.lines for view in made}) == 1, "views", rule, given=None, fix="pass the same lines")
     return made
 
 
 def _made_anew(view: Any) -> View:
-    if type(view) is not View:
-        raise InvalidParameter("views", "must be views", given=None, fix="pass those of line_views(Line(8))")
+    check(type(view) is View, "views", "must be views", given=None, fix="pass those of line_views(Line(8))")
     return View(view.lines, view.levels)
 
 
@@ -152,10 +148,6 @@ def _checked_size(views: Sequence[View]) -> int:
     """The number of cells of all columns together, if views of them can be reported and counted."""
     size = prod(line.size for line in views[0].lines)
     if len(views) > _MOST_VIEWS or size > _LARGEST_SPACE or sum(view.size for view in views) > LARGEST_SIZE:
-        raise InvalidParameter(
-            "domain",
-            f"must leave at most {_MOST_VIEWS} views with {LARGEST_SIZE} nodes in all",
-            given=None,
-            fix="make the columns coarser, or fewer",
-        )
+        rule = f"must leave at most {_MOST_VIEWS} views with {LARGEST_SIZE} nodes in all"
+        raise InvalidParameter("domain", rule, given=None, fix="make the columns coarser, or fewer")
     return size

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 
 from partita.arrays import as_rows
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
 from partita.local.columns import Ints
 from partita.local.law import LocalLaw, clamped
@@ -40,13 +40,9 @@ class LROracle:
     def __init__(self, values: object, book: BudgetBook, *, universe: object = None) -> None:
         self._values: Any = as_rows(values, "values")
         self.book = book
-        if self._values.ndim < 1 or len(self._values) != book.now.people:
-            raise InvalidParameter(
-                "values",
-                f"must have a row for each of {book.now.people} people",
-                given=values,
-                fix="check them",
-            )
+        fits = self._values.ndim >= 1 and len(self._values) == book.now.people
+        fix = "check them"
+        check(fits, "values", f"must have a row for each of {book.now.people} people", given=values, fix=fix)
         self._universe = None if universe is None else Universe(universe, self._values)
 
     @property
@@ -112,10 +108,10 @@ class LROracle:
 
     def _check_through(self, through: object) -> None:
         """Whether a function is needed is public: it depends on the shape of the table."""
-        if through is None and self._values.ndim > 1:
-            raise InvalidParameter("through", "must be given for rows of columns", given=None, fix="pass it")
-        if through is not None and not callable(through):
-            raise InvalidParameter("through", "must be a function", given=None, fix="pass a function of rows")
+        rule = "must be given for rows of columns"
+        check(through is not None or self._values.ndim <= 1, "through", rule, given=None, fix="pass it")
+        fix = "pass a function of rows"
+        check(through is None or callable(through), "through", "must be a function", given=None, fix=fix)
 
 
 _FIRST: Final = 0

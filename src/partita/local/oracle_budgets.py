@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, Self, final
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, StreamForked
 from partita.exact import integer, rational
 from partita.local.columns import Ints
@@ -50,10 +51,8 @@ class Budgets:
     def new(cls, *, people: int, cap: object) -> Self:
         """Nobody has spent anything."""
         count, most = integer(people, "people", low=1, high=_MOST_PEOPLE), rational(cap, "cap")
-        if not 0 < most.numerator < _LARGEST:
-            raise InvalidParameter(
-                "cap", "must be positive, and no giant", given=cap, fix="pass for example 1"
-            )
+        fix = "pass for example 1"
+        check(0 < most.numerator < _LARGEST, "cap", "must be positive, and no giant", given=cap, fix=fix)
         return cls(most, _common(1, most, most), np.zeros(count, dtype=np.int64))
 
     @property
@@ -73,8 +72,7 @@ class Budgets:
     def charged(self, ids: object, epsilon: object) -> Budgets:
         """Everybody listed charged, as often as they are listed; or a refusal, and nobody is charged."""
         price, who = rational(epsilon, "epsilon"), self.checked_ids(ids)
-        if price <= 0:
-            raise InvalidParameter("epsilon", "must be positive", given=epsilon, fix="pass for example 1")
+        check(price > 0, "epsilon", "must be positive", given=epsilon, fix="pass for example 1")
         denominator = _common(self.denominator, price, self.cap)
         step, limit = int(price * denominator), int(self.cap * denominator)
         times = np.bincount(who, minlength=self.people)
@@ -229,13 +227,8 @@ class BudgetFile:
         if self._store.load() is None:
             self._save(fresh, batches=0)
         there = self._loaded()
-        if (there.people, there.cap) != (fresh.people, fresh.cap):
-            raise InvalidParameter(
-                "cap",
-                f"must be {there.cap} for {there.people} people, as in the file",
-                given=fresh.cap,
-                fix="pass that",
-            )
+        rule, fix = f"must be {there.cap} for {there.people} people, as in the file", "pass that"
+        check((there.people, there.cap) == (fresh.people, fresh.cap), "cap", rule, given=fresh.cap, fix=fix)
         return there
 
     def _loaded(self) -> Budgets:
@@ -254,10 +247,8 @@ class BudgetFile:
 def _common(denominator: int, price: Fraction, cap: Fraction) -> int:
     """The denominator that numbers of both kinds have, if budgets over it fit into 64 bits."""
     common = lcm(denominator, price.denominator)
-    if cap * common >= _LARGEST:
-        raise InvalidParameter(
-            "epsilon", "must leave a common denominator below 2^62 over the cap", given=price, fix="round it"
-        )
+    rule = "must leave a common denominator below 2^62 over the cap"
+    check(cap * common < _LARGEST, "epsilon", rule, given=price, fix="round it")
     return common
 
 

@@ -120,9 +120,5 @@ def _checked(rows: object, values: Any) -> Any:
 
 
 def _no_universe(values: Any) -> InvalidParameter:
-    return InvalidParameter(
-        "universe",
-        f"must list up to 2^20 different rows of {'x'.join(map(str, values.shape[1:])) or 'one'} numbers",
-        given=None,
-        fix="leave it out, and failures are answers",
-    )
+    rule = f"must list up to 2^20 different rows of {'x'.join(map(str, values.shape[1:])) or 'one'} numbers"
+    return InvalidParameter("universe", rule, given=None, fix="leave it out, and failures are answers")

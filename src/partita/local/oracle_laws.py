@@ -9,6 +9,7 @@ from functools import cached_property
 from math import lcm
 from typing import Any, ClassVar, Final, final
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import freeze
 from partita.local.draws import Draws, Numbers
@@ -49,14 +50,10 @@ class ListedLaw(LocalLaw):
 
     def __post_init__(self) -> None:
         freeze(self, size=len(self.table), epsilon=checked_epsilon(self.epsilon))
-        if not _is_law(self.table):
-            raise InvalidParameter(
-                "table", "must have rows of Fractions that add up to 1", given=None, fix=_CHECK
-            )
-        if self.denominator > _LARGEST_DENOMINATOR:
-            raise InvalidParameter(
-                "table", "must have a common denominator up to 2^46", given=None, fix=_CHECK
-            )
+        rule = "must have rows of Fractions that add up to 1"
+        check(_is_law(self.table), "table", rule, given=None, fix=_CHECK)
+        rule = "must have a common denominator up to 2^46"
+        check(self.denominator <= _LARGEST_DENOMINATOR, "table", rule, given=None, fix=_CHECK)
         bound = exp_bounds(self.epsilon, _BITS)[0]
         if any(max(column) > bound * min(column) for column in zip(*self.table, strict=True)):
             raise InvalidParameter(
@@ -138,12 +135,9 @@ def _listed(law: Any) -> ListedLaw:
 
 
 def _unknown() -> InvalidParameter:
-    return InvalidParameter(
-        "randomizer",
-        f"must be of the registry, or list at most {_MOST_ENTRIES} probabilities",
-        given=None,
-        fix="pass for example Frequency(10, epsilon=1).randomizer",
-    )
+    rule = f"must be of the registry, or list at most {_MOST_ENTRIES} probabilities"
+    fix = "pass for example Frequency(10, epsilon=1).randomizer"
+    return InvalidParameter("randomizer", rule, given=None, fix=fix)
 
 
 _CHECK: Final = "check the probabilities"

@@ -137,12 +137,8 @@ def plain_domain(spec: Mapping[str, Any]) -> PlainDomain:
             bounds = _read(low), _read(high)
             if all(isinstance(end, Fraction) and end.denominator == 1 for end in bounds):
                 return PlainInteger(*(int(end) for end in bounds if end is not None))
-    raise InvalidParameter(
-        "domain",
-        "must be of labels or of integers where NumPy is not installed",
-        given=spec.get("kind"),
-        fix="install NumPy on this device",
-    )
+    rule = "must be of labels or of integers where NumPy is not installed"
+    raise InvalidParameter("domain", rule, given=spec.get("kind"), fix="install NumPy on this device")
 
 
 def _are_labels(labels: Sequence[object]) -> bool:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import exp
 from typing import ClassVar, Final, final
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer
 from partita.local.draws import Draws, Numbers
@@ -56,8 +57,8 @@ class ProjectiveResponse(FrequencyRandomizer):
             raise InvalidParameter(
                 "field", f"must be a prime with at most {_LARGEST_VECTORS} vectors", given=field, fix=_LEAVE
             )
-        if _points(field, dimension) < self.size:
-            raise InvalidParameter("dimension", "must give size points", given=dimension, fix=_LEAVE)
+        rule = "must give size points"
+        check(_points(field, dimension) >= self.size, "dimension", rule, given=dimension, fix=_LEAVE)
         freeze(self, field=field, dimension=dimension)
 
     def _geometry(self) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.local.consistency import Floats
 
 __all__ = ["quantile_cells"]
@@ -18,8 +18,8 @@ def quantile_cells(shares: Floats, quantiles: Sequence[float]) -> list[int]:
     >>> quantile_cells(np.array([0.1, 0.0, 0.2, 0.1]), [0.0, 0.25, 0.5, 1.0])
     [0, 0, 2, 3]
     """
-    if not all(0 <= q <= 1 for q in quantiles):
-        raise InvalidParameter("q", "must lie between 0 and 1", given=None, fix="pass for example 0.5")
+    fix = "pass for example 0.5"
+    check(all(0 <= q <= 1 for q in quantiles), "q", "must lie between 0 and 1", given=None, fix=fix)
     reached = np.cumsum(shares)
     total = float(reached[-1])
     if not total > 0:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import freeze
 from partita.local.law import Json, LocalLaw, digest_of
 
@@ -85,10 +85,8 @@ class Question(ABC):
         >>> weeks[0].digest == weeks[1].digest
         False
         """
-        if not _is_round(name):
-            raise InvalidParameter(
-                "round", f"must be a text of up to {_LONGEST_ROUND} signs", given=name, fix='as "week 1"'
-            )
+        rule = f"must be a text of up to {_LONGEST_ROUND} signs"
+        check(_is_round(name), "round", rule, given=name, fix='as "week 1"')
         made = object.__new__(type(self))
         freeze(made, **{each.name: getattr(self, each.name) for each in fields(self)} | {"round": name})
         return made

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import freeze, integer
 from partita.local.law import LARGEST_SIZE, Json, LocalLaw, Pmf, digest_of
 from partita.local.thresholds import WHOLE, checked_epsilon, threshold
@@ -71,13 +71,8 @@ class Randomizer(LocalLaw):
         """A threshold with which favoured outcomes are likelier, but at most e^epsilon times so."""
         favoured, others = self.odds
         least, most = WHOLE * favoured // (favoured + others) + 1, self.private_threshold
-        if not least <= integer(given, "threshold") <= most:
-            raise InvalidParameter(
-                "threshold",
-                f"must lie between {least} and {most} for epsilon {self.epsilon}",
-                given=given,
-                fix="leave it out",
-            )
+        rule, fix = f"must lie between {least} and {most} for epsilon {self.epsilon}", "leave it out"
+        check(least <= integer(given, "threshold") <= most, "threshold", rule, given=given, fix=fix)
         return int(given)
 
     def _branches(self) -> tuple[Fraction, Fraction]:

@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from partita.answer import Answer
+from partita.checks import check_type
 from partita.errors import InvalidParameter
 from partita.local.association import joint_share, raked
 from partita.local.consistency import Floats
@@ -147,10 +148,7 @@ class RectangleEstimate:
         )
 
     def _ends(self, box: Box) -> dict[int, Ends]:
-        if not isinstance(box, Mapping):
-            raise InvalidParameter(
-                "box", "must map columns to two ends", given=box, fix='as {"age": (30, 39)}'
-            )
+        box = check_type(box, Mapping, "box", "must map columns to two ends", fix='as {"age": (30, 39)}')
         return {
             self._axis(name): domain_ends(self.question.domains[self._axis(name)], *_two(given))
             for name, given in box.items()
@@ -158,12 +156,8 @@ class RectangleEstimate:
 
     def _axis(self, name: object) -> int:
         if name not in self.question.columns:
-            raise InvalidParameter(
-                "column",
-                f"must be one of {', '.join(self.question.columns)}",
-                given=name,
-                fix="check its name",
-            )
+            rule = f"must be one of {', '.join(self.question.columns)}"
+            raise InvalidParameter("column", rule, given=name, fix="check its name")
         return self.question.columns.index(str(name))
 
 

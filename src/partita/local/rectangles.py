@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check_data
+from partita.errors import InvalidParameter
 from partita.exact import freeze, integer
 from partita.local.cells import column_cell, column_cells, column_size, described
 from partita.local.hierarchy import Line, View, grid_views, tensor_views
@@ -77,12 +78,8 @@ class Rectangles(ViewQuestion):
 
     def _fill(self, columns: object, branching: int, grid: int) -> None:
         if not isinstance(columns, Mapping) or not 2 <= len(columns) <= MOST_COLUMNS:
-            raise InvalidParameter(
-                "columns",
-                f"must be 2 to {MOST_COLUMNS} names with domains",
-                given=None,
-                fix='as {"x": 32, "y": 32}',
-            )
+            rule = f"must be 2 to {MOST_COLUMNS} names with domains"
+            raise InvalidParameter("columns", rule, given=None, fix='as {"x": 32, "y": 32}')
         freeze(
             self,
             columns=tuple(columns),
@@ -111,8 +108,8 @@ class Rectangles(ViewQuestion):
             )
         named = zip(self.columns, self.domains, strict=True)
         cells = [column_cells(domain, table[name]) for name, domain in named]
-        if len({len(each) for each in cells}) > 1:
-            raise InvalidData("values", "must have columns of one length", fix="check the table")
+        rule = "must have columns of one length"
+        check_data(len({len(each) for each in cells}) <= 1, "values", rule, fix="check the table")
         joined: Ints = self._joined(cells)
         return joined
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
+from partita.checks import check, check_type
 from partita.errors import InvalidParameter
 from partita.local.kinds import randomizer_kind
 from partita.local.question import VERSION, Question
@@ -52,12 +53,8 @@ def question_from(description: object) -> Question:
     given = _mapping(description, "question")
     asks = given.get("asks")
     if given.get("version") != VERSION or not isinstance(asks, str) or asks not in _ASKED:
-        raise InvalidParameter(
-            "question",
-            f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}",
-            given=asks,
-            fix="use a newer Partita",
-        )
+        rule = f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}"
+        raise InvalidParameter("question", rule, given=asks, fix="use a newer Partita")
     _exactly(given, "question", ("version", "asks", "round", "randomizer", *_ASKED[asks]))
     return _READERS[asks](given).in_round(given["round"])
 
@@ -131,9 +128,7 @@ def _domain(given: object) -> Any:
 
 
 def _mapping(given: object, name: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(name, "must be a JSON object", given=given, fix="pass what to_json returned")
-    return given
+    return check_type(given, Mapping, name, "must be a JSON object", fix="pass what to_json returned")
 
 
 def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
@@ -145,13 +140,8 @@ def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> N
 
 def _check_derived(name: str, given: int, derived: int) -> None:
     """Whatever follows from kind, size and epsilon must be just that."""
-    if given != derived:
-        raise InvalidParameter(
-            name,
-            f"must be {derived}, as kind, size and epsilon give it",
-            given=given,
-            fix="do not answer this question",
-        )
+    rule = f"must be {derived}, as kind, size and epsilon give it"
+    check(given == derived, name, rule, given=given, fix="do not answer this question")
 
 
 def _number(given: Mapping[str, Any], name: str) -> int:

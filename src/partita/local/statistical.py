@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from partita.errors import BudgetExceeded, InvalidParameter
+from partita.checks import check
+from partita.errors import BudgetExceeded
 from partita.exact import failure, integer
 from partita.local.columns import Ints
 from partita.local.mean import Mean
@@ -67,10 +68,7 @@ class SQOracle:
 
     def people(self, tau: float) -> int:
         """How many people it takes for a tolerance."""
-        if not _GRID < tau <= 1:
-            raise InvalidParameter(
-                "tau", "must lie between 2^-21 and 1", given=tau, fix="pass for example 0.05"
-            )
+        check(_GRID < tau <= 1, "tau", "must lie between 2^-21 and 1", given=tau, fix="pass for example 0.05")
         count = ceil(log(2 / self.beta) / 2 * (self._gain / (tau - _GRID)) ** 2)
         return count - 1 if count > 1 and self.tau(count - 1) <= tau else count
 
@@ -83,8 +81,7 @@ class SQOracle:
         `columnwise` it gets a column that holds one row, and returns a column of one number. If the oracle
         has a universe, phi is called on that alone, and a failure is an error that costs nothing.
         """
-        if not callable(phi):
-            raise InvalidParameter("phi", "must be a function", given=None, fix="pass a function of a row")
+        check(callable(phi), "phi", "must be a function", given=None, fix="pass a function of a row")
         one, law = (_of_column if columnwise else _of_row)(phi), self.question.randomizer
         return self._answered(
             tau,

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import rational
 
 __all__ = ["WHOLE", "checked_epsilon", "exp_bounds", "threshold"]
@@ -22,10 +22,8 @@ _FIRST_BITS: Final = 192
 def checked_epsilon(epsilon: object) -> Fraction:
     """epsilon as an exact number for which a threshold can be told from one half and from one."""
     exact = rational(epsilon, "epsilon")
-    if not _LEAST_EPSILON <= exact <= _LARGEST_EPSILON:
-        raise InvalidParameter(
-            "epsilon", "must lie between 2^-20 and 32", given=epsilon, fix="pass for example 1"
-        )
+    rule, fix = "must lie between 2^-20 and 32", "pass for example 1"
+    check(_LEAST_EPSILON <= exact <= _LARGEST_EPSILON, "epsilon", rule, given=epsilon, fix=fix)
     return exact
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import log
 from typing import ClassVar, Final, final
 
-from partita.errors import InvalidData
+from partita.checks import check_data
 from partita.exact import integer
 from partita.local.draws import Draws, Numbers
 from partita.local.randomizer import FrequencyRandomizer, Pmf
@@ -90,8 +90,8 @@ class UnaryEncoding(FrequencyRandomizer):
     def check_report(self, report: object) -> int:
         """The report, if it is one that an honest device could have sent."""
         exact, (least, most) = super().check_report(report), self.likely_ones
-        if not least <= exact.bit_count() <= most:
-            raise InvalidData("report", f"must have {least} to {most} ones", fix="drop it")
+        fix = "drop it"
+        check_data(least <= exact.bit_count() <= most, "report", f"must have {least} to {most} ones", fix=fix)
         return exact
 
     def sample(self, x: Numbers, draws: Draws) -> Numbers:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.exact import freeze, integer
-from partita.guarantee import Neighbors, Unit
+from partita.exact import freeze, frozen, integer
 from partita.histogram import AxisCounts
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Mechanism
@@ -22,7 +20,7 @@ from partita.releases.flat import FlatRelease
 __all__ = ["Additive"]
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Additive(Mechanism):
     """Counts of a fixed list of sets of cells, each with noise of scale sensitivity / epsilon."""
 
@@ -31,17 +29,11 @@ class Additive(Mechanism):
 
     size: int
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, size=integer(size, "size", low=1, high=self.released.largest_size))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, size=integer(self.size, "size", low=1, high=self.released.largest_size))
+
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
 
     @property

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict
 
-from partita.exact import freeze
+from partita.exact import Converted, Exact, freeze, frozen, parameter
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.histogram import AxisCounts
 from partita.noise.protocol import Noise
@@ -24,30 +23,35 @@ class Protected(TypedDict):
     unit: Unit
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Private:
     """What is pure epsilon-DP between named neighbours.
 
-    Each mechanism spells out its own parameters and hands those that all have to `_settle`.
+    The parameters that all mechanisms have are fields of this class. A mechanism adds its own, and extends
+    `_convert` and `_check`.
     """
 
-    epsilon: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
+    epsilon: Exact = parameter()
+    neighbors: Neighbors = "add-remove"
+    contributions: int = 1
+    unit: Converted[Unit | None, Unit] = parameter(default=None)
 
-    def _settle(
-        self, *, epsilon: object, neighbors: Neighbors, contributions: int, unit: Unit | None
-    ) -> None:
-        """Check the parameters that all mechanisms have, and set them."""
-        rows_changed(neighbors, contributions)
+    def __post_init__(self) -> None:
+        self._convert()
+        self._check()
+
+    def _convert(self) -> None:
+        """Check each parameter, and hold it in its exact type."""
+        rows_changed(self.neighbors, self.contributions)
         freeze(
             self,
-            epsilon=positive_epsilon(epsilon),
-            neighbors=neighbors,
-            contributions=int(contributions),
-            unit=unit_of(unit, contributions),
+            epsilon=positive_epsilon(self.epsilon),
+            contributions=int(self.contributions),
+            unit=unit_of(self.unit, self.contributions),
         )
+
+    def _check(self) -> None:
+        """Refuse parameters that do not go together, and an epsilon whose noise cannot be drawn."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -70,7 +74,7 @@ class Private:
         return self.epsilon / self.rows_changed
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Mechanism(Private, ABC):
     """A pure epsilon-DP release of the counts of one axis, wherever they are kept."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from partita.checks import check
 from partita.domain.axis import MOST_AXES, Axis, checked_axes
-from partita.errors import InvalidData, InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.mechanisms.base import Private
+from partita.mechanisms.checks import fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
@@ -20,47 +19,20 @@ from partita.releases.boxes import Boxes
 __all__ = ["BoxMechanism"]
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class BoxMechanism(Private, ABC):
-    """A pure epsilon-DP release of points along several axes, special cells included.
-
-    A mechanism with parameters of its own spells all of them out, hands those that all have to
-    `_settle_boxes`, and checks itself when all are set.
-    """
+    """A pure epsilon-DP release of points along several axes, special cells included."""
 
     name: ClassVar[str]
     """The name that users know."""
 
     fewest_axes: ClassVar[int] = 1
 
-    axes: tuple[Axis, ...]
+    axes: Converted[Sequence[Axis], tuple[Axis, ...]] = parameter()
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
-        self._check()
-
-    def _settle_boxes(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        neighbors: Neighbors,
-        contributions: int,
-        unit: Unit | None,
-    ) -> None:
-        """Check the parameters that all mechanisms over boxes have, and set them."""
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, axes=_as_many_as_suit(checked_axes(axes), self.fewest_axes))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, axes=_as_many_as_suit(checked_axes(self.axes), self.fewest_axes))
 
     @abstractmethod
     def _check(self) -> None:
@@ -81,18 +53,7 @@ class BoxMechanism(Private, ABC):
 
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie on these axes and bound contributions at least as tightly."""
-        if not isinstance(points, PointCounts):
-            raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-        if points.axes != self.axes:
-            raise InvalidData("points", "must lie on the mechanism's axes", fix="use one domain for both")
-        if points.contributions > self.contributions:
-            raise InvalidParameter(
-                "contributions",
-                f"must be at least that of the points, {points.contributions}",
-                given=self.contributions,
-                fix="raise it in the mechanism",
-            )
-        return points
+        return fitting_points(points, self.axes, self.contributions)
 
     @abstractmethod
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> Boxes:
@@ -100,15 +61,8 @@ class BoxMechanism(Private, ABC):
 
 
 def _as_many_as_suit(axes: tuple[Axis, ...], fewest: int) -> tuple[Axis, ...]:
-    if len(axes) < fewest:
-        raise InvalidParameter(
-            "axes", f"must be at least {fewest}", given=len(axes), fix="use Intervals for one column"
-        )
-    if len(axes) > MOST_AXES:
-        raise InvalidParameter(
-            "axes",
-            f"must be at most {MOST_AXES}",
-            given=len(axes),
-            fix="publish fewer columns together, several times: views=[(...), (...)]",
-        )
+    fix = "use Intervals for one column"
+    check(len(axes) >= fewest, "axes", f"must be at least {fewest}", given=len(axes), fix=fix)
+    fix = "publish fewer columns together, several times: views=[(...), (...)]"
+    check(len(axes) <= MOST_AXES, "axes", f"must be at most {MOST_AXES}", given=len(axes), fix=fix)
     return axes

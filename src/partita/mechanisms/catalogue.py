@@ -181,12 +181,8 @@ def check_name(mechanism: object, widths: Iterable[int], *, queries: bool = Fals
     if any(name in known for known in suiting):
         return
     kind = _suited(name)
-    raise InvalidParameter(
-        "mechanism",
-        f"must suit a view, and this one is for {kind}",
-        given=name,
-        fix=f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}",
-    )
+    fix = f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}"
+    raise InvalidParameter("mechanism", f"must suit a view, and this one is for {kind}", given=name, fix=fix)
 
 
 def _suited(name: str) -> str:
@@ -279,12 +275,9 @@ def _known(name: object, known: Mapping[str, type[Any]]) -> str:
     if isinstance(name, str) and name in known:
         return name
     near = get_close_matches(name, known, n=1) if isinstance(name, str) else []
-    raise InvalidParameter(
-        "mechanism",
-        f"must be {AUTO!r} or one of {', '.join(sorted(known))}",
-        given=name,
-        fix=f"did you mean {near[0]!r}?" if near else f"leave it {AUTO!r}",
-    )
+    rule = f"must be {AUTO!r} or one of {', '.join(sorted(known))}"
+    fix = f"did you mean {near[0]!r}?" if near else f"leave it {AUTO!r}"
+    raise InvalidParameter("mechanism", rule, given=name, fix=fix)
 
 
 def _made_from(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check, check_data
+from partita.domain.axis import Axis
+from partita.errors import InvalidData
 from partita.histogram import AxisCounts
 from partita.noise.system import LARGEST_SCALE, SMALLEST_SCALE
+from partita.points import PointCounts
 
-__all__ = ["check_scale", "fitting"]
+__all__ = ["check_scale", "fitting", "fitting_points"]
+
+_LESS_TIGHT = "raise it in the mechanism"
 
 
 def check_scale(scale: Fraction, epsilon: Fraction) -> None:
     """Refuse an epsilon whose noise cannot be drawn."""
-    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-        raise InvalidParameter(
-            "epsilon",
-            "must give noise of a scale between 2^-20 and 2^62",
-            given=epsilon,
-            fix="choose a usual one, like 1",
-        )
+    rule, fix = "must give noise of a scale between 2^-20 and 2^62", "choose a usual one, like 1"
+    check(SMALLEST_SCALE <= scale <= LARGEST_SCALE, "epsilon", rule, given=epsilon, fix=fix)
 
 
 def fitting(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
     """The counts, if they are over `size` cells and bound contributions at least as tightly."""
-    if not isinstance(data, AxisCounts):
-        raise InvalidData("data", "must be a Histogram", fix="use Histogram.from_cells")
-    if data.size != size:
-        raise InvalidParameter(
-            "data", f"must have size {size}", given=data.size, fix="use one domain for both"
-        )
-    if data.contributions > contributions:
-        raise InvalidParameter(
-            "contributions",
-            f"must be at least the histogram's {data.contributions}",
-            given=contributions,
-            fix="raise it in the mechanism",
-        )
+    check_data(isinstance(data, AxisCounts), "data", "must be a Histogram", fix="use Histogram.from_cells")
+    fix = "use one domain for both"
+    check(data.size == size, "data", f"must have size {size}", given=data.size, fix=fix)
+    rule = f"must be at least the histogram's {data.contributions}"
+    check(data.contributions <= contributions, "contributions", rule, given=contributions, fix=_LESS_TIGHT)
     return data
+
+
+def fitting_points(points: object, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
+    """The points, if they lie on these axes and bound contributions at least as tightly."""
+    if not isinstance(points, PointCounts):
+        raise InvalidData("points", "must be Points", fix="use Points.from_rows")
+    fix = "use one list of domains for both"
+    check_data(points.axes == axes, "points", "must lie on the mechanism's axes", fix=fix)
+    rule = f"must be at least that of the points, {points.contributions}"
+    check(points.contributions <= contributions, "contributions", rule, given=contributions, fix=_LESS_TIGHT)
+    return points

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, final
 
 from partita.accounting import Composition, best_composition
+from partita.exact import frozen
 from partita.mechanisms.single_truncation import TruncatingMechanism
 
 __all__ = ["ComposedTruncation"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class ComposedTruncation(TruncatingMechanism):
     """Publish once; the sum of every query, each cut at about its largest weight among the rows.
 

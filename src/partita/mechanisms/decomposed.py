@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.queries.queries import Queries
 from partita.queries.values import Value
@@ -20,8 +21,8 @@ def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
     """
     shared = Value(g) if isinstance(g, str) else g
     for name, given in (("classes", classes), ("g", shared)):
-        if not isinstance(given, Queries):
-            raise InvalidParameter(name, "must be queries", given=given, fix='pass for example ranges("age")')
+        fix = 'pass for example ranges("age")'
+        check(isinstance(given, Queries), name, "must be queries", given=given, fix=fix)
     if set(classes.columns) & set(shared.columns):
         raise InvalidParameter(
             "g", "must be over other columns than the classes", given=str(shared), fix="use other columns"

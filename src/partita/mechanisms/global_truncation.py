@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, final
@@ -10,6 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.exact import frozen
 from partita.inference.curve import Ints, UInts
 from partita.inference.numerical.decomposed import Decomposed
 from partita.inference.numerical.graded import Graded
@@ -29,7 +29,7 @@ _FINDING: Final = Fraction(1, 20)
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class GlobalTruncation(WeighingMechanism):
     """Publish once; the sum of every query, cut at about the largest weight of any query at any row.
 
@@ -80,9 +80,9 @@ class GlobalTruncation(WeighingMechanism):
         peaks = _Peaks(self.operator, self.decomposed)
         return points.folded(partial(_octave_counts, peaks, self.space.tops))
 
-    def _check_cells(self) -> None:
+    def _check(self) -> None:
         """The noise on octaves must be one that can be drawn, too."""
-        super()._check_cells()
+        super()._check()
         check_scale(self.octave_scale, self.epsilon)
 
 

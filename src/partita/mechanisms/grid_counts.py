@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-from partita.errors import InvalidParameter
+from partita.checks import check
+from partita.exact import frozen
 from partita.inference.boxes.prediction import grid_error
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
@@ -20,7 +20,7 @@ __all__ = ["GridCounts"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class GridCounts(BoxMechanism):
     """Publish once; answer every cell of a product of axes as well as can be, and boxes as sums of cells.
 
@@ -39,13 +39,9 @@ class GridCounts(BoxMechanism):
 
     def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
-        if self.cells > MOST_CELLS:
-            raise InvalidParameter(
-                "axes",
-                "must have at most 2^22 cells together, special cells included",
-                given=self.cells,
-                fix='publish fewer columns together, make cells coarser, or use mechanism="rectangles"',
-            )
+        rule = "must have at most 2^22 cells together, special cells included"
+        fix = 'publish fewer columns together, make cells coarser, or use mechanism="rectangles"'
+        check(self.cells <= MOST_CELLS, "axes", rule, given=self.cells, fix=fix)
 
     @property
     def cells(self) -> int:

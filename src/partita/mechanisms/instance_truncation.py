@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, final, get_args
 
-from partita.exact import freeze, one_of
-from partita.guarantee import Neighbors, Unit
-from partita.inference.numerical.decomposed import Method
+from partita.exact import freeze, frozen, one_of
 from partita.inference.numerical.graded import Graded
 from partita.mechanisms.numerical_mechanism import WeighingMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
 from partita.releases.numerical_instance import InstanceTruncationRelease, Rule
 
 __all__ = ["InstanceTruncation"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class InstanceTruncation(WeighingMechanism):
     """Publish once; the sum of every query, each cut at about its own largest weight among the rows.
 
@@ -35,34 +30,11 @@ class InstanceTruncation(WeighingMechanism):
 
     name: ClassVar[str] = "instance-specific"
 
-    rule: Rule
+    rule: Rule = "steady"
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-        decomposition: Method = "auto",
-        rounds: int | None = None,
-        rule: Rule = "steady",
-    ) -> None:
-        freeze(self, rule=one_of(rule, "rule", get_args(Rule)))
-        super().__init__(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-            decomposition=decomposition,
-            rounds=rounds,
-        )
+    def _convert(self) -> None:
+        freeze(self, rule=one_of(self.rule, "rule", get_args(Rule)))
+        super()._convert()
 
     @property
     def widest(self) -> Graded:

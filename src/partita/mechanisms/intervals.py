@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias, final
 
-from partita.exact import freeze, integer
-from partita.guarantee import Neighbors, Unit
+from partita.exact import freeze, frozen, integer
 from partita.histogram import AxisCounts
 from partita.inference.tent_budget import LITTLE
 from partita.mechanisms.base import Mechanism
@@ -32,7 +31,7 @@ _LARGEST_TOTAL: Final = 2**63
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Intervals(Mechanism):
     """The default for many cells in order: every interval, size up to 2^64, by the tool that suits it.
 
@@ -53,17 +52,11 @@ class Intervals(Mechanism):
 
     size: int
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, size=integer(size, "size", low=1, high=2**64))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, size=integer(self.size, "size", low=1, high=2**64))
+
+    def _check(self) -> None:
         check_scale(self.total_scale, self.epsilon)
         for total in (0, LITTLE * 2**62, _MANY * 2**62):
             self.tool(total=total)

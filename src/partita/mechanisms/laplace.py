@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.exact import frozen
 from partita.histogram import AxisCounts
 from partita.inference.query_error import independent_error
 from partita.mechanisms.additive import Additive
@@ -20,7 +20,7 @@ __all__ = ["Laplace"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Laplace(Additive):
     """Publish once; answer every interval over 0, ..., size-1 by a noisy count of its own; size up to 1447.
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final, final
 
 from numpy.typing import NDArray
 
+from partita.checks import check, check_bool
 from partita.domain import Domain
 from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Tops
 from partita.inference.sums.controls import Controls
@@ -24,8 +23,8 @@ from partita.inference.sums.cutting import cells_of, cut_by_counts, cut_into_cel
 from partita.inference.sums.part_tree import PartTree, best_tree
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Private
-from partita.mechanisms.checks import check_scale
-from partita.mechanisms.value_cap import ValueCap, fitting_points
+from partita.mechanisms.checks import check_scale, fitting_points
+from partita.mechanisms.value_cap import ValueCap
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
@@ -41,7 +40,7 @@ _WIDEST: Final = Tops(7 << 60, 7 << 60)
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class LevelTrees(Private):
     """Publish once; answer sums, means and counts of a column over every range or box of the keys.
 
@@ -60,23 +59,15 @@ class LevelTrees(Private):
 
     name: ClassVar[str] = "level-trees"
 
-    keys: tuple[Axis, ...]
+    keys: Converted[Sequence[Axis], tuple[Axis, ...]] = parameter()
     value: Domain
-    moments: bool
+    moments: bool = False
 
-    def __init__(
-        self,
-        *,
-        keys: Sequence[Axis],
-        value: Domain,
-        epsilon: object,
-        moments: bool = False,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, keys=_keys(keys), value=value, moments=_yes_or_no(moments))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, keys=_keys(self.keys), moments=check_bool(self.moments, "moments"))
+
+    def _check(self) -> None:
         check_scale(self._scale(best_tree(MOST_PARTS), self._controls(_WIDEST)), self.epsilon)
 
     @cached_property
@@ -146,12 +137,8 @@ class LevelTrees(Private):
         if cells <= _FEW_CELLS or (density is None and cells <= MOST_PARTS):
             return cut_into_cells(self.keys)
         if density is None:
-            raise InvalidParameter(
-                "density",
-                f"must be given where keys have more than {MOST_PARTS} cells",
-                given=density,
-                fix="release counts of the keys first",
-            )
+            rule = f"must be given where keys have more than {MOST_PARTS} cells"
+            raise InvalidParameter("density", rule, given=density, fix="release counts of the keys first")
         return cut_by_counts(self.keys, density, enough=float(self._rows_for_a_part))
 
     def _parts(self, rows: int) -> int:
@@ -190,14 +177,6 @@ def _keys(keys: object) -> tuple[Axis, ...]:
         raise InvalidParameter(
             "keys", "must be a list of axes", given=keys, fix="pass Axis.of(domain) for each"
         )
-    if len(given) > MOST_AXES:
-        raise InvalidParameter(
-            "keys", f"must be at most {MOST_AXES}", given=len(given), fix="sum over fewer keys together"
-        )
+    fix = "sum over fewer keys together"
+    check(len(given) <= MOST_AXES, "keys", f"must be at most {MOST_AXES}", given=len(given), fix=fix)
     return given
-
-
-def _yes_or_no(moments: object) -> bool:
-    if not isinstance(moments, bool):
-        raise InvalidParameter("moments", "must be True or False", given=moments, fix="leave it out")
-    return moments

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, TypeAlias, final
@@ -12,8 +11,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 
 from partita.errors import InvalidParameter
-from partita.exact import freeze, rational
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter, rational
 from partita.histogram import AxisCounts
 from partita.inference.query_error import independent_error
 from partita.mechanisms.base import Mechanism
@@ -32,7 +30,7 @@ _FINEST: Final = 2**62
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class LinearQueries(Mechanism):
     """Publish once; answer a given list of linear queries, each a weight for every cell.
 
@@ -49,19 +47,13 @@ class LinearQueries(Mechanism):
     (2, Fraction(3, 2), Fraction(3, 1))
     """
 
-    queries: Rows = field(repr=False)
+    queries: Converted[Sequence[Sequence[object]], Rows] = parameter(repr=False)
 
-    def __init__(
-        self,
-        *,
-        queries: Sequence[Sequence[object]],
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, queries=_rows(queries))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, queries=_rows(self.queries))
+
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
 
     @property

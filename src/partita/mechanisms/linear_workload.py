@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final, final
 
 from partita.accounting import Composition
 from partita.errors import InvalidParameter
+from partita.exact import frozen
 from partita.inference.answer_changes import AnswerChanges
 from partita.inference.query_error import independent_error
 from partita.inference.tails import laplace_variance
@@ -26,7 +26,7 @@ _LARGEST_WEIGHT: Final = 2**64
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class LinearWorkload(WorkloadMechanism):
     """Publish once; answer a list of linear queries, each with noise of its own.
 
@@ -99,10 +99,7 @@ class LinearWorkload(WorkloadMechanism):
     def _check(self) -> None:
         """Refuse weights whose answers are no released numbers, and noise that cannot be drawn."""
         if self.operator.largest > _LARGEST_WEIGHT or self.scale > LARGEST_SCALE:
-            raise InvalidParameter(
-                "queries",
-                "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units",
-                given=float(self.operator.largest),
-                fix="clip values, round weights, or raise epsilon",
-            )
+            rule = "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units"
+            fix = "clip values, round weights, or raise epsilon"
+            raise InvalidParameter("queries", rule, given=float(self.operator.largest), fix=fix)
         check_scale(self.scale, self.epsilon)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, final
@@ -11,16 +10,14 @@ from typing import ClassVar, final
 import numpy as np
 
 from partita.domain import Domain
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import frozen
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.log_cells import LogCells
 from partita.inference.sums.part_tree import PartTree, best_tree
 from partita.inference.sums.value_line import ValueLine
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.base import Private
-from partita.mechanisms.checks import check_scale
-from partita.mechanisms.value_cap import fitting_points
+from partita.mechanisms.checks import check_scale, fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
@@ -30,7 +27,7 @@ __all__ = ["LogTree"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class LogTree(Private):
     """Publish once; answer sums, counts and moments of a column over every range of its own values.
 
@@ -50,17 +47,7 @@ class LogTree(Private):
 
     value: Domain
 
-    def __init__(
-        self,
-        *,
-        value: Domain,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, value=value)
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
 
     @cached_property

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, final
 
-from partita.errors import InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.checks import check
+from partita.exact import freeze, frozen
 from partita.inference.weights.budget import MOST_ROUNDS, WeightsBudget
 from partita.inference.weights.change import Change
 from partita.mechanisms.checks import check_scale
@@ -18,8 +17,6 @@ from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
 from partita.releases.multiplicative_weights import WeightsRelease
 
 __all__ = ["MultiplicativeWeights"]
@@ -34,7 +31,7 @@ _CALIBRATION: Final = 0.5
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class MultiplicativeWeights(WorkloadMechanism):
     """Publish once; answer many linear queries of any kind from one synthetic distribution over all cells.
 
@@ -51,46 +48,23 @@ class MultiplicativeWeights(WorkloadMechanism):
 
     name: ClassVar[str] = "weights"
 
-    budget: WeightsBudget
-    arrays: Any = field(repr=False, compare=False)
+    rounds: InitVar[int | None] = None
+    warm: InitVar[object] = Fraction(3, 10)
+    budget: WeightsBudget = field(init=False)
+    arrays: Any = field(default=None, repr=False, compare=False)
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-        rounds: int | None = None,
-        warm: object = Fraction(3, 10),
-        arrays: Any = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
+    def __post_init__(self, rounds: int | None, warm: object) -> None:
+        self._convert()
         budget = WeightsBudget(epsilon=self.epsilon, delta=self.delta, rounds=rounds, warm=warm)
-        freeze(self, budget=budget, arrays=arrays)
+        freeze(self, budget=budget)
         self._return_delta()
         freeze(self, budget=replace(budget, delta=self.delta))
         self._check()
 
     def _check(self) -> None:
-        if self.universe.size > _MOST_CELLS:
-            raise InvalidParameter(
-                "universe",
-                f"must have at most {_MOST_CELLS} cells",
-                given=self.universe.size,
-                fix='choose coarser domains or fewer columns, or use "linear" or "composition"',
-            )
+        rule = f"must have at most {_MOST_CELLS} cells"
+        fix = 'choose coarser domains or fewer columns, or use "linear" or "composition"'
+        check(self.universe.size <= _MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         for rounds in (1, self.budget.rounds or MOST_ROUNDS):
             scales = scales_of(self.budget.rates(rounds, self._axes), self.change, self.operator)
             for scale in (scales.total, scales.marginal, scales.selection, scales.answer):

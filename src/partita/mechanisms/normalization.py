@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
+from partita.exact import frozen
 from partita.inference.numerical.graded import Graded
 from partita.mechanisms.numerical_mechanism import WeighingMechanism
 from partita.noise.protocol import Noise
@@ -16,7 +16,7 @@ __all__ = ["Normalization"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Normalization(WeighingMechanism):
     """Publish once; the sum of every query, answered over its largest weight and scaled back.
 

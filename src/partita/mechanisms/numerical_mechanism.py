@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, Final
@@ -12,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.errors import InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import freeze, frozen
 from partita.inference.curve import Ints, UInts
 from partita.inference.numerical.decomposed import Decomposed, Method, checked_method, space_of
 from partita.inference.numerical.decomposition import spread_masses
@@ -28,8 +27,6 @@ from partita.mechanisms.weights_rounds import scales_of, warm_axes, weigh
 from partita.mechanisms.workload_mechanism import WorkloadMechanism
 from partita.noise.protocol import Noise
 from partita.points import PointCounts
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
 from partita.releases.numerical_reading import MOST_CELLS, MOST_GRADED
 
 __all__ = ["NumericalMechanism", "WeighingMechanism"]
@@ -40,23 +37,18 @@ _FEWER_CELLS: Final = (
 )
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class NumericalMechanism(WorkloadMechanism, ABC):
     """A mechanism for queries that add up weights of rows, none of them negative."""
 
     def _check_weights(self) -> None:
         """Refuse queries that ask nothing, and negative weights."""
         super()._check_weights()
-        if self.operator.lowest < 0:
-            raise InvalidParameter(
-                "queries",
-                "must have no negative weights",
-                given=self.queries,
-                fix="ask for positive and negative parts by themselves",
-            )
+        rule, fix = "must have no negative weights", "ask for positive and negative parts by themselves"
+        check(self.operator.lowest >= 0, "queries", rule, given=self.queries, fix=fix)
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class WeighingMechanism(NumericalMechanism, ABC):
     """A mechanism that answers graded queries by private multiplicative weights.
 
@@ -65,35 +57,13 @@ class WeighingMechanism(NumericalMechanism, ABC):
     others. `rounds` fixes the number of rounds, which else follows from the noisy number of rows.
     """
 
-    decomposition: Method
-    rounds: int | None
+    decomposition: Method = "auto"
+    rounds: int | None = None
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-        decomposition: Method = "auto",
-        rounds: int | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
-        freeze(self, decomposition=checked_method(decomposition), rounds=rounds)
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, decomposition=checked_method(self.decomposition))
         self._check_sizes()
-        self._return_delta()
-        self._check_cells()
 
     @property
     @abstractmethod
@@ -181,8 +151,7 @@ class WeighingMechanism(NumericalMechanism, ABC):
             rule = f"at most {MOST_GRADED} queries are weighed, all thresholds counted"
             raise _too_many("queries", graded, rule, 'ask for fewer, or use "composition"')
 
-    def _check_cells(self) -> None:
-        """Refuse an epsilon whose noise cannot be drawn."""
+    def _check(self) -> None:
         for rounds in (self.budget.rounds or 1, self.budget.rounds or MOST_ROUNDS):
             self._check_scales(rounds)
 

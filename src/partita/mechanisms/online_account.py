@@ -35,12 +35,8 @@ class OnlineAccount:
         if ledger is None and dataset is None:
             return _without_ledger(store)
         if not isinstance(ledger, Ledger) or dataset is None:
-            raise InvalidParameter(
-                "ledger",
-                "and dataset go together",
-                given=dataset,
-                fix="pass a Ledger and one of its datasets",
-            )
+            fix = "pass a Ledger and one of its datasets"
+            raise InvalidParameter("ledger", "and dataset go together", given=dataset, fix=fix)
         _pay(store, guarantee, ledger, dataset)
         writer = Writer(ledger.store, store.name, store.acts)
         with _said(store):

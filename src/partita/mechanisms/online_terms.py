@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Final, final
 
 from partita.accounting import measurement_rate, zcdp_budget
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import freeze, integer, rational
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, unit_of
@@ -167,16 +168,10 @@ class OnlineTerms:
     def _check(self) -> None:
         space: object = self.universe
         if not isinstance(space, Universe) or space.size > _MOST_CELLS:
-            raise InvalidParameter(
-                "universe",
-                f"must be a Universe of at most {_MOST_CELLS} cells",
-                given=space,
-                fix="choose coarser domains",
-            )
-        if self.threshold < 0:
-            raise InvalidParameter(
-                "threshold", "must not be negative", given=self.threshold, fix="leave it out"
-            )
+            rule = f"must be a Universe of at most {_MOST_CELLS} cells"
+            raise InvalidParameter("universe", rule, given=space, fix="choose coarser domains")
+        fix = "leave it out"
+        check(self.threshold >= 0, "threshold", "must not be negative", given=self.threshold, fix=fix)
         scales = self.scales
         for scale in (scales.total, scales.marginal, scales.answer, self.threshold_scale, self.query_scale):
             check_scale(scale, self.guarantee.epsilon)

@@ -11,10 +11,10 @@ from typing import Any, Self, final
 import numpy as np
 
 from partita.answer import Answer
+from partita.checks import check
 from partita.errors import (
     BudgetExceeded,
     BudgetLost,
-    InvalidData,
     InvalidParameter,
     InvalidRelease,
     InvalidState,
@@ -26,6 +26,7 @@ from partita.inference.tails import laplace_variance
 from partita.inference.weights.margin import Margin
 from partita.inference.weights.measured import Weighed
 from partita.ledger import Ledger
+from partita.mechanisms.checks import fitting_points
 from partita.mechanisms.online_account import OnlineAccount
 from partita.mechanisms.online_store import Begun, OnlineStore, Update
 from partita.mechanisms.online_terms import OnlineTerms
@@ -232,8 +233,8 @@ class WeightsSession:
 
     def _written(self, query: Queries) -> Queries:
         """The query as the file will have it: checked before anything is compared."""
-        if not isinstance(query, Queries):
-            raise InvalidParameter("query", "must be a query", given=query, fix='pass between("age", 30, 39)')
+        fix = 'pass between("age", 30, 39)'
+        check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
         return queries_from(query.settled(self.terms.universe).to_json())
 
     def _fitting(self, query: Queries) -> Structured:
@@ -278,18 +279,7 @@ def open_session(
 
 
 def _checked(points: object, terms: OnlineTerms) -> Points:
-    if not isinstance(points, PointCounts) or points.axes != terms.universe.axes:
-        raise InvalidData(
-            "points", "must be Points in the universe", fix="use Points.from_rows with its axes"
-        )
-    if points.contributions > terms.guarantee.contributions:
-        raise InvalidParameter(
-            "contributions",
-            f"must be at least that of the points, {points.contributions}",
-            given=terms.guarantee.contributions,
-            fix="raise it",
-        )
-    return points.gathered()
+    return fitting_points(points, terms.universe.axes, terms.guarantee.contributions).gathered()
 
 
 def _along(points: Points, margin: Margin) -> Any:

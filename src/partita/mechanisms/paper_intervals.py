@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final, final
 
-from partita.exact import failure, freeze, integer
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.exact import Exact, failure, freeze, frozen, integer, parameter
+from partita.guarantee import Guarantee
 from partita.histogram import AxisCounts, Histogram
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
@@ -28,7 +26,7 @@ _MOST_SEGMENTS: Final = 2**30
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class PaperIntervals(Mechanism):
     """A private partition, counted by a binary tree as in the paper: every interval, size up to 2^64.
 
@@ -46,20 +44,13 @@ class PaperIntervals(Mechanism):
     name: ClassVar[str] = "intervals-paper"
 
     size: int
-    beta: Fraction
+    beta: Exact = parameter(default="0.05")
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        beta: object = "0.05",
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, size=integer(size, "size", low=1, high=2**64), beta=failure(beta))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, size=integer(self.size, "size", low=1, high=2**64), beta=failure(self.beta))
+
+    def _check(self) -> None:
         for levels in (1, _MOST_LEVELS):
             check_scale(2 * levels / self.rate, self.epsilon)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final, NamedTuple, final
@@ -12,10 +11,9 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
-from partita.exact import failure, freeze, integer, rational
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.checks import check
+from partita.exact import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
+from partita.guarantee import Guarantee
 from partita.inference.boxes.paper_guess import Guess
 from partita.inference.boxes.tree_of_trees import (
     SegmentTree,
@@ -44,7 +42,7 @@ _LARGEST_THRESHOLD: Final = 2**20
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class PaperRectangles(BoxMechanism):
     """A private partition of every axis, counted by a tree of trees as in the paper: every box.
 
@@ -58,31 +56,20 @@ class PaperRectangles(BoxMechanism):
     scale is empty, and nothing below it is looked at; None is ln(2m_1 ... 2m_c / beta), m_a segments on
     axis a, which keeps nodes away that hold nobody (Remark 3.4).
 
+    >>> from partita.domain.axis import Axis
     >>> PaperRectangles(axes=[Axis(size=2**32), Axis(size=2**32)], epsilon=1).scale((8, 1))
     Fraction(16, 1)
     """
 
     name: ClassVar[str] = "rectangles-paper"
 
-    beta: Fraction
-    threshold: Fraction | None
+    beta: Exact = parameter(default="0.05")
+    threshold: Converted[object, Fraction | None] = parameter(default=None)
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        beta: object = "0.05",
-        threshold: object | None = None,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
-        freeze(self, beta=failure(beta), threshold=None if threshold is None else _threshold(threshold))
-        self._check()
+    def _convert(self) -> None:
+        super()._convert()
+        threshold = None if self.threshold is None else _threshold(self.threshold)
+        freeze(self, beta=failure(self.beta), threshold=threshold)
 
     def _check(self) -> None:
         for levels in (1, _MOST_LEVELS):
@@ -264,11 +251,6 @@ class _Rows:
 def _threshold(threshold: object) -> Fraction:
     """At least one noise scale, below which trees of empty nodes would grow without end."""
     exact = rational(threshold, "threshold")
-    if not 1 <= exact <= _LARGEST_THRESHOLD:
-        raise InvalidParameter(
-            "threshold",
-            "must lie between 1 and 2^20 noise scales",
-            given=threshold,
-            fix="leave it out, or pass for example 4",
-        )
+    rule, fix = "must lie between 1 and 2^20 noise scales", "leave it out, or pass for example 4"
+    check(1 <= exact <= _LARGEST_THRESHOLD, "threshold", rule, given=threshold, fix=fix)
     return exact

@@ -76,9 +76,5 @@ def noise_elsewhere(noise: Noise) -> SystemNoise:
         whole = whole.whole
     if whole.secure:
         return SYSTEM
-    raise InvalidParameter(
-        "noise",
-        "must be the system's where other machines draw it",
-        given=type(whole).__name__,
-        fix="leave it out, or hold the counts here",
-    )
+    rule, fix = "must be the system's where other machines draw it", "leave it out, or hold the counts here"
+    raise InvalidParameter("noise", rule, given=type(whole).__name__, fix=fix)

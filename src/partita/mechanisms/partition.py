@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, Literal, final, get_args
@@ -14,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import EntropyError, InvalidData, InvalidParameter
-from partita.exact import failure, freeze, integer, one_of
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, Exact, failure, freeze, frozen, integer, one_of, parameter
 from partita.histogram import AxisCounts, Histogram
 from partita.mechanisms.base import Mechanism
 from partita.mechanisms.checks import check_scale, fitting
@@ -33,7 +31,7 @@ _MOST_EMPTY_SEGMENTS: Final = 10**6
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Partition(Mechanism):
     """Cut the cells 0, ..., size-1 into segments of small weight; at most n+1 of them, nearly always.
 
@@ -51,31 +49,20 @@ class Partition(Mechanism):
     """
 
     size: int
-    beta: Fraction
-    law: Law
-    threshold: int
+    beta: Exact = parameter(default="0.05")
+    law: Law = "geometric"
+    threshold: Converted[int | Literal["paper"] | None, int] = parameter(default=None)
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        beta: object = "0.05",
-        law: Law = "geometric",
-        threshold: int | Literal["paper"] | None = None,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+    def _convert(self) -> None:
+        super()._convert()
         freeze(
             self,
-            size=integer(size, "size", low=1, high=2**64),
-            beta=failure(beta),
-            law=one_of(law, "law", get_args(Law)),
+            size=integer(self.size, "size", low=1, high=2**64),
+            beta=failure(self.beta),
+            law=one_of(self.law, "law", get_args(Law)),
         )
         check_scale(self.scale, self.epsilon)
-        freeze(self, threshold=self._threshold(threshold))
+        freeze(self, threshold=self._threshold(self.threshold))
         self._refuse_many_empty_segments()
 
     @property
@@ -172,12 +159,9 @@ class Partition(Mechanism):
 
     def _refuse_many_empty_segments(self) -> None:
         if self.empty_segments.reaches(_MOST_EMPTY_SEGMENTS):
-            raise InvalidParameter(
-                "threshold",
-                f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}",
-                given=self.threshold,
-                fix="raise it, or leave it to be chosen",
-            )
+            rule = f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}"
+            fix = "raise it, or leave it to be chosen"
+            raise InvalidParameter("threshold", rule, given=self.threshold, fix=fix)
 
     def _counts(self, data: AxisCounts | ArrayLike) -> AxisCounts:
         if not isinstance(data, AxisCounts):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
 
-from partita.exact import freeze, integer
-from partita.guarantee import Neighbors, Unit
+from partita.exact import freeze, frozen, integer
 from partita.histogram import AxisCounts
 from partita.inference.curve import Ints, UInts
 from partita.inference.query_error import typical_error
@@ -45,7 +43,7 @@ _FEW_EMPTY: Final = 20
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class PartitionTents(Mechanism):
     """A private partition, counted by tents: every interval over 0, ..., size-1, size up to 2^64.
 
@@ -64,27 +62,19 @@ class PartitionTents(Mechanism):
     name: ClassVar[str] = "partition-tents"
 
     size: int
-    total: int
+    total: int = 0
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        total: int = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+    def _convert(self) -> None:
+        super()._convert()
         freeze(
             self,
-            size=integer(size, "size", low=1, high=2**64),
-            total=integer(total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
+            size=integer(self.size, "size", low=1, high=2**64),
+            total=integer(self.total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
         )
-        for scale in (1 / self.rate, *self._largest_scales):
+
+    def _check(self) -> None:
+        for scale in (1 / self.rate, *self._largest_scales, self.partition.scale):
             check_scale(scale, self.epsilon)
-        check_scale(self.partition.scale, self.epsilon)
 
     @cached_property
     def budget(self) -> TentBudget:

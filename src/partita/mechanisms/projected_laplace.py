@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final, final
 
 from partita.accounting import Composition
-from partita.errors import InvalidParameter
+from partita.checks import check
+from partita.exact import frozen
 from partita.inference.answer_changes import AnswerChanges
 from partita.inference.projection import MOST_CELLS
 from partita.inference.projection_error import AnswerNoise
@@ -28,7 +28,7 @@ _MEASURED: Final = 1 / 3
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class ProjectedLaplace(WorkloadMechanism):
     """Publish once; answer a list of linear queries, projected on what some table could answer.
 
@@ -133,10 +133,5 @@ class ProjectedLaplace(WorkloadMechanism):
 
 
 def _check_size(universe: Universe) -> None:
-    if universe.size > MOST_CELLS:
-        raise InvalidParameter(
-            "universe",
-            f"must have at most {MOST_CELLS} cells",
-            given=universe.size,
-            fix="choose coarser domains or fewer columns",
-        )
+    rule, fix = f"must have at most {MOST_CELLS} cells", "choose coarser domains or fewer columns"
+    check(universe.size <= MOST_CELLS, "universe", rule, given=universe.size, fix=fix)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
 
+from partita.exact import frozen
 from partita.inference.boxes.dependence import TOP_BITS, importance, pairs
 from partita.inference.boxes.plan import BoxPlan
 from partita.inference.boxes.prediction import rank_error
@@ -52,7 +52,7 @@ _NUMBERS, _FEWEST_NUMBERS = 1.2, 1000.0
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class RankBoxes(BoxMechanism):
     """Every box over two to six axes: views of all axes, and a tree where columns depend on each other.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
+from partita.exact import frozen
 from partita.mechanisms.box_mechanism import BoxMechanism
 from partita.mechanisms.checks import check_scale
 from partita.mechanisms.grid_counts import GridCounts
@@ -30,7 +31,7 @@ _TOTAL_SHARE: Final = Fraction(1, 100)
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Rectangles(BoxMechanism):
     """The default for two to six columns: every box, by the structure that suits the axes and the rows.
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Exact, frozen, parameter
 from partita.inference.numerical.octaves import FINEST, grid_of, octave_tops, top_octave
 from partita.inference.tails import laplace_variance
 from partita.mechanisms.checks import check_scale
@@ -21,8 +22,6 @@ from partita.mechanisms.numerical_rows import Rows, rows_of
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
 from partita.releases.numerical_truncation import TruncationRelease
 
 __all__ = ["SingleTruncation", "TruncatingMechanism", "Truncation"]
@@ -81,7 +80,7 @@ class Truncation:
         return min(self.tops[-1], FINEST)
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class TruncatingMechanism(NumericalMechanism, ABC):
     """A mechanism that cuts every query at a threshold of its own, from weights at the rows alone."""
 
@@ -103,12 +102,8 @@ class TruncatingMechanism(NumericalMechanism, ABC):
     def _check(self) -> None:
         """Refuse more queries than can be held, and an epsilon whose noise cannot be drawn."""
         if self.predicted_numbers(0) > _MOST_NUMBERS:
-            raise InvalidParameter(
-                "queries",
-                f"must release at most {_MOST_NUMBERS} numbers, counted once for every threshold",
-                given=self.predicted_numbers(0),
-                fix="ask for fewer",
-            )
+            rule = f"must release at most {_MOST_NUMBERS} numbers, counted once for every threshold"
+            raise InvalidParameter("queries", rule, given=self.predicted_numbers(0), fix="ask for fewer")
         check_scale(self.truncation.octave_scale, self.epsilon)
         check_scale(self.truncation.sum_scale, self.epsilon)
 
@@ -145,7 +140,7 @@ class TruncatingMechanism(NumericalMechanism, ABC):
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class SingleTruncation(TruncatingMechanism):
     """Publish once; the sum of one query w over all rows, cut at about the largest w among them.
 
@@ -156,30 +151,12 @@ class SingleTruncation(TruncatingMechanism):
 
     name: ClassVar[str] = "single-truncation"
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=0,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
-        if len(self.operator) != 1:
-            raise InvalidParameter(
-                "queries", "must be a single query", given=len(self.operator), fix="use composition for many"
-            )
-        self._check()
+    delta: Exact = parameter(default=0, init=False)
+
+    def _check(self) -> None:
+        fix = "use composition for many"
+        check(len(self.operator) == 1, "queries", "must be a single query", given=len(self.operator), fix=fix)
+        super()._check()
 
     @property
     def rate(self) -> Fraction:

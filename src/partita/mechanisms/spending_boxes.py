@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
-from partita.domain.axis import Axis
-from partita.exact import freeze, integer
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, integer, parameter
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.plan import MOST_BITS, BoxLevel, BoxPlan, native_schedule
 from partita.inference.boxes.prediction import tree_error
@@ -50,7 +46,7 @@ How they grow with the rows, in units of the noise, was measured on tables of on
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class SpendingBoxes(BoxMechanism):
     """A tree of boxes that spends epsilon where it is worth it: every box over up to six axes.
 
@@ -62,39 +58,29 @@ class SpendingBoxes(BoxMechanism):
     the first level on. `total` is a public number, where there is one: a guess of the number of rows,
     or a noisy count that was released before. Without it a twentieth of epsilon is spent on the total.
 
+    >>> from partita.domain.axis import Axis
     >>> SpendingBoxes(axes=[Axis(size=2**32), Axis(size=3)], epsilon=1).scale
     Fraction(1048576, 1)
     """
 
     name: ClassVar[str] = "spending-boxes"
 
-    total: int | None
-    bits: int
-    recipe: Recipe
+    total: int | None = None
+    bits: Converted[int | None, int] = parameter(default=None)
+    recipe: Converted[Recipe | None, Recipe] = parameter(default=None)
 
-    def __init__(
-        self,
-        *,
-        axes: Sequence[Axis],
-        epsilon: object,
-        total: int | None = None,
-        bits: int | None = None,
-        recipe: Recipe | None = None,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_boxes(
-            axes=axes, epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit
-        )
+    def _convert(self) -> None:
+        super()._convert()
         most = min(MOST_BITS, _MOST_BITS_TOGETHER // len(self.axes))
+        total: int | None = self.total
+        bits: int | None = self.bits
+        recipe: Recipe | None = self.recipe
         freeze(
             self,
             total=None if total is None else integer(total, "total", low=-LARGEST_TOTAL, high=LARGEST_TOTAL),
             bits=usual_bits(self.axes) if bits is None else integer(bits, "bits", low=1, high=most),
             recipe=usual_recipe(self.axes) if recipe is None else recipe,
         )
-        self._check()
 
     def _check(self) -> None:
         check_scale(self.scale, self.epsilon)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
-from partita.errors import InvalidParameter
-from partita.exact import freeze, integer, rational
-from partita.guarantee import Neighbors, Unit
+from partita.checks import check
+from partita.exact import Exact, freeze, frozen, integer, parameter, rational
 from partita.histogram import AxisCounts
 from partita.inference.curve import Floats, Ints, UInts
 from partita.inference.query_error import typical_error
@@ -35,7 +33,7 @@ _SMALLEST: Final = Fraction(1, 2**62)
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class SpendingTree(Mechanism):
     """A tree that spends epsilon where it is worth it: every interval over 0, ..., size-1, size up to 2^63.
 
@@ -53,39 +51,27 @@ class SpendingTree(Mechanism):
     name: ClassVar[str] = "spending-tree"
 
     size: int
-    total: int
-    total_scale: Fraction | None
-    branching: int
-    growth: Fraction
-    worth: Fraction
-    depth_power: Fraction
+    total: int = 0
+    total_scale: Fraction | None = None
+    branching: int = 16
+    growth: Exact = parameter(default="4/5")
+    worth: Exact = parameter(default=8)
+    depth_power: Exact = parameter(default="1/2")
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        total: int = 0,
-        total_scale: Fraction | None = None,
-        branching: int = 16,
-        growth: object = "4/5",
-        worth: object = 8,
-        depth_power: object = "1/2",
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+    def _convert(self) -> None:
+        super()._convert()
         freeze(
             self,
-            size=integer(size, "size", low=1, high=_LARGEST_SIZE),
-            total=integer(total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
-            total_scale=None if total_scale is None else _positive(total_scale, "total_scale"),
-            branching=_power_of_two(branching),
-            growth=_positive(growth, "growth"),
-            worth=_positive(worth, "worth"),
-            depth_power=_share(depth_power, "depth_power"),
+            size=integer(self.size, "size", low=1, high=_LARGEST_SIZE),
+            total=integer(self.total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
+            total_scale=None if self.total_scale is None else _positive(self.total_scale, "total_scale"),
+            branching=_power_of_two(self.branching),
+            growth=_positive(self.growth, "growth"),
+            worth=_positive(self.worth, "worth"),
+            depth_power=_share(self.depth_power, "depth_power"),
         )
+
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
         check_scale(self.scale / UNITS, self.epsilon)
 
@@ -201,22 +187,19 @@ def _root(size: int) -> TreeLevel:
 
 def _power_of_two(branching: object) -> int:
     exact = integer(branching, "branching", low=2, high=_LARGEST_BRANCHING)
-    if exact & (exact - 1):
-        raise InvalidParameter(
-            "branching", "must be a power of two", given=branching, fix="pass for example 16"
-        )
+    fix = "pass for example 16"
+    check(not (exact & (exact - 1)), "branching", "must be a power of two", given=branching, fix=fix)
     return exact
 
 
 def _positive(value: object, name: str) -> Fraction:
     exact = rational(value, name)
-    if not _SMALLEST <= exact <= 1 / _SMALLEST:
-        raise InvalidParameter(name, "must lie between 2^-62 and 2^62", given=value, fix="leave it out")
+    fix = "leave it out"
+    check(_SMALLEST <= exact <= 1 / _SMALLEST, name, "must lie between 2^-62 and 2^62", given=value, fix=fix)
     return exact
 
 
 def _share(value: object, name: str) -> Fraction:
     exact = rational(value, name)
-    if not 0 <= exact <= 1:
-        raise InvalidParameter(name, "must lie in [0, 1]", given=value, fix="leave it out")
+    check(0 <= exact <= 1, name, "must lie in [0, 1]", given=value, fix="leave it out")
     return exact

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.exact import freeze, integer
-from partita.guarantee import Neighbors, Unit
+from partita.exact import freeze, frozen, integer
 from partita.histogram import AxisCounts
 from partita.inference.query_error import typical_error
 from partita.inference.tent_counts import TentCounts
@@ -27,7 +25,7 @@ _LARGEST_SIZE: Final = 2**24
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Tents(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from overlapping sums, level upon level.
 
@@ -44,17 +42,11 @@ class Tents(Mechanism):
 
     size: int
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, size=integer(size, "size", low=1, high=_LARGEST_SIZE))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, size=integer(self.size, "size", low=1, high=_LARGEST_SIZE))
+
+    def _check(self) -> None:
         for scale in self.scales:
             check_scale(scale, self.epsilon)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.exact import frozen
 from partita.histogram import AxisCounts
 from partita.inference.query_error import difference_error
 from partita.mechanisms.additive import Additive
@@ -20,7 +20,7 @@ __all__ = ["Thresholds"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Thresholds(Additive):
     """Publish once; answer every interval over 0, ..., size-1 as the difference of two noisy prefixes.
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Final, final
 
 import numpy as np
 
-from partita.errors import InvalidParameter
-from partita.exact import freeze, integer, rational
-from partita.guarantee import Neighbors, Unit
+from partita.checks import check, check_bool
+from partita.exact import Converted, freeze, frozen, integer, parameter, rational
 from partita.histogram import AxisCounts
 from partita.inference.curve import Ints, UInts
 from partita.inference.query_error import (
@@ -35,7 +33,7 @@ _LARGEST_SIZE: Final = 2**30
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class Tree(Mechanism):
     """Publish once; answer every interval over 0, ..., size-1 from a tree of noisy counts.
 
@@ -55,30 +53,21 @@ class Tree(Mechanism):
     name: ClassVar[str] = "tree"
 
     size: int
-    branching: int
-    root: bool
-    weights: tuple[Fraction, ...]
+    branching: int = 2
+    root: bool = True
+    weights: Converted[Sequence[object] | None, tuple[Fraction, ...]] = parameter(default=None)
 
-    def __init__(
-        self,
-        *,
-        size: int,
-        epsilon: object,
-        branching: int = 2,
-        root: bool = True,
-        weights: Sequence[object] | None = None,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
+    def _convert(self) -> None:
+        super()._convert()
         freeze(
             self,
-            size=_size(size),
-            branching=integer(branching, "branching", low=2, high=_LARGEST_SIZE),
-            root=_yes_or_no(root),
+            size=_size(self.size),
+            branching=integer(self.branching, "branching", low=2, high=_LARGEST_SIZE),
+            root=check_bool(self.root, "root"),
         )
-        freeze(self, weights=_weights(weights, self.shape.levels))
+        freeze(self, weights=_weights(self.weights, self.shape.levels))
+
+    def _check(self) -> None:
         for scale in self.scales:
             check_scale(scale, self.epsilon)
 
@@ -162,20 +151,9 @@ def _level_counts(size: int, width: int, cells: UInts, counts: Ints) -> Ints:
 
 def _size(size: object) -> int:
     exact = integer(size, "size", low=1)
-    if exact > _LARGEST_SIZE:
-        raise InvalidParameter(
-            "size",
-            f"must be at most {_LARGEST_SIZE} for a plain tree",
-            given=exact,
-            fix="use a Partition first",
-        )
+    rule = f"must be at most {_LARGEST_SIZE} for a plain tree"
+    check(exact <= _LARGEST_SIZE, "size", rule, given=exact, fix="use a Partition first")
     return exact
-
-
-def _yes_or_no(root: object) -> bool:
-    if not isinstance(root, bool):
-        raise InvalidParameter("root", "must be True or False", given=root, fix="leave it out")
-    return root
 
 
 def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:
@@ -184,11 +162,6 @@ def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:
         return (Fraction(1),) * levels
     given = weights if isinstance(weights, (list, tuple)) else ()
     exact = tuple(rational(weight, "weights") for weight in given)
-    if len(exact) != levels or min(exact) <= 0:
-        raise InvalidParameter(
-            "weights",
-            f"must be {levels} positive numbers, one for each level",
-            given=weights,
-            fix="leave them out for equal shares",
-        )
+    rule, fix = f"must be {levels} positive numbers, one for each level", "leave them out for equal shares"
+    check(len(exact) == levels and min(exact) > 0, "weights", rule, given=weights, fix=fix)
     return exact

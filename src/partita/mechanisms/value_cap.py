@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.domain import Domain
-from partita.domain.axis import Axis
-from partita.errors import InvalidData, InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Neighbors, Unit
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.inference.curve import Ints, UInts
 from partita.inference.sums.buckets import Buckets
 from partita.inference.sums.value_line import ValueLine
@@ -23,11 +19,11 @@ from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.points import PointCounts
 
-__all__ = ["ValueCap", "fitting_points"]
+__all__ = ["ValueCap"]
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class ValueCap(Private):
     """Count values by powers of two, with noise; the cap is a function of these counts.
 
@@ -41,19 +37,13 @@ class ValueCap(Private):
     Fraction(20, 1)
     """
 
-    value: ValueLine
+    value: Converted[Domain, ValueLine] = parameter()
 
-    def __init__(
-        self,
-        *,
-        value: Domain,
-        epsilon: object,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        freeze(self, value=ValueLine.of(value))
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, value=ValueLine.of(cast(Domain, self.value)))
+
+    def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
 
     @property
@@ -77,21 +67,3 @@ def _bucketed(buckets: Buckets, places: UInts, counts: Ints) -> Ints:
     exact = np.zeros(buckets.size, np.int64)
     np.add.at(exact, buckets.of(places[:, -1]), counts)
     return exact
-
-
-def fitting_points(points: PointCounts, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
-    """The points, if they lie on the axes of keys and value and bound contributions at least as tightly."""
-    if not isinstance(points, PointCounts):
-        raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-    if points.axes != axes:
-        raise InvalidData(
-            "points", "must lie on the axes of the keys and the value", fix="use one domain for both"
-        )
-    if points.contributions > contributions:
-        raise InvalidParameter(
-            "contributions",
-            f"must be at least that of the points, {points.contributions}",
-            given=contributions,
-            fix="raise it in the mechanism",
-        )
-    return points

@@ -10,6 +10,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check_data
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import freeze
 from partita.guarantee import Guarantee, Neighbors, rows_changed
@@ -58,7 +59,7 @@ class AxisMechanism(Protocol):
 
 
 @final
-@dataclass(frozen=True, init=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WithSpecials:
     """Publish a column: the ordered cells by `axis`, and a noisy count of each special cell.
 
@@ -75,9 +76,9 @@ class WithSpecials:
     axis: AxisMechanism
     specials: tuple[str, ...]
 
-    def __init__(self, *, axis: AxisMechanism, specials: tuple[str, ...]) -> None:
-        freeze(self, axis=axis, specials=_names(specials))
-        check_scale(self.scale, axis.epsilon)
+    def __post_init__(self) -> None:
+        freeze(self, specials=_names(self.specials))
+        check_scale(self.scale, self.axis.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -111,8 +112,8 @@ class WithSpecials:
             raise InvalidData(
                 "beside", "must have a count for each special cell", fix="take those of the same domain"
             )
-        if not all(_is_count(count) for count in beside.values()):
-            raise InvalidData("beside", "must hold counts between 0 and 2^62", fix="count rows")
+        rule = "must hold counts between 0 and 2^62"
+        check_data(all(_is_count(count) for count in beside.values()), "beside", rule, fix="count rows")
         return np.array([beside[name] for name in self.specials], dtype=np.int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData, InvalidParameter
-from partita.exact import freeze
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.checks import check, check_type
+from partita.exact import Exact, freeze, frozen, parameter
+from partita.guarantee import Guarantee
 from partita.mechanisms.base import Private
+from partita.mechanisms.checks import fitting_points
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.points import PointCounts
@@ -31,13 +32,11 @@ LARGEST_DENSE: Final = 2**30
 _MOST_CELLS: Final = 2**24
 
 
-@dataclass(frozen=True, init=False, kw_only=True)
+@frozen(kw_only=True)
 class WorkloadMechanism(Private, ABC):
     """An (epsilon, delta)-DP release of answers to linear queries about points.
 
-    A mechanism with parameters of its own spells all of them out, hands those that all have to
-    `_settle_workload`, and checks itself when all are set. `delta` is what is spent: 0 where a larger one
-    would buy nothing.
+    `delta` is what is spent: 0 where a larger one would buy nothing.
     """
 
     name: ClassVar[str]
@@ -45,46 +44,17 @@ class WorkloadMechanism(Private, ABC):
 
     queries: Queries
     universe: Universe
-    delta: Fraction
+    delta: Exact = parameter(default=0)
 
-    def __init__(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object = 0,
-        neighbors: Neighbors = "add-remove",
-        contributions: int = 1,
-        unit: Unit | None = None,
-    ) -> None:
-        self._settle_workload(
-            queries=queries,
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            unit=unit,
-        )
+    def __post_init__(self) -> None:
+        self._convert()
         self._return_delta()
         self._check()
 
-    def _settle_workload(
-        self,
-        *,
-        queries: Queries,
-        universe: Universe,
-        epsilon: object,
-        delta: object,
-        neighbors: Neighbors,
-        contributions: int,
-        unit: Unit | None,
-    ) -> None:
-        """Check the parameters that all mechanisms for queries have, and set them."""
-        self._settle(epsilon=epsilon, neighbors=neighbors, contributions=contributions, unit=unit)
-        promise = Guarantee(epsilon=self.epsilon, delta=delta, **self.protected)
-        freeze(self, queries=_checked(queries), universe=_over(universe), delta=promise.delta)
+    def _convert(self) -> None:
+        super()._convert()
+        promise = Guarantee(epsilon=self.epsilon, delta=self.delta, **self.protected)
+        freeze(self, queries=_checked(self.queries), universe=_over(self.universe), delta=promise.delta)
         self._check_weights()
 
     def _return_delta(self) -> None:
@@ -130,28 +100,13 @@ class WorkloadMechanism(Private, ABC):
 
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie in the universe and bound contributions at least as tightly."""
-        if not isinstance(points, PointCounts):
-            raise InvalidData("points", "must be Points", fix="use Points.from_rows")
-        if points.axes != self.universe.axes:
-            raise InvalidData("points", "must lie in the universe", fix="use one list of domains for both")
-        if points.contributions > self.contributions:
-            raise InvalidParameter(
-                "contributions",
-                f"must be at least that of the points, {points.contributions}",
-                given=self.contributions,
-                fix="raise it in the mechanism",
-            )
-        return points
+        return fitting_points(points, self.universe.axes, self.contributions)
 
     def counts(self, points: PointCounts) -> NDArray[np.int64]:
         """How many rows are in each cell of the universe, as an array of its shape."""
-        if self.universe.size > LARGEST_DENSE:
-            raise InvalidParameter(
-                "universe",
-                f"must have at most {LARGEST_DENSE} cells to be an array",
-                given=self.universe.size,
-                fix="choose coarser domains or fewer columns",
-            )
+        rule = f"must have at most {LARGEST_DENSE} cells to be an array"
+        fix = "choose coarser domains or fewer columns"
+        check(self.universe.size <= LARGEST_DENSE, "universe", rule, given=self.universe.size, fix=fix)
         return points.spread()
 
     def truth(self, points: PointCounts) -> NDArray[Any]:
@@ -160,17 +115,10 @@ class WorkloadMechanism(Private, ABC):
             return np.asarray(self.operator.answers(self.counts(points)))
         return points.folded(self.operator.answers_at)
 
-    def _check(self) -> None:
-        """Refuse what the mechanism cannot do; called when all parameters are set."""
-
     def _check_weights(self) -> None:
-        if self.operator.column_norm == 0:
-            raise InvalidParameter(
-                "queries",
-                "must have a weight that is not zero",
-                given="zero for every cell",
-                fix="ask for values that the columns can have; a function that raises has the weight zero",
-            )
+        rule = "must have a weight that is not zero"
+        fix = "ask for values that the columns can have; a function that raises has the weight zero"
+        check(self.operator.column_norm != 0, "queries", rule, given="zero for every cell", fix=fix)
 
 
 def sentence(phrase: str) -> str:
@@ -183,16 +131,10 @@ def sentence(phrase: str) -> str:
 
 
 def _checked(queries: object) -> Queries:
-    if not isinstance(queries, Queries):
-        raise InvalidParameter(
-            "queries", "must be queries", given=queries, fix='pass for example ranges("age") or parse("...")'
-        )
-    return queries
+    fix = 'pass for example ranges("age") or parse("...")'
+    return check_type(queries, Queries, "queries", "must be queries", fix=fix)
 
 
 def _over(universe: object) -> Universe:
-    if not isinstance(universe, Universe):
-        raise InvalidParameter(
-            "universe", "must be a Universe", given=universe, fix='pass Universe(["age"], [Integer(0, 120)])'
-        )
-    return universe
+    fix = 'pass Universe(["age"], [Integer(0, 120)])'
+    return check_type(universe, Universe, "universe", "must be a Universe", fix=fix)

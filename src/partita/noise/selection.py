@@ -10,7 +10,8 @@ from itertools import accumulate
 import numpy as np
 from flint import arb, ctx
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check, check_data
+from partita.errors import InvalidParameter
 from partita.exact import rational
 from partita.noise.protocol import IntegerArray
 from partita.noise.reals import Real, Uniform, enclose
@@ -24,10 +25,8 @@ def support(weights: Sequence[int | Fraction]) -> tuple[list[int], list[Fraction
     if not isinstance(weights, Sequence | np.ndarray):
         raise InvalidParameter("weights", "must be a sequence of numbers", given=weights, fix="pass a list")
     exact = [rational(weight, "weights") for weight in weights]
-    if any(weight < 0 for weight in exact) or not any(exact):
-        raise InvalidParameter(
-            "weights", "must be non-negative and not all zero", given=weights, fix="drop the negative ones"
-        )
+    rule, fix = "must be non-negative and not all zero", "drop the negative ones"
+    check(not any(weight < 0 for weight in exact) and any(exact), "weights", rule, given=weights, fix=fix)
     indices = [index for index, weight in enumerate(exact) if weight]
     return indices, [exact[index] for index in indices]
 
@@ -40,8 +39,7 @@ class Softmax:
     """
 
     def __init__(self, scores: IntegerArray, scale: Fraction) -> None:
-        if not scores.size:
-            raise InvalidData("scores", "must hold at least one score", fix="offer a candidate")
+        check_data(scores.size, "scores", "must hold at least one score", fix="offer a candidate")
         below_best = int(scores.max()) - scores.astype(object)
         classes, self._class_of, counts = np.unique(below_best, return_inverse=True, return_counts=True)
         self._exponents = [-int(gap) / scale for gap in classes]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import integer_array
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import integer, one_of, rational
 from partita.noise import fast
@@ -66,8 +67,7 @@ class SystemNoise:
         self._words = words
         self._path = one_of(path, "path", get_args(Path))
         self._margin = margin
-        if not MARGIN <= margin < 1:
-            raise InvalidParameter("margin", "must lie in [2^-36, 1)", given=margin, fix="leave it out")
+        check(MARGIN <= margin < 1, "margin", "must lie in [2^-36, 1)", given=margin, fix="leave it out")
 
     @property
     def secure(self) -> bool:
@@ -95,8 +95,7 @@ class SystemNoise:
         and the difference of two independent geometric variables is discrete Laplace.
         """
         unit, parts = rational(unit, "unit"), _parts(k)
-        if unit <= 0:
-            raise InvalidParameter("unit", "must be positive", given=unit, fix="pass 1 / scale")
+        check(unit > 0, "unit", "must be positive", given=unit, fix="pass 1 / scale")
         scale = _scale(1 / unit)
         geometric: Any = self._integers(scale, 2 * parts.size, signed=False)
         up, down = geometric.reshape(2, *parts.shape) // parts
@@ -150,10 +149,8 @@ class SystemNoise:
         """True with exactly the given probability: a Fraction, or a real number by its enclosures."""
         if not callable(probability):
             probability = rational(probability, "probability")
-            if not 0 <= probability <= 1:
-                raise InvalidParameter(
-                    "probability", "must lie in [0, 1]", given=probability, fix="rescale it"
-                )
+            fix = "rescale it"
+            check(0 <= probability <= 1, "probability", "must lie in [0, 1]", given=probability, fix=fix)
         return Uniform(self._words()).below(probability)
 
     def categorical(self, weights: Sequence[int | Fraction]) -> int:
@@ -228,8 +225,8 @@ def _sum(values: IntegerArray, noise: IntegerArray) -> IntegerArray:
 
 def _scale(scale: object) -> Fraction:
     exact = rational(scale, "scale")
-    if not SMALLEST_SCALE <= exact <= LARGEST_SCALE:
-        raise InvalidParameter("scale", "must lie between 2^-20 and 2^62", given=scale, fix="change epsilon")
+    rule = "must lie between 2^-20 and 2^62"
+    check(SMALLEST_SCALE <= exact <= LARGEST_SCALE, "scale", rule, given=scale, fix="change epsilon")
     return exact
 
 
@@ -254,12 +251,8 @@ def _fitted(parts: Ints, shape: tuple[int, ...]) -> Ints:
     try:
         return np.broadcast_to(parts, shape)
     except ValueError:
-        raise InvalidParameter(
-            "parts",
-            f"must fit the shape of x, {shape}",
-            given=str(parts.shape),
-            fix="pass one for each entry",
-        ) from None
+        rule = f"must fit the shape of x, {shape}"
+        raise InvalidParameter("parts", rule, given=str(parts.shape), fix="pass one for each entry") from None
 
 
 def _integers_of(x: ArrayLike, name: str) -> IntegerArray:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 from flint import arb
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.noise.reals import Real, enclose, precision
 from partita.pan.draws import WORD
 
@@ -88,13 +88,8 @@ def _most_telling(epsilon: Fraction, variant: Variant, ratios: Callable[[arb, ar
             fitting = middle
         else:
             wrong = middle
-    if not _HALF < fitting < WORD - 1:
-        raise InvalidParameter(
-            "epsilon",
-            "must give biases between 2^-64 and 1/2",
-            given=epsilon,
-            fix="choose a usual one, like 1",
-        )
+    rule = "must give biases between 2^-64 and 1/2"
+    check(_HALF < fitting < WORD - 1, "epsilon", rule, given=epsilon, fix="choose a usual one, like 1")
     return _coin(fitting, variant)
 
 

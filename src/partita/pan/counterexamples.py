@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import rational
 from partita.pan.coin import Coin
 from partita.pan.draws import WORD
@@ -41,6 +41,5 @@ def literal_book_loss(epsilon: object) -> float:
 
 def _bias(epsilon: object) -> Fraction:
     exact = rational(epsilon, "epsilon")
-    if not 0 < exact < Fraction(1, 2):
-        raise InvalidParameter("epsilon", "must lie between 0 and 1/2", given=epsilon, fix="pass 0.25")
+    check(0 < exact < Fraction(1, 2), "epsilon", "must lie between 0 and 1/2", given=epsilon, fix="pass 0.25")
     return exact

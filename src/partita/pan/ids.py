@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeAlias, TypeGuard, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.pan.draws import Bools, Ints
@@ -65,10 +66,8 @@ class Universe:
             return cls(size=integer(universe, "universe", low=1, high=LARGEST_UNIVERSE))
         names = [written(name) for name in universe]
         places = {name: place for place, name in enumerate(names) if name is not None}
-        if not 0 < len(places) == len(names) <= LARGEST_UNIVERSE:
-            raise InvalidParameter(
-                "universe", "must hold different texts or integers", given=universe, fix="list each id once"
-            )
+        rule, fix = "must hold different texts or integers", "list each id once"
+        check(0 < len(places) == len(names) <= LARGEST_UNIVERSE, "universe", rule, given=universe, fix=fix)
         return cls(size=len(names), fingerprint=_fingerprint(places), places=places)
 
     @classmethod
@@ -88,13 +87,10 @@ class Universe:
     def named(self, universe: Ids) -> Universe:
         """The same universe with its names, if they are the same."""
         given = Universe.of(universe)
-        if (given.size, given.fingerprint) != (self.size, self.fingerprint):
-            raise InvalidParameter(
-                "universe",
-                "must be the one that the sketch was made with, in the same order",
-                given=universe,
-                fix="pass that one",
-            )
+        fits = (given.size, given.fingerprint) == (self.size, self.fingerprint)
+        rule = "must be the one that the sketch was made with, in the same order"
+        fix = "pass that one"
+        check(fits, "universe", rule, given=universe, fix=fix)
         return given
 
     def find(self, ids: Iterable[object]) -> Ints:

@@ -122,12 +122,8 @@ class RampRegisters(Listed):
     def _statistic(self, name: str) -> Statistic:
         asked = statistic(name, lowest=0, highest=_LARGEST_TOP)
         if not self._tells(*asked):
-            raise InvalidParameter(
-                "name",
-                f"must be one of {', '.join(self.names)}",
-                given=name,
-                fix="make the sketch with more tops",
-            )
+            fix = "make the sketch with more tops"
+            raise InvalidParameter("name", f"must be one of {', '.join(self.names)}", given=name, fix=fix)
         return asked
 
     def _tells(self, kind: str, at: int) -> bool:

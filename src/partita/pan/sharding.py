@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partita.answer import Answer
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import integer
 from partita.pan.ids import digest_of, written
 
@@ -31,8 +31,8 @@ def whole(answers: Sequence[Answer], sizes: Sequence[int]) -> Answer:
 
     Numbers of users, such as those of `Distinct`, are added: `Answer.together`.
     """
-    if len(answers) != len(sizes) or not answers:
-        raise InvalidParameter("sizes", "must be one for each answer", given=len(sizes), fix="pass as many")
+    rule = "must be one for each answer"
+    check(len(answers) == len(sizes) and answers, "sizes", rule, given=len(sizes), fix="pass as many")
     total = sum(integer(size, "sizes", low=1) for size in sizes)
     return Answer.together(
         [_times(answer, size / total) for answer, size in zip(answers, sizes, strict=True)]

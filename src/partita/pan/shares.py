@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Self, final
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import rational
 from partita.noise.system import LARGEST_SCALE, SMALLEST_SCALE
 
@@ -30,8 +30,7 @@ class Shares:
     def of(cls, epsilon: Fraction, releases: int, share: object) -> Self:
         """With this share for all outputs together."""
         exact = rational(share, "output_share")
-        if not 0 < exact < 1:
-            raise InvalidParameter("output_share", "must lie between 0 and 1", given=share, fix='pass "0.1"')
+        check(0 < exact < 1, "output_share", "must lie between 0 and 1", given=share, fix='pass "0.1"')
         return cls(share=exact, state=epsilon * (1 - exact), output=epsilon * exact / releases)
 
     @classmethod
@@ -45,10 +44,7 @@ class Shares:
 
     def check(self, spread: int) -> None:
         """Refuse an epsilon whose noise, for statistics of this spread, nobody can draw."""
-        if 1 / self.output < SMALLEST_SCALE or spread / self.output > LARGEST_SCALE:
-            raise InvalidParameter(
-                "epsilon",
-                "must give noise of a scale between 2^-20 and 2^62",
-                given=self.state + self.output,
-                fix="choose a usual one, like 1",
-            )
+        fits = 1 / self.output >= SMALLEST_SCALE and spread / self.output <= LARGEST_SCALE
+        rule = "must give noise of a scale between 2^-20 and 2^62"
+        fix = "choose a usual one, like 1"
+        check(fits, "epsilon", rule, given=self.state + self.output, fix=fix)

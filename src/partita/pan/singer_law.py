@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.local.thresholds import threshold
 from partita.pan.draws import WORD, Ints
 from partita.pan.singer import DifferenceSet, candidates
@@ -78,8 +78,6 @@ def best_law(epsilon: Fraction, least: int) -> SingerLaw:
 def law_of(chosen: DifferenceSet, epsilon: Fraction) -> SingerLaw:
     """The most telling law over a difference set that loses at most epsilon: rounded down, certified."""
     law = SingerLaw(chosen, threshold(epsilon, chosen.size, chosen.period - chosen.size))
-    if not law.miss < law.hit < 1:
-        raise InvalidParameter(
-            "epsilon", "must be neither tiny nor huge", given=epsilon, fix="choose a usual one, like 1"
-        )
+    fix = "choose a usual one, like 1"
+    check(law.miss < law.hit < 1, "epsilon", "must be neither tiny nor huge", given=epsilon, fix=fix)
     return law

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any, Final, Self, final
 
 from partita.answer import Answer
-from partita.errors import InvalidParameter, InvalidState
+from partita.checks import check
+from partita.errors import InvalidState
 from partita.pan.density import Density
 from partita.pan.distinct import Distinct
 from partita.pan.ids import Ids
@@ -121,6 +122,5 @@ def _sketch_of(data: bytes, universe: Ids | None) -> Sketch:
         raise InvalidState("sketch", "must be of a kind that there is", fix="use a newer version")
     if issubclass(kind, Listed):
         return kind.from_state(state, universe=universe)
-    if universe is not None:
-        raise InvalidParameter("universe", "must be left out for this sketch", given=universe, fix="drop it")
+    check(universe is None, "universe", "must be left out for this sketch", given=universe, fix="drop it")
     return kind.from_state(state)

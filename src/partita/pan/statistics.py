@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 
 __all__ = ["Statistic", "statistic"]
@@ -35,8 +36,6 @@ def statistic(name: object, *, lowest: int, highest: int) -> Statistic:
         )
     asked = Statistic(form[2] or "density", int(form[3] or 0))
     least = lowest if asked.kind == "exactly" else lowest + 1
-    if asked.kind != "density" and not least <= asked.at <= highest:
-        raise InvalidParameter(
-            "name", f"must ask for a number from {least} to {highest}", given=name, fix="ask within that"
-        )
+    rule, fix = f"must ask for a number from {least} to {highest}", "ask within that"
+    check(asked.kind == "density" or least <= asked.at <= highest, "name", rule, given=name, fix=fix)
     return asked

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from partita.errors import IncompatibleGuarantees, InvalidRelease, PartitaError
+from partita.checks import check_release
+from partita.errors import IncompatibleGuarantees, PartitaError
 from partita.ledger import Debit, Ledger
 from partita.ledger.entries import Part, digest
 from partita.publishing.place import Place, Store
@@ -108,10 +109,8 @@ class Account:
         release = place.load()
         said = release.provenance
         paid = said.recorded and (said.dataset, said.part, said.day) == (self.dataset, self.part, debit.day)
-        if not paid or not self.request.describes(release):
-            raise InvalidRelease(
-                "path", "must hold the release of this key", fix="pass the path of the first call"
-            )
+        rule, fix = "must hold the release of this key", "pass the path of the first call"
+        check_release(paid and self.request.describes(release), "path", rule, fix=fix)
         return release
 
 

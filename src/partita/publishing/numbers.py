@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from partita.checks import check
 from partita.domain import Domain, Integer, Real
 from partita.domain.axis import LARGEST_AXIS
 from partita.errors import InvalidParameter
@@ -60,15 +61,13 @@ def _numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[s
 
 
 def _number(column: str, domain: Domain, name: str) -> str:
-    if not isinstance(domain, Integer | Real):
-        raise InvalidParameter(
-            name,
-            f"must name columns of numbers, and this one is {type(domain).__name__}",
-            given=column,
-            fix="declare it as Integer or Real, or ask for its counts and quantiles",
-        )
-    if domain.size > LARGEST_AXIS:
-        raise InvalidParameter(
-            name, "must name columns of at most 2^63 cells", given=column, fix="make its domain coarser"
-        )
+    check(
+        isinstance(domain, Integer | Real),
+        name,
+        f"must name columns of numbers, and this one is {type(domain).__name__}",
+        given=column,
+        fix="declare it as Integer or Real, or ask for its counts and quantiles",
+    )
+    fix = "make its domain coarser"
+    check(domain.size <= LARGEST_AXIS, name, "must name columns of at most 2^63 cells", given=column, fix=fix)
     return column

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import partita
+from partita.checks import check
 from partita.domain import Domain
-from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors
 from partita.ledger import LedgerPlace, ledger_at
 from partita.ledger.entries import Part, checked_day, checked_part, checked_text
@@ -168,14 +168,10 @@ def _account(
 
 def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
     """Refuse parameters that mean nothing without others."""
-    if ledger is not None and dataset is None:
-        raise InvalidParameter(
-            "dataset", "must name the budget in the ledger", given=dataset, fix='pass for example "people"'
-        )
+    rule, fix = "must name the budget in the ledger", 'pass for example "people"'
+    check(ledger is None or dataset is not None, "dataset", rule, given=dataset, fix=fix)
     for name, given in (("key", key), ("part", part)):
-        if given is not None and ledger is None:
-            raise InvalidParameter(name, "needs a ledger", given=given, fix="pass ledger=, or leave it out")
-    if key is not None and path is None:
-        raise InvalidParameter(
-            "key", "needs a path: the same key returns what is stored there", given=key, fix="pass path="
-        )
+        fix = "pass ledger=, or leave it out"
+        check(given is None or ledger is not None, name, "needs a ledger", given=given, fix=fix)
+    rule = "needs a path: the same key returns what is stored there"
+    check(key is None or path is not None, "key", rule, given=key, fix="pass path=")

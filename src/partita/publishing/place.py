@@ -54,12 +54,8 @@ class Place:
     def load(self) -> Release:
         """The release that stands at the path."""
         if self.path is None or not self.taken:
-            raise InvalidParameter(
-                "path",
-                "must be where the release of this key was stored",
-                given=None if self.path is None else str(self.path),
-                fix="pass the path of the first call",
-            )
+            rule, fix = "must be where the release of this key was stored", "pass the path of the first call"
+            raise InvalidParameter("path", rule, given=None if self.path is None else str(self.path), fix=fix)
         return load(self.path)
 
 

@@ -290,12 +290,9 @@ def _steps(steps: object, views: Sequence[ViewRequest[Any]]) -> list[Fraction]:
     if any(step <= 0 for step in exact):
         raise InvalidParameter("steps", "must be positive", given=min(exact), fix='pass for example "0.01"')
     if not any(isinstance(_alone(view), Real) for view in views):
-        raise InvalidParameter(
-            "steps",
-            "needs a column of real numbers that has a view of its own",
-            given=", ".join(view.name for view in views),
-            fix="publish such a column by itself, or leave the steps out",
-        )
+        rule = "needs a column of real numbers that has a view of its own"
+        fix = "publish such a column by itself, or leave the steps out"
+        raise InvalidParameter("steps", rule, given=", ".join(view.name for view in views), fix=fix)
     return exact
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
+from partita.checks import check
 from partita.domain import Domain
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
@@ -73,10 +74,7 @@ def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | 
     if queries is None:
         return None
     listed = queries if isinstance(queries, list | tuple) else [queries]
-    if not listed:
-        raise InvalidParameter(
-            "queries", "must not be empty", given="an empty list", fix="name some, or leave it out"
-        )
+    check(listed, "queries", "must not be empty", given="an empty list", fix="name some, or leave it out")
     read = [_read(each) for each in listed]
     together = read[0]
     for each in read[1:]:
@@ -108,9 +106,5 @@ def _read(queries: object) -> Queries:
         return queries
     if isinstance(queries, str):
         return parse(queries)
-    raise InvalidParameter(
-        "queries",
-        "must be queries, or their text",
-        given=queries,
-        fix='pass for example "ranges(age) * value(salary)"',
-    )
+    fix = 'pass for example "ranges(age) * value(salary)"'
+    raise InvalidParameter("queries", "must be queries, or their text", given=queries, fix=fix)

@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 from operator import add
 from typing import Any, final
 
+from partita.checks import check
 from partita.domain import Domain, is_domain
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
@@ -138,10 +139,8 @@ def _views(
 
 def _delta(delta: object, queries: Queries | None) -> Fraction:
     exact = rational(delta, "delta")
-    if queries is None and exact:
-        raise InvalidParameter(
-            "delta", "must be 0 without queries: counts and sums are pure", given=delta, fix="leave it out"
-        )
+    rule = "must be 0 without queries: counts and sums are pure"
+    check(queries is not None or not exact, "delta", rule, given=delta, fix="leave it out")
     return exact
 
 
@@ -164,12 +163,8 @@ def _writable(name: str, parameter: str) -> str:
         pass
     else:
         return name
-    raise InvalidParameter(
-        parameter,
-        "must have names of columns that UTF-8 can write",
-        given=ascii(name),
-        fix="remove unpaired surrogates",
-    )
+    rule = "must have names of columns that UTF-8 can write"
+    raise InvalidParameter(parameter, rule, given=ascii(name), fix="remove unpaired surrogates")
 
 
 def unit_by(person: object) -> Unit:
@@ -185,8 +180,6 @@ def unit_by(person: object) -> Unit:
 def bound_by(contributions: object, person: str | None) -> int:
     """How many rows of one unit count, which needs ids where it is more than one."""
     limit = integer(contributions, "contributions", low=1)
-    if person is None and limit > 1:
-        raise InvalidParameter(
-            "contributions", "needs person", given=limit, fix="name the column of ids, or leave it out"
-        )
+    fix = "name the column of ids, or leave it out"
+    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
     return limit

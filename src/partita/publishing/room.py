@@ -11,6 +11,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.publishing.request import Request
 from partita.publishing.view_request import ColumnRequest, ViewRequest
@@ -40,24 +41,18 @@ def check_room(request: Request, provenance: Provenance) -> None:
         limit = f"{error.parameter} {error.rule}"
     else:
         return
-    raise InvalidParameter(
-        "views",
-        f"must fit into one file, whose {limit}",
-        given=len(request.published),
-        fix="publish fewer columns at a time, or with fewer labels and shorter names",
-    )
+    rule = f"must fit into one file, whose {limit}"
+    fix = "publish fewer columns at a time, or with fewer labels and shorter names"
+    raise InvalidParameter("views", rule, given=len(request.published), fix=fix)
 
 
 def _check_digits(request: Request) -> None:
     for view in request.published:
         exact = view.share * request.guarantee.epsilon
-        if max(exact.numerator, exact.denominator) >= 10**_MOST_DIGITS:
-            raise InvalidParameter(
-                "epsilon",
-                f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits",
-                given=request.guarantee.epsilon,
-                fix="round it down",
-            )
+        fits = max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS
+        rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
+        fix = "round it down"
+        check(fits, "epsilon", rule, given=request.guarantee.epsilon, fix=fix)
 
 
 def _empty(request: Request, provenance: Provenance) -> Stored:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import rational
 from partita.mechanisms.catalogue import ROWS
@@ -77,6 +78,5 @@ def _suggested(names: Sequence[str]) -> str:
 
 def _weight(share: object) -> Fraction:
     exact = rational(share, "shares")
-    if exact <= 0:
-        raise InvalidParameter("shares", "must be positive", given=share, fix="leave a view out instead")
+    check(exact > 0, "shares", "must be positive", given=share, fix="leave a view out instead")
     return exact

@@ -8,6 +8,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.histogram import Histogram
@@ -104,8 +105,7 @@ def simulate(
     Sums and answers to queries are not compared. The table stands in for one that may not be looked at.
     Never pass the private table: what this returns has no guarantee.
     """
-    if not isinstance(plan, Plan):
-        raise InvalidParameter("plan", "must be a Plan", given=plan, fix="pass what `plan` returned")
+    check(isinstance(plan, Plan), "plan", "must be a Plan", given=plan, fix="pass what `plan` returned")
     number = integer(ranges, "ranges", low=1, high=_MOST_RANGES)
     counted = count(open_source(source, delimiter=delimiter, header=header), plan.request, None)
     pairs = zip(plan.request.views, counted, strict=False)
@@ -125,12 +125,8 @@ def _trial(view: CountRequest[Any], secret: Any) -> Trial:
         return BoxTrial(released.boxes, secret)
     if isinstance(released, View) and isinstance(secret.histogram, Histogram):
         return ColumnTrial(released.axis, secret.histogram)
-    raise InvalidParameter(
-        "source",
-        "must be a table that is counted on this machine",
-        given=type(secret).__name__,
-        fix="simulate with a sample of it in a file",
-    )
+    rule, fix = "must be a table that is counted on this machine", "simulate with a sample of it in a file"
+    raise InvalidParameter("source", rule, given=type(secret).__name__, fix=fix)
 
 
 def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> Measured:

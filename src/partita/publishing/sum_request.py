@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, final
 
+from partita.checks import check
 from partita.domain import Domain
 from partita.domain.axis import LARGEST_AXIS, Axis
-from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.mechanisms.catalogue import Choice
 from partita.mechanisms.level_trees import LevelTrees
@@ -138,10 +138,6 @@ def _choice(
 
 def _check_keys(keys: tuple[str, ...], schema: Mapping[str, Domain]) -> None:
     for key in keys:
-        if schema[key].size > LARGEST_AXIS:
-            raise InvalidParameter(
-                "sums",
-                "must have keys of at most 2^63 cells",
-                given=key,
-                fix="make its domain coarser, or leave it out of the views",
-            )
+        rule = "must have keys of at most 2^63 cells"
+        fix = "make its domain coarser, or leave it out of the views"
+        check(schema[key].size <= LARGEST_AXIS, "sums", rule, given=key, fix=fix)

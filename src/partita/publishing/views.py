@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
+from partita.checks import check
 from partita.domain import Domain
 from partita.domain.axis import LARGEST_AXIS, MOST_AXES
 from partita.errors import InvalidParameter
@@ -22,8 +23,8 @@ def checked_views(
     schema: Mapping[str, Domain], by: object, views: object, *, beside: bool = False
 ) -> list[tuple[str, ...]]:
     """The columns of each view, in order; none for an empty `by`, if something is published `beside`."""
-    if by is not None and views is not None:
-        raise InvalidParameter("by", "must not come with views", given="both", fix="leave one of the two out")
+    fix = "leave one of the two out"
+    check(by is None or views is None, "by", "must not come with views", given="both", fix=fix)
     if views is not None:
         return _different([_view(view, schema, "views") for view in _listed(views)])
     if beside and isinstance(by, list | tuple) and not by:
@@ -44,10 +45,8 @@ def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, .
     columns = [view] if isinstance(view, str) else view
     if not isinstance(columns, (list, tuple)) or not all(isinstance(each, str) for each in columns):
         raise InvalidParameter(name, "must name columns", given=view, fix='pass for example [("age",)]')
-    if not columns:
-        raise InvalidParameter(
-            name, "must have a column in each view", given="none", fix="name one, or leave the view out"
-        )
+    fix = "name one, or leave the view out"
+    check(columns, name, "must have a column in each view", given="none", fix=fix)
     check_columns(columns, schema, name)
     if len(columns) > 1:
         _check_together(columns, schema, name)
@@ -61,27 +60,21 @@ def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: st
             near = get_close_matches(column, schema, n=1, cutoff=0.5)
             fix = f"did you mean {near[0]!r}?" if near else "declare its domain in the schema"
             raise InvalidParameter(name, "must name columns of the schema", given=column, fix=fix)
-        if columns.count(column) > 1:
-            raise InvalidParameter(name, "must name each column once", given=column, fix="leave one out")
+        rule = "must name each column once"
+        check(columns.count(column) <= 1, name, rule, given=column, fix="leave one out")
 
 
 def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
     """Refuse more columns, or larger ones, than boxes can have."""
     if len(columns) > MOST_AXES:
-        raise InvalidParameter(
-            name,
-            f"must have at most {MOST_AXES} columns in a view",
-            given=len(columns),
-            fix=f"publish several views under one debit, for example views={_suggested(columns)}",
-        )
+        rule = f"must have at most {MOST_AXES} columns in a view"
+        fix = f"publish several views under one debit, for example views={_suggested(columns)}"
+        raise InvalidParameter(name, rule, given=len(columns), fix=fix)
     for column in columns:
         if schema[column].size > LARGEST_AXIS:
-            raise InvalidParameter(
-                name,
-                "must have columns of at most 2^63 cells in a view of several",
-                given=column,
-                fix=f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]",
-            )
+            rule = "must have columns of at most 2^63 cells in a view of several"
+            fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
+            raise InvalidParameter(name, rule, given=column, fix=fix)
 
 
 def _suggested(columns: Sequence[str]) -> list[tuple[str, ...]]:

@@ -231,12 +231,8 @@ def _span(low: End, high: End, domain: Domain, axis: Axis, column: str) -> tuple
     first = None if low is None else _cell(low, domain, column)
     last = None if high is None else _cell(high, domain, column)
     if first is not None and last is not None and first > last:
-        raise InvalidParameter(
-            "ends",
-            f"must be in the order of {column!r}",
-            given=f"{low}, {high}",
-            fix="put the lower end first",
-        )
+        fix = "put the lower end first"
+        raise InvalidParameter("ends", f"must be in the order of {column!r}", given=f"{low}, {high}", fix=fix)
     start = 0 if first is None else axis.before + max(first, 0)
     everything = axis.before + axis.size + int("above" in domain.specials)
     return start, everything if last is None else axis.before + min(last + 1, axis.size)

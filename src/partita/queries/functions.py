@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
 from partita.queries.product import Factor
 from partita.queries.queries import Queries
 from partita.queries.structured import all_places
@@ -73,13 +73,9 @@ class Function(Queries):
     def settled(self, universe: Universe) -> Queries:
         """The weights of all public cells, written out."""
         inner = Universe(self.columns, [universe.domain(column) for column in self.columns])
-        if inner.size > _MOST_SETTLED:
-            raise InvalidParameter(
-                "weights",
-                f"must be a function of at most {_MOST_SETTLED} cells to be written out",
-                given=inner.size,
-                fix="choose coarser domains, or build the weights from value, clipped and ranges",
-            )
+        rule = f"must be a function of at most {_MOST_SETTLED} cells to be written out"
+        fix = "choose coarser domains, or build the weights from value, clipped and ranges"
+        check(inner.size <= _MOST_SETTLED, "weights", rule, given=inner.size, fix=fix)
         ((_, vector),) = self.factors(inner)
         places = np.concatenate(list(all_places(inner.shape)))
         weights = vector.weights_at(places)[0].tolist()

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.queries.counting import Each, Marginal, Prefixes, Ranges, Steps, Total
@@ -150,17 +151,15 @@ def _ends(pair: object) -> tuple[str | None, str | None]:
 
 def _names(columns: object) -> tuple[str, ...]:
     names = tuple(map(column_name, columns)) if isinstance(columns, list | tuple) else ()
-    if not names or len(set(names)) < len(names):
-        raise InvalidParameter(
-            "columns", "must be different names", given=columns, fix='pass for example ("age", "income")'
-        )
+    rule, fix = "must be different names", 'pass for example ("age", "income")'
+    check(names and len(set(names)) == len(names), "columns", rule, given=columns, fix=fix)
     return names
 
 
 def _positive(value: object, name: str) -> Fraction:
     exact = rational(value, name)
-    if not Fraction(1, _LARGEST_BOUND) <= exact <= _LARGEST_BOUND:
-        raise InvalidParameter(name, "must lie between 2^-62 and 2^62", given=value, fix="pass for example 1")
+    rule, fix = "must lie between 2^-62 and 2^62", "pass for example 1"
+    check(Fraction(1, _LARGEST_BOUND) <= exact <= _LARGEST_BOUND, name, rule, given=value, fix=fix)
     return exact
 
 

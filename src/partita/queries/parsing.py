@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, NoReturn, final
 
+from partita.checks import check_type
 from partita.domain import Special
 from partita.errors import InvalidParameter
 from partita.exact import rational
@@ -57,8 +58,7 @@ def parse(text: object) -> Queries:
 
 def queries_from(json: object) -> Queries:
     """The queries that `to_json` wrote."""
-    if not isinstance(json, str):
-        raise InvalidParameter("queries", "must be text", given=json, fix=_EXAMPLE)
+    json = check_type(json, str, "queries", "must be text", fix=_EXAMPLE)
     return parse(json)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.cached import cached_property
-from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.checks import check
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.queries.limbs import MOST_TERMS, exact_sums
 from partita.queries.namespace import namespace
 from partita.queries.pointwise import Pointwise
@@ -28,7 +28,7 @@ Factor: TypeAlias = tuple[tuple[int, ...], Structured]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Product(Structured):
     """Queries of each factor, combined in all ways, the last factor's fastest: weights multiply.
 
@@ -39,21 +39,17 @@ class Product(Structured):
     [4, 6]
     """
 
-    widths: tuple[int, ...]
-    factors: tuple[Factor, ...]
+    widths: Converted[Sequence[int], tuple[int, ...]] = parameter()
+    factors: Converted[Sequence[Factor], tuple[Factor, ...]] = parameter()
 
-    def __init__(self, widths: Sequence[int], factors: Sequence[Factor]) -> None:
+    def __post_init__(self) -> None:
+        widths, factors = tuple(self.widths), tuple(self.factors)
         taken = [axis for axes, _ in factors for axis in axes]
         fits = all(each.shape == tuple(widths[a] for a in axes) for axes, each in factors)
-        if len(set(taken)) < len(taken) or not fits:
-            raise InvalidParameter(
-                "factors",
-                "must be over different axes of the shape",
-                given=len(taken),
-                fix="merge those of one axis",
-            )
+        rule, fix = "must be over different axes of the shape", "merge those of one axis"
+        check(len(set(taken)) == len(taken) and fits, "factors", rule, given=len(taken), fix=fix)
         rest = [((axis,), Spans.everything(width)) for axis, width in enumerate(widths) if axis not in taken]
-        freeze(self, widths=tuple(widths), factors=(*factors, *rest))
+        freeze(self, widths=widths, factors=(*factors, *rest))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import Final, final
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import integer, rational
 from partita.queries.product import Factor, Product
@@ -84,12 +85,8 @@ class Queries(ABC):
     def to_json(self) -> str:
         """The text form, for a file; `queries_from` reads it."""
         if not self.written_out:
-            raise InvalidParameter(
-                "queries",
-                "must not hold functions to be written",
-                given=str(self),
-                fix="use settled(universe)",
-            )
+            rule = "must not hold functions to be written"
+            raise InvalidParameter("queries", rule, given=str(self), fix="use settled(universe)")
         return str(self)
 
     def __mul__(self, other: object) -> Queries:
@@ -176,10 +173,8 @@ class Concatenation(Queries):
         flat: list[Queries] = []
         for each in lists:
             flat += each.lists if isinstance(each, Concatenation) else [each]
-        if len(flat) > MOST_LISTS:
-            raise InvalidParameter(
-                "queries", f"must be at most {MOST_LISTS} lists", given=len(flat), fix="use ranges or matrix"
-            )
+        rule = f"must be at most {MOST_LISTS} lists"
+        check(len(flat) <= MOST_LISTS, "queries", rule, given=len(flat), fix="use ranges or matrix")
         return flat[0] if len(flat) == 1 else Concatenation(tuple(flat))
 
     @property
@@ -239,12 +234,8 @@ class Concatenation(Queries):
 
 def too_many(number: int) -> InvalidParameter:
     """The error for more queries than there may be."""
-    return InvalidParameter(
-        "queries",
-        f"must be at most {MOST_QUERIES}",
-        given=number,
-        fix="ask for fewer ranges, for example step=",
-    )
+    fix = "ask for fewer ranges, for example step="
+    return InvalidParameter("queries", f"must be at most {MOST_QUERIES}", given=number, fix=fix)
 
 
 def _merged(shape: tuple[int, ...], before: list[Factor], more: list[Factor]) -> list[Factor]:
@@ -274,13 +265,9 @@ def _overlapping(shape: tuple[int, ...], left: list[Factor], right: Factor) -> F
     )
     if len(other) == 1:
         return axes, Weighted(one, as_vector(other))
-    if len(one) > _MOST_OVERLAPS:
-        raise InvalidParameter(
-            "queries",
-            f"must multiply at most {_MOST_OVERLAPS} queries with others over the same column",
-            given=len(one),
-            fix="write the longer list last, or ask for fewer",
-        )
+    rule = f"must multiply at most {_MOST_OVERLAPS} queries with others over the same column"
+    fix = "write the longer list last, or ask for fewer"
+    check(len(one) <= _MOST_OVERLAPS, "queries", rule, given=len(one), fix=fix)
     rows = [Weighted(other, as_vector(one.single(index))) for index in range(len(one))]
     return axes, rows[0] if len(rows) == 1 else Stack(rows)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.cached import cached_property
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.queries.namespace import cumulative, namespace, places_like
 from partita.queries.raised import Raised, UInts
 from partita.queries.structured import fitted
@@ -22,7 +22,7 @@ MOST_QUERIES: Final = 2**24
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Spans(Raised):
     """Query i weighs the positions starts[i], ..., stops[i]-1 with `height` units, the others with zero.
 
@@ -31,21 +31,14 @@ class Spans(Raised):
     """
 
     width: int
-    starts: UInts
-    stops: UInts
+    starts: Converted[Sequence[int] | UInts, UInts] = parameter()
+    stops: Converted[Sequence[int] | UInts, UInts] = parameter()
     height: int = 1
     grain: int = 1
 
-    def __init__(
-        self,
-        width: int,
-        starts: Sequence[int] | UInts,
-        stops: Sequence[int] | UInts,
-        height: int = 1,
-        grain: int = 1,
-    ) -> None:
-        first, behind = np.asarray(starts, np.uint64), np.asarray(stops, np.uint64)
-        freeze(self, width=width, starts=first, stops=np.maximum(first, behind), height=height, grain=grain)
+    def __post_init__(self) -> None:
+        first, behind = np.asarray(self.starts, np.uint64), np.asarray(self.stops, np.uint64)
+        freeze(self, starts=first, stops=np.maximum(first, behind))
 
     @staticmethod
     def everything(width: int) -> Spans:

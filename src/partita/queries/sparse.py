@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.cached import cached_property
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.queries.namespace import cumulative, like, namespace, places_like
 from partita.queries.structured import Structured, cap, fitted
 
@@ -19,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Sparse(Structured):
     """`number` queries over few cells: entry e gives query rows[e] the weight weights[e] at cell cells_at[e].
 
@@ -29,23 +28,20 @@ class Sparse(Structured):
 
     widths: tuple[int, ...]
     number: int
-    rows: Ints
-    spots: Ints
-    weights: NDArray[Any]
+    rows: Converted[Any, Ints] = parameter()
+    spots: Converted[Any, Ints] = parameter()
+    weights: Converted[Any, NDArray[Any]] = parameter()
     grain: int = 1
 
-    def __init__(
-        self, widths: tuple[int, ...], number: int, rows: Any, spots: Any, weights: Any, grain: int = 1
-    ) -> None:
-        row, spot = np.asarray(rows, np.int64), np.asarray(spots, np.int64)
-        weight = np.asarray(weights, object)
+    def __post_init__(self) -> None:
+        row, spot = np.asarray(self.rows, np.int64), np.asarray(self.spots, np.int64)
+        weight = np.asarray(self.weights, object)
         order = np.lexsort((spot, row))
         row, spot, weight = row[order], spot[order], weight[order]
         first = np.flatnonzero(np.diff(row, prepend=-1).astype(bool) | np.diff(spot, prepend=-1).astype(bool))
         weight = np.add.reduceat(weight, first) if first.size else weight
         largest = max((abs(int(each)) for each in weight), default=0)
-        freeze(self, widths=widths, number=number, rows=row[first], spots=spot[first])
-        freeze(self, weights=fitted(weight, largest), grain=grain)
+        freeze(self, rows=row[first], spots=spot[first], weights=fitted(weight, largest))
 
     @property
     def shape(self) -> tuple[int, ...]:

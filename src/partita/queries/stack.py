@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, cast, final
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.cached import cached_property
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 from partita.queries.boxes import LARGEST_TABLE, Boxes
 from partita.queries.namespace import namespace
 from partita.queries.product import Product
@@ -25,14 +24,14 @@ _MOST_SUMS: Final = 2**26
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Stack(Structured):
     """The queries of several operators over one universe, in units that suit all of them."""
 
-    operators: tuple[Structured, ...]
+    operators: Converted[Sequence[Structured], tuple[Structured, ...]] = parameter()
 
-    def __init__(self, operators: Sequence[Structured]) -> None:
-        given = tuple(operators)
+    def __post_init__(self) -> None:
+        given = tuple(self.operators)
         common_shape(given)
         fine = math.lcm(*(each.granularity for each in given))
         freeze(self, operators=tuple(_refined(each, fine // each.granularity) for each in given))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias, final
 
+from partita.checks import check
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
@@ -111,22 +112,13 @@ class _Places(NamedTuple):
     def _special(self, name: str) -> int:
         if name in self.specials:
             return self.specials[name]
-        raise InvalidParameter(
-            self.column,
-            f"must have a special cell of that name to weigh it: {self.domain!r}",
-            given=name,
-            fix="leave it out",
-        )
+        rule = f"must have a special cell of that name to weigh it: {self.domain!r}"
+        raise InvalidParameter(self.column, rule, given=name, fix="leave it out")
 
     def _ordinary(self, each: Key) -> int:
         found = self.domain.locate(each, name=self.column)
-        if found.special is not Special.ORDINARY:
-            raise InvalidParameter(
-                self.column,
-                "must lie within its bounds to be weighed",
-                given=each,
-                fix="use pt.BELOW or pt.ABOVE",
-            )
+        rule, fix = "must lie within its bounds to be weighed", "use pt.BELOW or pt.ABOVE"
+        check(found.special is Special.ORDINARY, self.column, rule, given=each, fix=fix)
         return self.axis.position(found.cell)
 
 

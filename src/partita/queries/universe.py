@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 from partita.cached import cached_property
+from partita.checks import check
 from partita.domain import Domain, is_domain
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter
-from partita.exact import freeze
+from partita.exact import Converted, freeze, frozen, parameter
 
 __all__ = ["Universe"]
 
 
 @final
-@dataclass(frozen=True)
+@frozen()
 class Universe:
     """Columns and their domains, in order: a cell for each combination of positions along their axes.
 
@@ -26,15 +26,13 @@ class Universe:
     (125, 4)
     """
 
-    columns: tuple[str, ...]
-    domains: tuple[Domain, ...]
+    columns: Converted[Sequence[str], tuple[str, ...]] = parameter()
+    domains: Converted[Sequence[Domain], tuple[Domain, ...]] = parameter()
 
-    def __init__(self, columns: Sequence[str], domains: Sequence[Domain]) -> None:
-        freeze(self, columns=_names(columns), domains=_domains(domains))
-        if len(self.columns) != len(self.domains):
-            raise InvalidParameter(
-                "domains", "must be as many as columns", given=len(self.domains), fix="pass one for each"
-            )
+    def __post_init__(self) -> None:
+        freeze(self, columns=_names(self.columns), domains=_domains(self.domains))
+        number, fits = len(self.domains), len(self.domains) == len(self.columns)
+        check(fits, "domains", "must be as many as columns", given=number, fix="pass one for each")
 
     @staticmethod
     def of(schema: Mapping[str, Domain], columns: Sequence[str]) -> Universe:
@@ -64,12 +62,8 @@ class Universe:
     def number(self, column: str) -> int:
         """Which axis a column is, counted from 0."""
         if column not in self.columns:
-            raise InvalidParameter(
-                "queries",
-                f"must name columns among {', '.join(self.columns)}",
-                given=column,
-                fix="check the spelling, or add the column",
-            )
+            rule = f"must name columns among {', '.join(self.columns)}"
+            raise InvalidParameter("queries", rule, given=column, fix="check the spelling, or add the column")
         return self.columns.index(column)
 
     def domain(self, column: str) -> Domain:
@@ -87,18 +81,14 @@ def _names(columns: object) -> tuple[str, ...]:
         raise InvalidParameter(
             "columns", "must be a list of names", given=columns, fix='pass for example ["age"]'
         )
-    if len(set(given)) < len(given):
-        raise InvalidParameter("columns", "must be different", given=len(given), fix="name each once")
+    fix = "name each once"
+    check(len(set(given)) == len(given), "columns", "must be different", given=len(given), fix=fix)
     return given
 
 
 def _domains(domains: object) -> tuple[Domain, ...]:
     given = tuple(domains) if isinstance(domains, list | tuple) else ()
-    if not given or not all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given):
-        raise InvalidParameter(
-            "domains",
-            "must be a list of domains of at most 2^63 cells",
-            given=domains,
-            fix="pass for example [Integer(0, 120)]",
-        )
+    fits = given and all(is_domain(domain) and domain.size <= LARGEST_AXIS for domain in given)
+    fix = "pass for example [Integer(0, 120)]"
+    check(fits, "domains", "must be a list of domains of at most 2^63 cells", given=domains, fix=fix)
     return given

@@ -114,9 +114,5 @@ def _grid(domain: Domain, column: str) -> tuple[int, Fraction]:
         return domain.low, Fraction(1)
     if isinstance(domain, Real):
         return int(domain.low / domain.step), domain.step
-    raise InvalidParameter(
-        "queries",
-        f"must add up numbers, and {column!r} holds none",
-        given=repr(domain),
-        fix="use Integer or Real",
-    )
+    rule = f"must add up numbers, and {column!r} holds none"
+    raise InvalidParameter("queries", rule, given=repr(domain), fix="use Integer or Real")

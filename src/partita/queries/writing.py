@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from partita.checks import check
 from partita.domain import Special
 from partita.domain.text import number_text
 from partita.errors import InvalidParameter
@@ -40,8 +41,8 @@ _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?(/[0-9]+)?")
 
 def column_name(column: object) -> str:
     """The name of a column."""
-    if not isinstance(column, str) or not 0 < len(column) <= _LONGEST_NAME:
-        raise InvalidParameter("column", "must be the name of a column", given=column, fix='pass "age"')
+    rule, fix = "must be the name of a column", 'pass "age"'
+    check(isinstance(column, str) and 0 < len(column) <= _LONGEST_NAME, "column", rule, given=column, fix=fix)
     return str(column)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
+from partita.checks import check
 from partita.domain.axis import MOST_AXES, Axis
 from partita.errors import InvalidParameter
 from partita.exact import ordered
@@ -37,10 +38,8 @@ def read_axes(reader: PartsReader, name: str = "axes") -> tuple[Axis, ...]:
 def checked_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tuple[Corners, Corners]:
     """Corners of many boxes of positions, a row for each box and a column for each axis."""
     low, high = _corners(lows, "lows", axes), _corners(highs, "highs", axes)
-    if low.shape != high.shape:
-        raise InvalidParameter(
-            "highs", "must be as many as lows", given=len(high), fix="pass pairs of corners"
-        )
+    fix = "pass pairs of corners"
+    check(low.shape == high.shape, "highs", "must be as many as lows", given=len(high), fix=fix)
     widths = np.array([axis.width for axis in axes], np.uint64)
     if bool((low < 0).any()) or bool((low > high).any()) or bool((high >= widths).any()):
         raise InvalidParameter(
@@ -72,23 +71,15 @@ def _corners(corners: ArrayLike, name: str, axes: Sequence[Axis]) -> NDArray[Any
     array = integer_array(corners, name)
     if array.size == 0:
         return np.zeros((0, len(axes)), np.uint64)
-    if array.ndim != 2 or array.shape[1] != len(axes):
-        raise InvalidParameter(
-            name,
-            f"must have {len(axes)} columns, one for each axis",
-            given=corners,
-            fix="pass a row for each box",
-        )
+    rule, fix = f"must have {len(axes)} columns, one for each axis", "pass a row for each box"
+    check(array.ndim == 2 and array.shape[1] == len(axes), name, rule, given=corners, fix=fix)
     return array
 
 
 def _checked_term(term: BoxTerm, axes: Sequence[Axis]) -> BoxTerm:
     low, high, sign = term
-    if sign not in (1, -1):
-        raise InvalidParameter("sign", "must be 1 or -1", given=sign, fix="add a box or take it away")
-    if len(low) != len(axes) or len(high) != len(axes):
-        raise InvalidParameter(
-            "box", f"must have {len(axes)} ends, one for each axis", given=len(low), fix="pass all of them"
-        )
+    check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a box or take it away")
+    rule, fix = f"must have {len(axes)} ends, one for each axis", "pass all of them"
+    check(len(low) == len(axes) and len(high) == len(axes), "box", rule, given=len(low), fix=fix)
     ends = [ordered(a, b, first=0, last=axis.width - 1) for a, b, axis in zip(low, high, axes, strict=True)]
     return BoxTerm(tuple(a for a, _ in ends), tuple(b for _, b in ends), sign)

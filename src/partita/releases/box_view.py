@@ -8,10 +8,10 @@ from typing import final
 
 from partita.answer import Answer, Answers
 from partita.checkpoint import checkpoint
+from partita.checks import check_release
 from partita.conditions import Where
 from partita.domain import Domain
 from partita.domain.axis import LARGEST_AXIS, Axis
-from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
 from partita.releases.box_where import box_terms, described, many_boxes
 from partita.releases.boxes import Boxes, BoxTerm
@@ -39,10 +39,10 @@ class BoxView:
     why: str = ""
 
     def __post_init__(self) -> None:
-        if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise InvalidRelease("columns", "must be different", fix="release each column once")
-        if len(self.domains) != len(self.columns) or not self._fits:
-            raise InvalidRelease("boxes", "must have the cells of their domains", fix="get the file again")
+        rule, fix = "must be different", "release each column once"
+        check_release(self.columns and len(set(self.columns)) == len(self.columns), "columns", rule, fix=fix)
+        rule, fix = "must have the cells of their domains", "get the file again"
+        check_release(len(self.domains) == len(self.columns) and self._fits, "boxes", rule, fix=fix)
 
     def __repr__(self) -> str:
         return f"BoxView({', '.join(self.columns)}; {self.mechanism})"

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from partita.checks import check
 from partita.conditions import OneOf, Range, Where
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
 from partita.inference.curve import UInts
 from partita.releases.box_many import ManyBoxes
 from partita.releases.boxes import BoxTerm
@@ -41,13 +41,8 @@ def box_terms(declared: Declared, asked: Where) -> tuple[BoxTerm, ...]:
     """
     runs = [_runs(name, domain, asked) for name, domain in declared.items()]
     number = math.prod(map(len, runs))
-    if number > MOST_BOXES:
-        raise InvalidParameter(
-            "where",
-            f"must make up at most {MOST_BOXES:,} boxes",
-            given=number,
-            fix="ask for ranges, or for fewer values at a time",
-        )
+    fix = "ask for ranges, or for fewer values at a time"
+    check(number <= MOST_BOXES, "where", f"must make up at most {MOST_BOXES:,} boxes", given=number, fix=fix)
     return tuple(
         BoxTerm(tuple(low for low, _ in box), tuple(high for _, high in box)) for box in product(*runs)
     )
@@ -116,13 +111,8 @@ def _rows(found: Mapping[str, Spans]) -> int:
     lengths = {name: len(spans) for name, spans in found.items() if len(spans) != 1}
     for name, length in lengths.items():
         first = next(iter(lengths.values()))
-        if length != first:
-            raise InvalidParameter(
-                name,
-                "must have as many ranges as the other columns, or one for all",
-                given=f"{length} and {first}",
-                fix="pass arrays of one length",
-            )
+        rule = "must have as many ranges as the other columns, or one for all"
+        check(length == first, name, rule, given=f"{length} and {first}", fix="pass arrays of one length")
     return next(iter(lengths.values()), 1)
 
 

@@ -50,21 +50,14 @@ def _nearest(column: str, columns: Sequence[str]) -> str:
 
 def _apart(views: Sequence[_OfColumns], wanted: tuple[str, ...]) -> InvalidParameter:
     there = " and ".join(f"({_listed(view.columns)})" for view in views)
-    return InvalidParameter(
-        "where",
-        f"must name columns that were released together, and those are {there}",
-        given=", ".join(wanted),
-        fix=f"ask for one column at a time, or publish them together: views=[({_listed(wanted)}), ...]",
-    )
+    rule = f"must name columns that were released together, and those are {there}"
+    fix = f"ask for one column at a time, or publish them together: views=[({_listed(wanted)}), ...]"
+    return InvalidParameter("where", rule, given=", ".join(wanted), fix=fix)
 
 
 def _nothing(views: Sequence[_OfColumns]) -> InvalidParameter:
-    return InvalidParameter(
-        "where",
-        f"must name a column out of {_listed(columns_of(views))}",
-        given="no column",
-        fix="say which values of which column",
-    )
+    rule = f"must name a column out of {_listed(columns_of(views))}"
+    return InvalidParameter("where", rule, given="no column", fix="say which values of which column")
 
 
 def _listed(columns: Iterable[str]) -> str:

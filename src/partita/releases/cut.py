@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee
@@ -40,10 +41,8 @@ class Cut:
             raise InvalidParameter(
                 "edges", "must be increasing cells", given=self.edges, fix="pass last cells"
             )
-        if int(edges[0]) < self.start:
-            raise InvalidParameter(
-                "start", "must not lie behind the first edge", given=self.start, fix="lower it"
-            )
+        rule = "must not lie behind the first edge"
+        check(int(edges[0]) >= self.start, "start", rule, given=self.start, fix="lower it")
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
 
@@ -61,13 +60,9 @@ class Cut:
     def locate(self, cells: ArrayLike) -> NDArray[np.intp]:
         """The index of the segment that holds each cell."""
         inside = _cells(cells, "cells")
-        if inside.size and not self.start <= int(inside.min()) <= int(inside.max()) <= self.last:
-            raise InvalidParameter(
-                "cells",
-                f"must lie in {self.start}, ..., {self.last}",
-                given=cells,
-                fix="ask for cells of the cut",
-            )
+        fits = not inside.size or self.start <= int(inside.min()) <= int(inside.max()) <= self.last
+        fix = "ask for cells of the cut"
+        check(fits, "cells", f"must lie in {self.start}, ..., {self.last}", given=cells, fix=fix)
         return np.asarray(np.searchsorted(self.edges, inside))
 
     @staticmethod
@@ -75,17 +70,10 @@ class Cut:
         """One cut from the cuts of neighbouring ranges, for instance of shards."""
         cuts = list(cuts)
         for before, after in pairwise(cuts):
-            if after.start != before.last + 1 or after.guarantee != before.guarantee:
-                raise InvalidParameter(
-                    "cuts",
-                    "must be of neighbouring ranges and carry one guarantee",
-                    given=cuts,
-                    fix="join all shards of one partition in order",
-                )
-        if not cuts:
-            raise InvalidParameter(
-                "cuts", "must hold at least one cut", given=cuts, fix="pass the shards' cuts"
-            )
+            fits = after.start == before.last + 1 and after.guarantee == before.guarantee
+            fix = "join all shards of one partition in order"
+            check(fits, "cuts", "must be of neighbouring ranges and carry one guarantee", given=cuts, fix=fix)
+        check(cuts, "cuts", "must hold at least one cut", given=cuts, fix="pass the shards' cuts")
         edges = np.concatenate([cut.edges for cut in cuts])
         return Cut(edges=edges, start=cuts[0].start, guarantee=cuts[0].guarantee)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from partita.errors import InvalidRelease
+from partita.checks import check_release
 from partita.releases.file_disk import FilePath, Temporary, checked_path, contents
 from partita.releases.file_json import from_canonical, to_canonical
 from partita.releases.file_layout import layout
@@ -80,14 +80,12 @@ def unpacked(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
     """What a file holds, if it agrees with its checksum, and its signature, if it has one."""
     found = layout(data)
     metadata = found.metadata
-    if SPEC not in metadata or set(metadata) - {SPEC, SIGNATURE}:
-        raise InvalidRelease("file", "is not a Partita release", fix="check the path")
+    rule, fix = "is not a Partita release", "check the path"
+    check_release(SPEC in metadata and not (set(metadata) - {SPEC, SIGNATURE}), "file", rule, fix=fix)
     spec = from_canonical(metadata[SPEC])
     columns = columns_of(spec)
-    if sum(column.cost * column.length for column in columns) > largest:
-        raise InvalidRelease(
-            "file", f"holds more than {largest} bytes of numbers", fix="raise `largest` if you trust it"
-        )
+    rule, fix = f"holds more than {largest} bytes of numbers", "raise `largest` if you trust it"
+    check_release(sum(column.cost * column.length for column in columns) <= largest, "file", rule, fix=fix)
     found.check(columns)
     stored = Stored(spec, from_parquet(data, columns))
     stored.check()

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self, TypeAlias, final
 
+from partita.checks import check_release
 from partita.errors import InvalidParameter, InvalidRelease
 
 __all__ = ["FilePath", "Temporary", "checked_path", "contents", "new_file"]
@@ -236,10 +237,9 @@ def _linked(name: Path, second: Path) -> bool:
 
 def _read(handle: int, *, largest: int, name: str) -> bytes:
     about = os.fstat(handle)
-    if not stat.S_ISREG(about.st_mode):
-        raise InvalidRelease(name, "is not a file", fix="check the path")
-    if about.st_size > largest:
-        raise InvalidRelease(name, f"is longer than {largest} bytes", fix="raise `largest` if you trust it")
+    check_release(stat.S_ISREG(about.st_mode), name, "is not a file", fix="check the path")
+    fix = "raise `largest` if you trust it"
+    check_release(about.st_size <= largest, name, f"is longer than {largest} bytes", fix=fix)
     with open(handle, "rb", closefd=False) as file:
         return file.read(about.st_size)
 
@@ -270,9 +270,5 @@ def _unwritable(path: Path, error: Exception) -> InvalidParameter:
 
 
 def _unsynced(path: Path, error: OSError) -> InvalidParameter:
-    return InvalidParameter(
-        "path",
-        f"holds the whole file now, but a power cut may undo that ({error.strerror})",
-        given=str(path),
-        fix="check the disk, and keep a copy",
-    )
+    rule = f"holds the whole file now, but a power cut may undo that ({error.strerror})"
+    return InvalidParameter("path", rule, given=str(path), fix="check the disk, and keep a copy")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answers
+from partita.checks import check
 from partita.conditions import Where
 from partita.domain import Domain
 from partita.errors import InvalidParameter
@@ -119,10 +120,8 @@ def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where)
 def bins_of_two(bins: object) -> tuple[int, int]:
     """A number of bins for each of two columns, from one number or from a pair."""
     pair = bins if isinstance(bins, tuple) else (bins, bins)
-    if len(pair) != 2:
-        raise InvalidParameter(
-            "bins", "must be one number or two", given=f"a tuple of {len(pair)}", fix="pass (12, 20)"
-        )
+    fix = "pass (12, 20)"
+    check(len(pair) == 2, "bins", "must be one number or two", given=f"a tuple of {len(pair)}", fix=fix)
     first, second = (integer(number, "bins", low=1, high=MOST_BINS) for number in pair)
     return first, second
 
@@ -131,12 +130,8 @@ def _cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UI
     checked = bins_of_two(bins)
     cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, checked, strict=True)]
     if len(cells[0][0]) * len(cells[1][0]) > MOST_BINS:
-        raise InvalidParameter(
-            "bins",
-            "must make at most 2^20 pairs",
-            given=" by ".join(map(str, checked)),
-            fix="pass fewer bins",
-        )
+        rule = "must make at most 2^20 pairs"
+        raise InvalidParameter("bins", rule, given=" by ".join(map(str, checked)), fix="pass fewer bins")
     return cells
 
 

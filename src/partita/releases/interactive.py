@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.inference.curve import Floats
 from partita.releases.bins import Bins, bins_of, even_bins
@@ -37,10 +38,8 @@ def wanted(interactive: bool | None, axes: Any) -> bool:
     """
     if interactive is None:
         return axes is None and kernel() is not None and find_spec("plotly") is not None
-    if interactive and axes is not None:
-        raise InvalidParameter(
-            "axes", "must be left out of an interactive picture", given="axes", fix="pass interactive=False"
-        )
+    rule = "must be left out of an interactive picture"
+    check(not interactive or axes is None, "axes", rule, given="axes", fix="pass interactive=False")
     return interactive
 
 
@@ -113,12 +112,8 @@ def graphs() -> Any:
     try:
         return import_module("plotly.graph_objects")
     except ImportError:
-        raise InvalidParameter(
-            "interactive",
-            "needs plotly",
-            given="no plotly",
-            fix='install it: pip install "partita[notebook]"',
-        ) from None
+        fix = 'install it: pip install "partita[notebook]"'
+        raise InvalidParameter("interactive", "needs plotly", given="no plotly", fix=fix) from None
 
 
 def milliseconds(values: Sequence[datetime.date]) -> list[float]:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.cached import cached_property
+from partita.checks import check
 from partita.domain import Domain
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.inference.sums.answers import Ratio, SumAnswer
 from partita.inference.sums.buckets import Buckets
@@ -175,13 +175,8 @@ class LevelTreesRelease(SumRelease):
         return self.trees.asked(self.cut.laid(checked_terms(terms, self.keys), density))
 
     def _with_moments(self, terms: Sequence[BoxTerm], density: KeyCounts | None) -> LevelEstimate:
-        if not self.moments:
-            raise InvalidParameter(
-                "moments",
-                "must have been asked for when the release was made",
-                given=False,
-                fix="publish with moments=[...]",
-            )
+        rule = "must have been asked for when the release was made"
+        check(self.moments, "moments", rule, given=False, fix="publish with moments=[...]")
         return self._asked(terms, density)
 
     def _bucket(self, noisy: int) -> Answer:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from partita.answer import Answer
 from partita.arrays import integer_array
 from partita.cached import cached_property
+from partita.checks import check
 from partita.errors import InvalidParameter
 from partita.exact import ordered
 from partita.inference.curve import Floats, UInts
@@ -115,8 +116,7 @@ def checked(terms: Iterable[Term], size: int) -> list[Term]:
     """The terms, if they are ranges of cells below `size` with a sign."""
     found = []
     for low, high, sign in terms:
-        if sign not in (1, -1):
-            raise InvalidParameter("sign", "must be 1 or -1", given=sign, fix="add a range or take it away")
+        check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a range or take it away")
         found.append(Term(*ordered(low, high, first=0, last=size - 1), sign))
     return found
 
@@ -124,10 +124,8 @@ def checked(terms: Iterable[Term], size: int) -> list[Term]:
 def checked_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts, UInts]:
     """Bounds of many ranges of cells below `size`, as arrays of one shape."""
     low, high = integer_array(lows, "lows"), integer_array(highs, "highs")
-    if low.shape != high.shape:
-        raise InvalidParameter(
-            "highs", "must be as many as lows", given=high.size, fix="pass pairs of bounds"
-        )
+    fix = "pass pairs of bounds"
+    check(low.shape == high.shape, "highs", "must be as many as lows", given=high.size, fix=fix)
     if low.size and (int(low.min()) < 0 or int(high.max()) >= size or bool((low > high).any())):
         raise InvalidParameter(
             "lows", f"must be cells from 0 on and at most highs, below {size}", given=low, fix="clip them"

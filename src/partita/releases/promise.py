@@ -7,6 +7,7 @@ from functools import reduce
 from operator import add
 from typing import Final
 
+from partita.checks import check_release
 from partita.errors import IncompatibleGuarantees, InvalidRelease
 from partita.guarantee import Guarantee
 from partita.releases.published import Published, declared_by
@@ -20,14 +21,13 @@ _FIX: Final = "get a fresh copy of the release"
 
 def check_views(views: Sequence[Published], guarantee: Guarantee | None) -> None:
     """Refuse views that are not of different columns, or that do not promise together what is claimed."""
-    if not views or len({_about(view) for view in views}) < len(views):
-        raise InvalidRelease("views", "must be of different columns", fix="release each set of columns once")
-    if not _agree_on_domains(views):
-        raise InvalidRelease("views", "must declare a column in one way", fix=_FIX)
-    if guarantee != _promised(views):
-        raise InvalidRelease("guarantee", "must be what its views promise together", fix=_FIX)
-    if not all(view.keeps_its_promise for view in views):
-        raise InvalidRelease("views", "must have the noise that is promised", fix=_FIX)
+    rule, fix = "must be of different columns", "release each set of columns once"
+    check_release(views and len({_about(view) for view in views}) >= len(views), "views", rule, fix=fix)
+    check_release(_agree_on_domains(views), "views", "must declare a column in one way", fix=_FIX)
+    rule = "must be what its views promise together"
+    check_release(guarantee == _promised(views), "guarantee", rule, fix=_FIX)
+    rule = "must have the noise that is promised"
+    check_release(all(view.keeps_its_promise for view in views), "views", rule, fix=_FIX)
 
 
 def _about(view: Published) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import failure, rational
 from partita.inference.curve import Floats, UInts
 from partita.inference.quantile import least_cells
@@ -136,6 +136,5 @@ def _reaching(line: Slice, targets: Floats) -> UInts:
 
 def _share(value: object) -> Fraction:
     q = rational(value, "q")
-    if not 0 <= q <= 1:
-        raise InvalidParameter("q", "must lie in [0, 1]", given=value, fix="pass 0.5 for the median")
+    check(0 <= q <= 1, "q", "must lie in [0, 1]", given=value, fix="pass 0.5 for the median")
     return q

@@ -31,9 +31,6 @@ class QueryQuestions:
     def _answered(self) -> QueryView:
         if self.queries is not None:
             return self.queries
-        raise InvalidParameter(
-            "queries",
-            "must have been published, and this release has none",
-            given="no queries",
-            fix='publish with queries=, for example queries="ranges(age) * value(salary)"',
-        )
+        rule = "must have been published, and this release has none"
+        fix = 'publish with queries=, for example queries="ranges(age) * value(salary)"'
+        raise InvalidParameter("queries", rule, given="no queries", fix=fix)

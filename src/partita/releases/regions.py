@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from partita.checks import check, check_type
 from partita.domain import Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.grid import bounded
@@ -25,7 +26,7 @@ from partita.domain.text import number_text
 from partita.domain.times import public_instant, public_moment, resolution_nanoseconds
 from partita.domain.zones import zone_named
 from partita.errors import InvalidParameter
-from partita.exact import freeze, rational
+from partita.exact import Converted, Exact, freeze, frozen, parameter, rational
 from partita.inference.boxes.halfspace import CUT, PlaneSide
 from partita.inference.boxes.nodes import Corners
 from partita.inference.boxes.polygon import PolygonInside, crosses_itself
@@ -41,7 +42,7 @@ _MIDDLE: Final = Fraction(1, 2)
 
 
 @final
-@dataclass(frozen=True)
+@frozen()
 class HalfSpace:
     """All rows with w1 x1 + w2 x2 + ... <= at_most, for a weight of each of up to six columns.
 
@@ -49,11 +50,12 @@ class HalfSpace:
     HalfSpace({'income': 1, 'rent': -3}, at_most=0.5)
     """
 
-    weights: Mapping[str, Fraction]
-    at_most: Fraction
+    weights: Converted[Mapping[str, object], Mapping[str, Fraction]] = parameter()
+    at_most: Exact = parameter(kw_only=True)
 
-    def __init__(self, weights: Mapping[str, object], *, at_most: object) -> None:
-        freeze(self, weights=MappingProxyType(_weights(weights)), at_most=_number(at_most, "at_most"))
+    def __post_init__(self) -> None:
+        weights = MappingProxyType(_weights(self.weights))
+        freeze(self, weights=weights, at_most=_number(self.at_most, "at_most"))
 
     def __hash__(self) -> int:
         return hash((frozenset(self.weights.items()), self.at_most))
@@ -78,7 +80,7 @@ class HalfSpace:
 
 
 @final
-@dataclass(frozen=True)
+@frozen()
 class Polygon:
     """All rows with (x, y) inside a polygon, for two columns; its corners in order, in either direction.
 
@@ -91,12 +93,11 @@ class Polygon:
 
     x: str
     y: str
-    corners: tuple[tuple[object, object], ...]
+    corners: Converted[Sequence[tuple[object, object]], tuple[tuple[object, object], ...]] = parameter()
 
-    def __init__(self, x: str, y: str, corners: Sequence[tuple[object, object]]) -> None:
-        freeze(self, x=_column(x, "x"), y=_column(y, "y"), corners=_pairs(corners))
-        if x == y:
-            raise InvalidParameter("y", "must be another column than x", given=y, fix="name two columns")
+    def __post_init__(self) -> None:
+        freeze(self, x=_column(self.x, "x"), y=_column(self.y, "y"), corners=_pairs(self.corners))
+        check(self.x != self.y, "y", "must be another column than x", given=self.y, fix="name two columns")
 
     def __repr__(self) -> str:
         return f"Polygon({self.x!r}, {self.y!r}, {len(self.corners)} corners)"
@@ -177,25 +178,17 @@ def _widths(lows: Corners, highs: Corners) -> Floats:
 
 def _weights(weights: object) -> dict[str, Fraction]:
     if not isinstance(weights, Mapping) or not 1 <= len(weights) <= MOST_AXES:
-        raise InvalidParameter(
-            "weights",
-            f"must have a number for each of 1 to {MOST_AXES} columns",
-            given=weights,
-            fix='pass for example {"income": 1, "rent": -3}',
-        )
+        rule = f"must have a number for each of 1 to {MOST_AXES} columns"
+        fix = 'pass for example {"income": 1, "rent": -3}'
+        raise InvalidParameter("weights", rule, given=weights, fix=fix)
     read = {_column(name, "weights"): _number(weight, "weights") for name, weight in weights.items()}
     for name, weight in read.items():
-        if weight == 0:
-            raise InvalidParameter(
-                "weights", "must be other than zero", given=name, fix="leave that column out"
-            )
+        check(weight != 0, "weights", "must be other than zero", given=name, fix="leave that column out")
     return read
 
 
 def _column(name: object, parameter: str) -> str:
-    if not isinstance(name, str):
-        raise InvalidParameter(parameter, "must be the name of a column", given=name, fix="pass text")
-    return name
+    return check_type(name, str, parameter, "must be the name of a column", fix="pass text")
 
 
 def _pairs(corners: object) -> tuple[tuple[object, object], ...]:
@@ -203,13 +196,9 @@ def _pairs(corners: object) -> tuple[tuple[object, object], ...]:
     listed = list(given) if isinstance(given, list | tuple) else []
     pairs = [tuple(corner) for corner in listed if isinstance(corner, list | tuple) and len(corner) == 2]
     distinct = pairs[:-1] if len(pairs) > 1 and pairs[0] == pairs[-1] else pairs
-    if len(pairs) != len(listed) or not 3 <= len(distinct) <= _MOST_CORNERS:
-        raise InvalidParameter(
-            "corners",
-            f"must be 3 to {_MOST_CORNERS} pairs of values",
-            given=corners,
-            fix="pass [(x, y), (x, y), (x, y)]",
-        )
+    fits = len(pairs) == len(listed) and 3 <= len(distinct) <= _MOST_CORNERS
+    fix = "pass [(x, y), (x, y), (x, y)]"
+    check(fits, "corners", f"must be 3 to {_MOST_CORNERS} pairs of values", given=corners, fix=fix)
     return tuple((corner[0], corner[1]) for corner in distinct)
 
 
@@ -218,12 +207,8 @@ def _own(own: Sequence[str], columns: Sequence[str], domains: Sequence[Domain]) 
     known = dict(zip(columns, domains, strict=True))
     for name in own:
         if name not in known:
-            raise InvalidParameter(
-                "region",
-                "must be over columns released together",
-                given=name,
-                fix=f"choose of {', '.join(columns)}",
-            )
+            fix = f"choose of {', '.join(columns)}"
+            raise InvalidParameter("region", "must be over columns released together", given=name, fix=fix)
     return [(name, known[name]) for name in own]
 
 
@@ -243,12 +228,8 @@ def _scale(domain: Domain, name: str) -> _Scale:
                 Fraction(length, _SECOND),
                 lambda value: Fraction(public_instant(value, zone, name), _SECOND),
             )
-    raise InvalidParameter(
-        "region",
-        "must be over columns of numbers, dates or times",
-        given=name,
-        fix="ask for its labels instead",
-    )
+    fix = "ask for its labels instead"
+    raise InvalidParameter("region", "must be over columns of numbers, dates or times", given=name, fix=fix)
 
 
 def _days(value: object, name: str) -> Fraction:

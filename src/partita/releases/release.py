@@ -10,6 +10,7 @@ from typing import Any, cast, final, overload
 
 from partita.answer import Answer, Answers
 from partita.cached import cached_property
+from partita.checks import check
 from partita.conditions import Ends, Where, parse_conditions
 from partita.errors import InvalidParameter
 from partita.exact import failure, integer
@@ -346,13 +347,9 @@ class Release(SumQuestions, QueryQuestions):
         return having(self._adjusted, columns)
 
     def _check_counts(self) -> None:
-        if not self.views:
-            raise InvalidParameter(
-                "column",
-                "must be one whose counts were released, and this release has none",
-                given="no counts",
-                fix="ask for its sums or its answers, or publish with by= or views=",
-            )
+        rule = "must be one whose counts were released, and this release has none"
+        fix = "ask for its sums or its answers, or publish with by= or views="
+        check(self.views, "column", rule, given="no counts", fix=fix)
 
     @property
     def _total(self) -> Answer:
@@ -371,12 +368,9 @@ class Release(SumQuestions, QueryQuestions):
             return {}
         if "region" in self.columns:
             return {"region": asked}
-        raise InvalidParameter(
-            "region",
-            "must be a HalfSpace or a Polygon, as no column is called region",
-            given=asked,
-            fix="pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)",
-        )
+        rule = "must be a HalfSpace or a Polygon, as no column is called region"
+        fix = "pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)"
+        raise InvalidParameter("region", rule, given=asked, fix=fix)
 
     def _having_shape(self, region: PublicRegion, asked: Where) -> Adjusted:
         """The view that answers about a shape: one of several columns, if one has all that are asked for."""
@@ -392,10 +386,5 @@ class Release(SumQuestions, QueryQuestions):
 def _check_apart(columns: tuple[str, ...], asked: Where) -> None:
     """Refuse a column that is asked about twice, or that is also a condition."""
     for place, column in enumerate(columns):
-        if column in columns[:place] or column in asked:
-            raise InvalidParameter(
-                "column",
-                "must be asked about once, and not be a condition on itself",
-                given=column,
-                fix="leave one of them out",
-            )
+        rule, fix = "must be asked about once, and not be a condition on itself", "leave one of them out"
+        check(column not in columns[:place] and column not in asked, "column", rule, given=column, fix=fix)

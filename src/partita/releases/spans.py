@@ -8,9 +8,9 @@ from typing import Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.checks import check
 from partita.conditions import Closed
 from partita.domain import Encoded
-from partita.errors import InvalidParameter
 from partita.inference.curve import UInts
 
 __all__ = ["Bools", "Spans", "spans"]
@@ -75,5 +75,4 @@ def _moved(
 
 
 def _check_order(backwards: Bools, name: str, given: object) -> None:
-    if bool(backwards.any()):
-        raise InvalidParameter(name, "must go from low to high", given=given, fix="swap the two ends")
+    check(not backwards.any(), name, "must go from low to high", given=given, fix="swap the two ends")

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from numpy.typing import NDArray
 
+from partita.checks import check_release
 from partita.errors import InvalidRelease, PartitaError
 from partita.releases.box_view import BoxView
 from partita.releases.checksum import checksum
@@ -71,10 +72,8 @@ class Stored:
 
     def check(self) -> None:
         """Refuse numbers that are not those of the checksum."""
-        if self.spec["checksum"] != checksum(self.spec, self.values):
-            raise InvalidRelease(
-                "checksum", "does not match what the file holds", fix="get a fresh copy of the release"
-            )
+        rule, fix = "does not match what the file holds", "get a fresh copy of the release"
+        check_release(self.spec["checksum"] == checksum(self.spec, self.values), "checksum", rule, fix=fix)
 
     def release(self) -> Release:
         """The release that `of` took apart; every part of it checks itself."""
@@ -127,10 +126,9 @@ def version_of(views: Sequence[Mapping[str, Json]]) -> int:
 
 def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
-    if spec.get("format") != FORMAT:
-        raise InvalidRelease("file", "is not a Partita release", fix="check the path")
-    if spec.get("version") not in (VERSION, SEVERAL, NUMBERS):
-        raise InvalidRelease("file", "has a format that is not known here", fix="it needs a newer Partita")
+    check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
+    rule, fix = "has a format that is not known here", "it needs a newer Partita"
+    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS), "file", rule, fix=fix)
     given = [entries(view) for view in listed(entries(spec, _ENTRIES)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if spec["version"] != version_of(views):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, final
 
 from partita.answer import Answer
+from partita.checks import check_release
 from partita.conditions import Where
 from partita.domain import Domain
 from partita.domain.axis import Axis
@@ -57,8 +58,8 @@ class SumView:
             raise InvalidRelease("sums", "must have a domain for each column", fix="get the file again")
         if self.sums.own_key != (self.keys == (self.column,)):
             raise InvalidRelease("sums", "must be of a kind that suits their keys", fix="get the file again")
-        if self.sums.keys != tuple(map(Axis.of, self.domains)):
-            raise InvalidRelease("sums", "must have the cells of their domains", fix="get the file again")
+        rule, fix = "must have the cells of their domains", "get the file again"
+        check_release(self.sums.keys == tuple(map(Axis.of, self.domains)), "sums", rule, fix=fix)
 
     def __repr__(self) -> str:
         return f"SumView({self.name}; {self.mechanism})"
@@ -139,9 +140,6 @@ class SumView:
 
     def _check_moments(self) -> None:
         if not self.moments:
-            raise InvalidParameter(
-                "column",
-                "must have moments for a variance, and sums are all that was released of it",
-                given=self.column,
-                fix=f"publish with moments=[{self.column!r}]",
-            )
+            rule = "must have moments for a variance, and sums are all that was released of it"
+            fix = f"publish with moments=[{self.column!r}]"
+            raise InvalidParameter("column", rule, given=self.column, fix=fix)

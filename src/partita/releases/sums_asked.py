@@ -69,23 +69,16 @@ def _not_summed(sums: Sequence[SumView], column: object) -> InvalidParameter:
     summed = list(dict.fromkeys(view.column for view in sums))
     near = get_close_matches(column, summed, n=1) if isinstance(column, str) else []
     rule = f"one of {_listed(summed)}" if summed else "summed, and this release has counts only"
-    return InvalidParameter(
-        "column",
-        f"must be {rule}",
-        given=column,
-        fix=f"did you mean {near[0]!r}?" if near else f"publish with sums=[{column!r}]",
-    )
+    fix = f"did you mean {near[0]!r}?" if near else f"publish with sums=[{column!r}]"
+    return InvalidParameter("column", f"must be {rule}", given=column, fix=fix)
 
 
 def _no_keys(views: Sequence[SumView], wanted: Sequence[str]) -> InvalidParameter:
     column = views[0].column
     there = " and ".join(f"({_listed(view.keys)})" for view in views)
-    return InvalidParameter(
-        "where",
-        f"must name keys by which {column!r} was summed, and those are {there}",
-        given=", ".join(map(str, wanted)),
-        fix=f"ask by these, or publish with views=[({_listed(wanted)},), ...] and sums=[{column!r}]",
-    )
+    rule = f"must name keys by which {column!r} was summed, and those are {there}"
+    fix = f"ask by these, or publish with views=[({_listed(wanted)},), ...] and sums=[{column!r}]"
+    return InvalidParameter("where", rule, given=", ".join(map(str, wanted)), fix=fix)
 
 
 def _listed(columns: Iterable[object]) -> str:

@@ -98,12 +98,9 @@ class Adjusted:
     def _together(self) -> BoxView:
         if isinstance(self.view, BoxView):
             return self.view
-        raise InvalidParameter(
-            "region",
-            "must be of columns that one view has together",
-            given=self.view.column,
-            fix=f"ask for a range: {self.view.column}=(low, high)",
-        )
+        rule = "must be of columns that one view has together"
+        fix = f"ask for a range: {self.view.column}=(low, high)"
+        raise InvalidParameter("region", rule, given=self.view.column, fix=fix)
 
 
 @final

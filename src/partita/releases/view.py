@@ -10,9 +10,9 @@ from typing import final
 import numpy as np
 
 from partita.answer import Answer, Answers
+from partita.checks import check_release
 from partita.conditions import Where
 from partita.domain import Domain
-from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, rows_changed
 from partita.inference.curve import Floats
 from partita.releases.html import view_card
@@ -45,12 +45,10 @@ class View:
     why: str = ""
 
     def __post_init__(self) -> None:
-        if self.axis.size != self.domain.size:
-            raise InvalidRelease("axis", "must have the cells of its domain", fix="get the file again")
-        if set(self.specials.counts) != set(self.domain.specials):
-            raise InvalidRelease(
-                "special cells", "must be those of the domain", fix="release every special cell once"
-            )
+        rule = "must have the cells of its domain"
+        check_release(self.axis.size == self.domain.size, "axis", rule, fix="get the file again")
+        rule, fix = "must be those of the domain", "release every special cell once"
+        check_release(set(self.specials.counts) == set(self.domain.specials), "special cells", rule, fix=fix)
 
     def __repr__(self) -> str:
         return f"View({self.column}; {self.mechanism})"

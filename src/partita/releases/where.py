@@ -71,12 +71,8 @@ def find_cells(domain: Domain, condition: object, *, name: str) -> CellSet:
 def end(domain: Domain, value: object, *, name: str) -> Encoded:
     """One end of a range, called `name`, as a column of one row; NULL for an open end."""
     if isinstance(value, Special):
-        raise InvalidParameter(
-            name,
-            "must not be a special cell",
-            given=str(value),
-            fix="pass None for an open end, or ask for it alone",
-        )
+        fix = "pass None for an open end, or ask for it alone"
+        raise InvalidParameter(name, "must not be a special cell", given=str(value), fix=fix)
     where = Position(0, Special.NULL) if value is None else domain.locate(value, name=name)
     return Encoded(np.array([where.cell], np.uint64), np.array([where.special], np.uint8))
 
@@ -108,12 +104,9 @@ def _cell(domain: Domain, value: object, name: str) -> int:
 
 def beyond(domain: Domain, given: object, *, name: str) -> InvalidParameter:
     """The error for single values beyond the declared bounds."""
-    return InvalidParameter(
-        name,
-        f"must lie within the declared bounds, as the column is {shortened(repr(domain), _LONGEST_DOMAIN)}",
-        given=given,
-        fix="ask for the special cell below or above, or for a range with an open end",
-    )
+    rule = f"must lie within the declared bounds, as the column is {shortened(repr(domain), _LONGEST_DOMAIN)}"
+    fix = "ask for the special cell below or above, or for a range with an open end"
+    return InvalidParameter(name, rule, given=given, fix=fix)
 
 
 def _runs(cells: set[int]) -> Iterator[Term]:
@@ -125,10 +118,7 @@ def _runs(cells: set[int]) -> Iterator[Term]:
 
 def _special(domain: Domain, special: Special, name: str) -> str:
     if str(special) not in domain.specials:
-        raise InvalidParameter(
-            name,
-            f"must ask for a special cell that {type(domain).__name__} columns have",
-            given=str(special),
-            fix=f"choose among {', '.join(domain.specials)}",
-        )
+        rule = f"must ask for a special cell that {type(domain).__name__} columns have"
+        fix = f"choose among {', '.join(domain.specials)}"
+        raise InvalidParameter(name, rule, given=str(special), fix=fix)
     return str(special)

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from partita.checks import check
 from partita.conditions import Range
 from partita.domain import Domain, Encoded, Real, Special
 from partita.errors import InvalidData, InvalidParameter
@@ -55,8 +56,8 @@ def ranges(domain: Domain, condition: object, *, name: str) -> Spans:
 def cells_of(domain: Domain, values: object, *, name: str) -> Encoded:
     """Where each of many public values lies; none may be missing."""
     encoded = _ends(domain, values, name)
-    if bool((encoded.special == Special.NULL).any()):
-        raise InvalidParameter(name, "must not miss a value", given=values, fix="drop what is missing")
+    rule, fix = "must not miss a value", "drop what is missing"
+    check(not (encoded.special == Special.NULL).any(), name, rule, given=values, fix=fix)
     return encoded
 
 
@@ -66,12 +67,9 @@ def _ends(domain: Domain, value: object, name: str) -> Encoded:
     encoded = _encoded(domain, value, name)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
     if bool(unreadable.any()) or _endless(value):
-        raise InvalidParameter(
-            name,
-            f"must hold values that a column {shortened(repr(domain), _LONGEST_DOMAIN)} can have",
-            given=value,
-            fix="pass values as the column has them, None for an open end",
-        )
+        rule = f"must hold values that a column {shortened(repr(domain), _LONGEST_DOMAIN)} can have"
+        fix = "pass values as the column has them, None for an open end"
+        raise InvalidParameter(name, rule, given=value, fix=fix)
     return encoded
 
 
@@ -103,11 +101,6 @@ def _endless(values: object) -> bool:
 def _repeated(encoded: Encoded, length: int, name: str) -> Encoded:
     if len(encoded) == length:
         return encoded
-    if len(encoded) != 1:
-        raise InvalidParameter(
-            name,
-            "must have as many lows as highs",
-            given=f"{len(encoded)} and {length}",
-            fix="pass arrays of one length",
-        )
+    rule, fix = "must have as many lows as highs", "pass arrays of one length"
+    check(len(encoded) == 1, name, rule, given=f"{len(encoded)} and {length}", fix=fix)
     return encoded.take(np.zeros(length, np.int64))

@@ -74,11 +74,8 @@ class Csv:
         header, _, body = first.partition(b"\n")
         names = self._header(header) if first else None
         if names is None:
-            raise SourceError(
-                file.shown,
-                "must start with a line of column names in UTF-8",
-                fix="check encoding and delimiter, or declare header=[...] if there is no such line",
-            )
+            fix = "check encoding and delimiter, or declare header=[...] if there is no such line"
+            raise SourceError(file.shown, "must start with a line of column names in UTF-8", fix=fix)
         return names, chain([body] if body else [], rest)
 
     def _header(self, line: bytes) -> list[str] | None:

@@ -101,8 +101,5 @@ def _watched(batches: Iterator[Any], failures: list[PartitaError]) -> Iterator[A
 
 
 def _failed() -> SourceError:
-    return SourceError(
-        "data",
-        "could not be grouped in the memory and disk space there is",
-        fix="make room in the temporary directory, name fewer columns, or use a machine with more memory",
-    )
+    fix = "make room in the temporary directory, name fewer columns, or use a machine with more memory"
+    return SourceError("data", "could not be grouped in the memory and disk space there is", fix=fix)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias, cast
 
+from partita.checks import check_source
 from partita.errors import InvalidParameter, SourceError
 
 __all__ = ["File", "find"]
@@ -57,12 +58,8 @@ class File:
 
     def check(self) -> None:
         """Refuse a file that is not what it was when the source was opened."""
-        if _status(self.path) != self.identity:
-            raise SourceError(
-                self.shown,
-                "must not change while it is being read",
-                fix="open the source again once nobody writes to it",
-            )
+        rule, fix = "must not change while it is being read", "open the source again once nobody writes to it"
+        check_source(_status(self.path) == self.identity, self.shown, rule, fix=fix)
 
 
 def find(data: object) -> list[File]:
@@ -89,16 +86,15 @@ def _matches(path: str) -> list[File]:
     if os.path.lexists(path) or not glob.has_magic(path):
         return [File(path, shown, _regular(path, shown))]
     found = [match for match in glob.glob(path, recursive=True) if os.path.isfile(match)]
-    if not found:
-        raise SourceError(shown, "matches no file", fix="check the pattern and the working directory")
+    check_source(found, shown, "matches no file", fix="check the pattern and the working directory")
     return [File(match, shown, _regular(match, shown)) for match in found]
 
 
 def _regular(path: str, shown: str) -> Identity:
-    if os.path.isdir(path):
-        raise SourceError(shown, "is a directory", fix='name the files in it, for example "people/*.parquet"')
-    if not os.path.exists(path):
-        raise SourceError(shown, "does not exist", fix="check the path and the working directory")
+    fix = 'name the files in it, for example "people/*.parquet"'
+    check_source(not os.path.isdir(path), shown, "is a directory", fix=fix)
+    fix = "check the path and the working directory"
+    check_source(os.path.exists(path), shown, "does not exist", fix=fix)
     if not stat.S_ISREG(os.stat(path).st_mode) or not os.access(path, os.R_OK):
         raise _unreadable(shown)
     return cast(Identity, _status(path))

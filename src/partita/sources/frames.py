@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from partita.checks import check_source
 from partita.errors import SourceError
 from partita.sources.names import positions
 from partita.sources.protocol import Batches
@@ -26,8 +27,8 @@ class Frame:
 
     def read(self, columns: Sequence[str]) -> Batches:
         """The columns asked for, in batches as they come."""
-        if self._read and isinstance(self.data, pa.RecordBatchReader):
-            raise SourceError("data", "can be read once only", fix="make a new reader, or pass a table")
+        rule, fix = "can be read once only", "make a new reader, or pass a table"
+        check_source(not self._read or not isinstance(self.data, pa.RecordBatchReader), "data", rule, fix=fix)
         reader = attempt(lambda: pa.RecordBatchReader.from_stream(self.data), _no_table())
         places = positions(columns, reader.schema.names)
         self._read.append(True)
@@ -75,8 +76,5 @@ def _length(column: Any) -> int | None:
 
 
 def _no_table() -> SourceError:
-    return SourceError(
-        "data",
-        "must be a table that the Arrow interface can carry",
-        fix="give each column one type, for example by writing mixed values as text",
-    )
+    fix = "give each column one type, for example by writing mixed values as text"
+    return SourceError("data", "must be a table that the Arrow interface can carry", fix=fix)

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.sources.condensed import condensable, condensed
 from partita.sources.engine import group
 from partita.sources.keys import check_sum, from_engine, sort, to_engine, wide, wide_type
@@ -30,8 +30,7 @@ class Grouped:
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
         """Exact counts of distinct raw values; see `Source.counts`."""
         keys, sums = checked(keys, "keys"), checked(sums, "sums")
-        if not keys:
-            raise InvalidParameter("keys", "must name a column", given=keys, fix='pass for example ["age"]')
+        check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
         rows = self.rows.read(list(dict.fromkeys([*keys, *sums])))
         kinds = [wide_type(field.type, field.name) for field in rows.schema]
         places = [*range(len(keys)), *(rows.schema.names.index(name) for name in sums)]

@@ -47,11 +47,9 @@ def wide_type(kind: Any, name: str) -> Any:
         return pa.timestamp(kind.unit, None if kind.tz is None else "UTC")
     if _is_text(kind) or types.is_decimal(kind) or types.is_null(kind):
         return pa.large_binary()
-    raise SourceError(
-        f"column {name!r}",
-        f"must hold numbers, text, dates or times, not {_family(kind)}",
-        fix="choose another column, or take out one field of it first",
-    )
+    rule = f"must hold numbers, text, dates or times, not {_family(kind)}"
+    fix = "choose another column, or take out one field of it first"
+    raise SourceError(f"column {name!r}", rule, fix=fix)
 
 
 def wide(array: Any, name: str) -> Any:
@@ -103,11 +101,9 @@ def check_sum(kind: Any, name: str) -> None:
     """Refuse to add up a column that is not of integers."""
     if types.is_integer(kind):
         return
-    raise SourceError(
-        f"column {name!r}",
-        "must hold integers to be added up, because a sum of floats depends on the order of the rows",
-        fix="name it among the keys and weigh its values by their counts",
-    )
+    rule = "must hold integers to be added up, because a sum of floats depends on the order of the rows"
+    fix = "name it among the keys and weigh its values by their counts"
+    raise SourceError(f"column {name!r}", rule, fix=fix)
 
 
 def _order(table: Any, keys: int) -> Any:

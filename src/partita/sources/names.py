@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from partita.checks import check
 from partita.errors import InvalidParameter, SourceError
 
 __all__ = ["checked", "positions"]
@@ -21,10 +22,9 @@ def checked(names: object, parameter: str) -> list[str]:
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise InvalidParameter(parameter, "must be a list of column names", given=names, fix='pass ["age"]')
     for name in names:
-        if not isinstance(name, str):
-            raise InvalidParameter(parameter, "must be column names", given=name, fix="pass them as text")
-        if list(names).count(name) > 1:
-            raise InvalidParameter(parameter, "must name each column once", given=name, fix="leave one out")
+        check(isinstance(name, str), parameter, "must be column names", given=name, fix="pass them as text")
+        fix = "leave one out"
+        check(list(names).count(name) <= 1, parameter, "must name each column once", given=name, fix=fix)
     return list(names)
 
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from partita.errors import InvalidData, InvalidParameter, SourceError
+from partita.checks import check_data, check_source
+from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.ledger.postgres import is_address
 from partita.sources.csv import Csv
@@ -59,10 +60,8 @@ def open_source(
 
 
 def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
-    if is_address(data):
-        raise InvalidData(
-            "data", "must say which rows of a database", fix='pass Postgres(address, table="visits")'
-        )
+    fix = 'pass Postgres(address, table="visits")'
+    check_data(not is_address(data), "data", "must say which rows of a database", fix=fix)
     if isinstance(data, (str, os.PathLike)) or _is_list_of_paths(data):
         return _file_rows(find(data), delimiter, header)
     if hasattr(data, "__arrow_c_stream__"):
@@ -94,14 +93,14 @@ def _file_rows(files: list[File], delimiter: str, header: Sequence[str] | None) 
         ".ndjson": JsonLines,
     }
     for file in files:
-        if file.extension not in formats or (file.extension == ".parquet" and file.compressed):
-            raise SourceError(
-                file.shown,
-                "must be a .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz file",
-                fix="rename or convert it",
-            )
-    if len({file.extension for file in files}) > 1:
-        raise SourceError("data", "must be files of one format", fix="convert them, or publish them apart")
+        check_source(
+            file.extension in formats and (file.extension != ".parquet" or not file.compressed),
+            file.shown,
+            "must be a .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz file",
+            fix="rename or convert it",
+        )
+    fix = "convert them, or publish them apart"
+    check_source(len({file.extension for file in files}) <= 1, "data", "must be files of one format", fix=fix)
     return formats[files[0].extension](files)
 
 
@@ -112,10 +111,6 @@ def _delimiter(delimiter: object) -> str:
         or not "\0" < delimiter < "\x7f"
         or delimiter in '"\r\n'
     ):
-        raise InvalidParameter(
-            "delimiter",
-            "must be one ASCII character, and no quote or line ending",
-            given=delimiter,
-            fix='pass ",", ";", "|" or "\\t"',
-        )
+        rule = "must be one ASCII character, and no quote or line ending"
+        raise InvalidParameter("delimiter", rule, given=delimiter, fix='pass ",", ";", "|" or "\\t"')
     return delimiter

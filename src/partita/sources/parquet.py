@@ -53,11 +53,8 @@ def _schema(file: File, columns: Sequence[str]) -> Any:
 def _check_same(file: File, schema: Any, first: Any) -> None:
     for mine, other in zip(schema, first, strict=True):
         if mine.type != other.type:
-            raise SourceError(
-                file.shown,
-                f"must have one type in column {mine.name!r}, not {mine.type} and {other.type}",
-                fix="write the files again with one type",
-            )
+            rule = f"must have one type in column {mine.name!r}, not {mine.type} and {other.type}"
+            raise SourceError(file.shown, rule, fix="write the files again with one type")
 
 
 def _no_parquet(file: File) -> SourceError:

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from types import ModuleType
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import pyarrow as pa
 
+from partita.checks import check
 from partita.errors import InvalidParameter, SourceError
-from partita.exact import integer
+from partita.exact import Converted, freeze, frozen, integer, parameter
 from partita.ledger.postgres import Address
 from partita.sources.grouped import finished
 from partita.sources.keys import check_sum
@@ -47,7 +48,7 @@ _CATEGORIES: Final = "SELECT oid, typcategory FROM pg_type WHERE oid = ANY(%s)"
 
 
 @final
-@dataclass(frozen=True, repr=False, init=False)
+@frozen(repr=False)
 class Postgres:
     """The rows of a table, or of a query, in PostgreSQL: a `Source`.
 
@@ -60,31 +61,23 @@ class Postgres:
     Postgres('postgresql://db.example.org/hospital', secret)
     """
 
-    address: Address | Opening
-    table: str | None
-    query: str | None
-    timeout: int | None
+    address: Converted[str | Opening, Address | Opening] = parameter()
+    _: KW_ONLY
+    table: str | None = None
+    query: str | None = None
+    timeout: int | None = None
 
-    def __init__(
-        self,
-        address: str | Opening,
-        *,
-        table: str | None = None,
-        query: str | None = None,
-        timeout: int | None = None,
-    ) -> None:
-        _check_rows(table, query)
-        if timeout is not None:
-            integer(timeout, "timeout", low=1, high=_LONGEST_WAIT)
-        place = address if callable(address) else Address(address)
-        for name, value in (("address", place), ("table", table), ("query", query), ("timeout", timeout)):
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        _check_rows(self.table, self.query)
+        if self.timeout is not None:
+            integer(self.timeout, "timeout", low=1, high=_LONGEST_WAIT)
+        if not callable(self.address):
+            freeze(self, address=Address(cast(str, self.address)))
 
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
         """Exact counts of distinct raw values; see `Source.counts`."""
         keys, sums = checked(keys, "keys"), checked(sums, "sums")
-        if not keys:
-            raise InvalidParameter("keys", "must name a column", given=keys, fix='pass for example ["age"]')
+        check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
         psycopg = _library()
         with self._transaction(psycopg) as connection:
             kinds = self._kinds(psycopg, connection, [*keys, *sums])
@@ -173,12 +166,9 @@ def _batches(connection: Any, asked: Any, kinds: Sequence[Kind], schema: Any) ->
 def _check_rows(table: object, query: object) -> None:
     given = table if query is None else query
     if (table is None) == (query is None) or not isinstance(given, str) or not given.strip(" ;.\n"):
-        raise InvalidParameter(
-            "table",
-            "or query must say where the rows are, one of them",
-            given=None if given is None else type(given).__name__,
-            fix='pass table="visits" or query="SELECT age FROM visits"',
-        )
+        rule = "or query must say where the rows are, one of them"
+        fix = 'pass table="visits" or query="SELECT age FROM visits"'
+        raise InvalidParameter("table", rule, given=None if given is None else type(given).__name__, fix=fix)
 
 
 def _library() -> Any:
@@ -193,24 +183,15 @@ def _library() -> Any:
 
 
 def _unreachable() -> SourceError:
-    return SourceError(
-        "the database",
-        "cannot be reached",
-        fix="check host, database, user and password, and that the server is running",
-    )
+    fix = "check host, database, user and password, and that the server is running"
+    return SourceError("the database", "cannot be reached", fix=fix)
 
 
 def _misunderstood() -> SourceError:
-    return SourceError(
-        "the table or query",
-        "is none that the server understands and lets this user read",
-        fix="try it in psql, as the same user",
-    )
+    rule = "is none that the server understands and lets this user read"
+    return SourceError("the table or query", rule, fix="try it in psql, as the same user")
 
 
 def _uncountable() -> SourceError:
-    return SourceError(
-        "the rows",
-        "could not be counted by the server",
-        fix="try the query in psql; it may fail on some row, take longer than its timeout, or need more room",
-    )
+    fix = "try the query in psql; it may fail on some row, take longer than its timeout, or need more room"
+    return SourceError("the rows", "could not be counted by the server", fix=fix)

@@ -56,11 +56,8 @@ def kind_of(code: int, category: str | None, name: str) -> Kind:
         return _KINDS[code]
     if category in _TEXTUAL:
         return _TEXT
-    raise SourceError(
-        f"column {name!r}",
-        "must hold numbers, text, dates or times, and not another type of PostgreSQL's",
-        fix="choose another column, or cast it in a query",
-    )
+    rule = "must hold numbers, text, dates or times, and not another type of PostgreSQL's"
+    raise SourceError(f"column {name!r}", rule, fix="choose another column, or cast it in a query")
 
 
 def register(psycopg: ModuleType, connection: Any) -> None:

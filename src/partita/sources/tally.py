@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from partita.checks import check
 from partita.domain import Category, Domain, Encoded, Integer, Special, is_domain
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
@@ -104,8 +105,7 @@ def tally(
     """
     names = _columns(_checked_schema(schema), by)
     limit = _limit(contributions, person)
-    if not isinstance(source, Source):
-        raise InvalidParameter("source", "must be a source", given=source, fix="use open_source")
+    check(isinstance(source, Source), "source", "must be a source", given=source, fix="use open_source")
     keys = list(dict.fromkeys([*_named(person), *_named(where and where[0]), *names]))
     table = source.counts(keys)
     if where is not None:
@@ -130,10 +130,8 @@ def _matching(table: Table, place: int, text: str) -> Table:
 
 def _limit(contributions: object, person: str | None) -> int:
     limit = integer(contributions, "contributions", low=1)
-    if person is None and limit > 1:
-        raise InvalidParameter(
-            "contributions", "needs person", given=limit, fix="name the column of ids, or leave it out"
-        )
+    fix = "name the column of ids, or leave it out"
+    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
     return limit
 
 
@@ -148,10 +146,8 @@ def _checked_schema(schema: object) -> Mapping[str, Domain]:
 def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:
     names = checked(list(schema) if by is None else by, "by")
     unknown = next((name for name in names if name not in schema), None)
-    if unknown is not None or not names:
-        raise InvalidParameter(
-            "by", "must name columns of the schema", given=unknown, fix="declare the domain of each column"
-        )
+    fix = "declare the domain of each column"
+    check(unknown is None and names, "by", "must name columns of the schema", given=unknown, fix=fix)
     return names
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import integer_array
+from partita.checks import check_data
 from partita.errors import HorizonReached, InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee, Unit, positive_epsilon
@@ -188,8 +189,8 @@ def counted(x: object) -> int:
 def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> NDArray[np.int64]:
     """What was counted in each period, as int64; no error shows it."""
     counts = integer_array(xs, "xs")
-    if counts.ndim != dimensions:
-        raise InvalidData("xs", f"must have {dimensions} dimension(s)", fix="pass a number for each period")
+    fix = "pass a number for each period"
+    check_data(counts.ndim == dimensions, "xs", f"must have {dimensions} dimension(s)", fix=fix)
     if counts.size and not (int(counts.min()) > -limit and int(counts.max()) < limit):
         bits = limit.bit_length() - 1
         raise InvalidData("xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 
 __all__ = ["ROUNDS", "SHARES", "TAPERS", "WEIGHTS", "Plan", "epoch_plan", "plan"]
 
@@ -68,10 +68,7 @@ class Plan:
             and len(self.taper) == _PROFILE.size
             and all(0 <= taper < TAPERS for taper in self.taper)
         )
-        if not sound:
-            raise InvalidParameter(
-                "plan", "must be a tree with shares for every row", given=self, fix="use plan(horizon)"
-            )
+        check(sound, "plan", "must be a tree with shares for every row", given=self, fix="use plan(horizon)")
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import final
 
+from partita.checks import check
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee
@@ -70,13 +71,9 @@ class Capped:
         self.counter = counter
         self._cap = Cap(contributions=contributions)
         made_for = counter.terms.contributions
-        if made_for != self._cap.contributions:
-            raise InvalidParameter(
-                "contributions",
-                f"must be what the counter was made for, {made_for}",
-                given=contributions,
-                fix="make the counter with the same contributions",
-            )
+        rule = f"must be what the counter was made for, {made_for}"
+        fix = "make the counter with the same contributions"
+        check(made_for == self._cap.contributions, "contributions", rule, given=contributions, fix=fix)
 
     @property
     def guarantee(self) -> Guarantee | None:

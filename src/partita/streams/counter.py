@@ -10,7 +10,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
@@ -116,13 +116,10 @@ def _carried(plans: Sequence[Plan], rate: Fraction) -> Mix:
 
 def _first_plan(horizon: int | None, given: Plan | None) -> Plan:
     if horizon is None:
-        if given is not None:
-            raise InvalidParameter("plan", "needs a horizon", given=given, fix="pass plan.horizon")
+        check(given is None, "plan", "needs a horizon", given=given, fix="pass plan.horizon")
         return first_epoch()
     if given is None:
         return plan(horizon_of(horizon))
-    if given.horizon != horizon_of(horizon):
-        raise InvalidParameter(
-            "plan", "must be for the same horizon", given=given.horizon, fix="make one for it"
-        )
+    rule = "must be for the same horizon"
+    check(given.horizon == horizon_of(horizon), "plan", rule, given=given.horizon, fix="make one for it")
     return given

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.errors import InvalidData, InvalidParameter
+from partita.checks import check, check_data
+from partita.errors import InvalidParameter
 from partita.exact import failure, integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
@@ -124,8 +125,7 @@ class CounterFamily(Stepping):
 
     def answer(self, key: int | str, beta: float = 0.05) -> Running:
         """The last output for a key with its error: for this period, and for all its periods at once."""
-        if key not in self._places:
-            raise InvalidParameter("key", "must be one of the family", given=key, fix="use family.keys")
+        check(key in self._places, "key", "must be one of the family", given=key, fix="use family.keys")
         chance, value = float(failure(beta)), float(self.value[self._places[key]])
         return self._law().around(value, chance, everywhere=_everywhere(self._tree, self.terms.rate, chance))
 
@@ -148,8 +148,8 @@ class CounterFamily(Stepping):
 
     def _named(self, xs: Mapping[Any, int]) -> NDArray[np.int64]:
         """What was counted for each key, if it was counted for some."""
-        if not self._places.keys() >= xs.keys():
-            raise InvalidData("xs", "must be under keys of the family", fix="drop what is not")
+        fix = "drop what is not"
+        check_data(self._places.keys() >= xs.keys(), "xs", "must be under keys of the family", fix=fix)
         counts = np.zeros(len(self.keys), dtype=np.int64)
         counts[[self._places[key] for key in xs]] = counts_of(list(xs.values()), limit=FAMILY_LARGEST)
         return counts
@@ -157,8 +157,8 @@ class CounterFamily(Stepping):
     def _numbers(self, xs: ArrayLike, *, dimensions: int) -> NDArray[np.int64]:
         """What was counted for all keys, in one period or in each of some."""
         numbers = counts_of(xs, dimensions=dimensions, limit=FAMILY_LARGEST)
-        if numbers.shape[-1] != len(self.keys):
-            raise InvalidData("xs", "must have a number for each key", fix="pass zeros too")
+        fix = "pass zeros too"
+        check_data(numbers.shape[-1] == len(self.keys), "xs", "must have a number for each key", fix=fix)
         return numbers
 
     def _fields(self) -> Fields:
@@ -211,13 +211,8 @@ def _tree_over(horizon: int, shape: Shape | None) -> Shape:
 def _refuse_too_many(keys: tuple[int, ...] | tuple[str, ...], bytes_of_each: int) -> None:
     """A family that is begun can be stored: its state is not too long to be read again."""
     names = sum(len(key.encode()) + 1 for key in keys if isinstance(key, str))
-    if len(keys) * bytes_of_each + 8 * names > LONGEST - _REST:
-        raise InvalidParameter(
-            "keys",
-            "must be few enough for a state of 2^28 bytes",
-            given=len(keys),
-            fix="use several families",
-        )
+    rule, fix = "must be few enough for a state of 2^28 bytes", "use several families"
+    check(len(keys) * bytes_of_each + 8 * names <= LONGEST - _REST, "keys", rule, given=len(keys), fix=fix)
 
 
 def _is_name(name: object) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.errors import InvalidParameter
+from partita.checks import check, check_type
 from partita.exact import failure, integer, one_of
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL, SMALLEST_SCALE
@@ -105,10 +105,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         x = counted(x)
         self._require_live()
         self._make_room(1)
-        if not self._opened:
-            raise InvalidParameter(
-                "add", "needs an open period", given="none", fix="call open() by the clock"
-            )
+        check(self._opened, "add", "needs an open period", given="none", fix="call open() by the clock")
         with self._step():
             self._block.add(self._cells, self._position, x)
 
@@ -148,8 +145,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         for is over.
         """
         self._make_room(0)
-        if self._opened:
-            raise InvalidParameter("period", "must be closed before", given="open", fix="call update() first")
+        check(not self._opened, "period", "must be closed before", given="open", fix="call update() first")
         with self._step():
             self._renew()
 
@@ -289,8 +285,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         self._cells.fill(0)
 
     def _require_live(self) -> None:
-        if not self.live:
-            raise InvalidParameter("live", "must be True to count within a period", given=False, fix="set it")
+        check(self.live, "live", "must be True to count within a period", given=False, fix="set it")
 
 
 def _zeros() -> Cells:
@@ -298,19 +293,12 @@ def _zeros() -> Cells:
 
 
 def _truth(live: object) -> bool:
-    if not isinstance(live, bool):
-        raise InvalidParameter("live", "must be True or False", given=live, fix="pass one of them")
-    return live
+    return check_type(live, bool, "live", "must be True or False", fix="pass one of them")
 
 
 def _check_scale(scale: Fraction, terms: Terms) -> None:
-    if not SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
-        raise InvalidParameter(
-            "epsilon",
-            "must give noise of a scale between 2^-20 and 2^40",
-            given=terms.epsilon,
-            fix="choose a usual one, like 1",
-        )
+    rule, fix = "must give noise of a scale between 2^-20 and 2^40", "choose a usual one, like 1"
+    check(SMALLEST_SCALE <= scale <= _LARGEST_SCALE, "epsilon", rule, given=terms.epsilon, fix=fix)
 
 
 def _index(number: int, count: int) -> int:

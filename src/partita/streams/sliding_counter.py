@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.exact import failure, integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
@@ -60,13 +60,8 @@ class SlidingCounter(Stepping, ContinualCounter):
         terms = Terms.of(epsilon, change=change, contributions=contributions)
         self.window = integer(window, "window", low=1, high=_LONGEST)
         self._tree = (shape or shape_for(self.window)).whole
-        if not self.window <= self._tree.horizon < 2 * self.window:
-            raise InvalidParameter(
-                "shape",
-                f"must have {self.window} periods, and less than twice as many",
-                given=shape,
-                fix="leave it out",
-            )
+        rule, fix = f"must have {self.window} periods, and less than twice as many", "leave it out"
+        check(self.window <= self._tree.horizon < 2 * self.window, "shape", rule, given=shape, fix=fix)
         check_scale(SHARES / terms.rate, terms.epsilon)
         self._noise = noise.session()
         super().__init__(terms=terms, horizon=None, secure=self._noise.secure)

@@ -118,11 +118,8 @@ def counting_segments(kind: Any) -> type[Any]:
     """A class of counters that takes what an inner counter is made with."""
     is_counter = isinstance(kind, type) and issubclass(kind, ContinualCounter)
     if not is_counter or not set(inspect.signature(kind).parameters) >= _TAKEN:
-        raise InvalidParameter(
-            "inner",
-            "must be a class of counters that take a horizon, a change and contributions",
-            given=getattr(kind, "__name__", None),
-            fix="use Counter or TreeCounter",
-        )
+        rule = "must be a class of counters that take a horizon, a change and contributions"
+        fix = "use Counter or TreeCounter"
+        raise InvalidParameter("inner", rule, given=getattr(kind, "__name__", None), fix=fix)
     counting: type[Any] = kind
     return counting

@@ -81,12 +81,9 @@ def _own(options: Options) -> Report:
     try:
         made = factory(promised)
     except Exception as error:
-        raise InvalidParameter(
-            "mechanism",
-            "must name a function that makes it, given epsilon",
-            given=type(error).__name__,
-            fix="call the function by itself to see that error",
-        ) from None
+        rule = "must name a function that makes it, given epsilon"
+        fix = "call the function by itself to see that error"
+        raise InvalidParameter("mechanism", rule, given=type(error).__name__, fix=fix) from None
     return audit(
         made,
         neighbours=getattr(made, "neighbours", None),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from partita.checks import check_data
 from partita.errors import InvalidData, SourceError
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ class ReportLines:
                 raise
             raise InvalidData("report", "must be one JSON object in a line", fix="drop it") from None
         self._collected.check(report)
-        if report.id in self._seen:
-            raise InvalidData("report", "was counted before", fix="count each report once")
+        check_data(report.id not in self._seen, "report", "was counted before", fix="count each report once")
         self._seen.add(report.id)
         return report
 

@@ -73,12 +73,8 @@ def estimate_said(
         )
     if isinstance(collected, FrequencyAggregator):
         return _frequencies_said(collected, top, confidence)
-    raise InvalidParameter(
-        "question",
-        "must be about values, a range or a mean here",
-        given=collected.question.asks,
-        fix="ask the aggregator in Python",
-    )
+    rule, fix = "must be about values, a range or a mean here", "ask the aggregator in Python"
+    raise InvalidParameter("question", rule, given=collected.question.asks, fix=fix)
 
 
 def _quantiles_said(collected: RangeAggregator, confidence: float) -> Outcome:

@@ -10,9 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from partita.checks import check
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
 from partita.cli.output import Outcome
-from partita.errors import InvalidParameter, SourceError
+from partita.errors import SourceError
 
 if TYPE_CHECKING:
     from partita.pan.sketch import Sketch
@@ -124,8 +125,8 @@ def _made(options: Options) -> Sketch:
     taken = ("releases", "epochs", *_OPTIONS[options.kind])
     offered = {name for names in _OPTIONS.values() for name in names}
     for name in sorted(offered - set(taken)):
-        if getattr(options, name) is not None:
-            raise InvalidParameter(name, f"is none of {options.kind}'s", given=name, fix="leave it out")
+        fix = "leave it out"
+        check(getattr(options, name) is None, name, f"is none of {options.kind}'s", given=name, fix=fix)
     given: dict[str, Any] = {name: getattr(options, name) for name in taken}
     _check_universe(options)
     given["universe"] = _universe(options.universe)
@@ -137,17 +138,15 @@ def _made(options: Options) -> Sketch:
 
 
 def _check_universe(options: Options) -> None:
-    if options.kind == "distinct" and options.universe is not None:
-        raise InvalidParameter(
-            "universe",
-            "must be left out for distinct",
-            given=options.universe,
-            fix="leave it out, since any id may come",
-        )
-    if options.kind != "distinct" and options.universe is None:
-        raise InvalidParameter(
-            "universe", f"must be given for {options.kind}", given=None, fix="pass --universe N or a file"
-        )
+    check(
+        options.kind != "distinct" or options.universe is None,
+        "universe",
+        "must be left out for distinct",
+        given=options.universe,
+        fix="leave it out, since any id may come",
+    )
+    rule, fix = f"must be given for {options.kind}", "pass --universe N or a file"
+    check(options.kind == "distinct" or options.universe is not None, "universe", rule, given=None, fix=fix)
 
 
 def _update(options: Options) -> Outcome:
@@ -165,8 +164,8 @@ def _update(options: Options) -> Outcome:
 
 
 def _check_by(sketch: Sketch, by: dict[str, int]) -> None:
-    if by and sketch.name != "pan-registers":
-        raise InvalidParameter("by", "is for registers only", given="--by", fix="leave it out")
+    fix = "leave it out"
+    check(not by or sketch.name == "pan-registers", "by", "is for registers only", given="--by", fix=fix)
 
 
 def _release(options: Options) -> Outcome:

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from partita.asking.records import column_records, named, specials, sum_records, view_records
+from partita.checks import check
 from partita.cli.arguments import Commands, Options, argument, command
 from partita.cli.output import Outcome, Record, with_error
 from partita.cli.request import add_request, reading, requested, spec_of
-from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from partita.answer import Answer
@@ -86,10 +86,7 @@ def run(options: Options) -> Outcome:
 @argument
 def _part(text: str) -> tuple[str, str]:
     column, separator, value = text.partition("=")
-    if not separator:
-        raise InvalidParameter(
-            "part", "must be COLUMN=VALUE", given=text, fix="write for example region=north"
-        )
+    check(separator, "part", "must be COLUMN=VALUE", given=text, fix="write for example region=north")
     return column, value
 
 

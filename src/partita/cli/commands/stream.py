@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from partita.checks import check
 from partita.cli.arguments import Commands, Options, command, epsilon, probability, whole
 from partita.cli.commands import stream_feed
 from partita.cli.commands.stream_said import (
@@ -19,7 +20,6 @@ from partita.cli.commands.stream_said import (
 )
 from partita.cli.output import Outcome
 from partita.cli.pictures import add_picture, draw
-from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from partita.streams.durable.open import AnyStream
@@ -158,10 +158,8 @@ def _made(options: Options) -> AnyStream:
 
 def _check_new(options: Options) -> None:
     """A counter is made once: to go on with it is to feed it."""
-    if os.path.lexists(f"{options.counter}.outputs"):
-        raise InvalidParameter(
-            "counter", "must not exist yet", given=options.counter, fix="go on with `partita stream feed`"
-        )
+    rule, fix = "must not exist yet", "go on with `partita stream feed`"
+    check(not os.path.lexists(f"{options.counter}.outputs"), "counter", rule, given=options.counter, fix=fix)
 
 
 def _read(options: Options) -> Outcome:

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
+from partita.checks import check
 from partita.cli.arguments import Commands, Options, command
 from partita.cli.commands.stream_lines import Feeder
 from partita.cli.commands.stream_said import outputs_said
 from partita.cli.output import Outcome, show
-from partita.errors import HorizonReached, InvalidParameter
+from partita.errors import HorizonReached
 
 if TYPE_CHECKING:
     from partita.streams.durable.open import AnyStream
@@ -167,10 +168,8 @@ def _columns(path: str, names: list[str]) -> Iterator[list[str]]:
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         header = _cells(next(lines, ""))
         for name in names:
-            if name not in header:
-                raise InvalidParameter(
-                    "column", "must be in the header of the file", given=name, fix="check its name"
-                )
+            fix = "check its name"
+            check(name in header, "column", "must be in the header of the file", given=name, fix=fix)
         places = [header.index(name) for name in names]
         for line in lines:
             cells = _cells(line)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
 
+from partita.checks import check
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
-from partita.exact import freeze, rational
+from partita.exact import Exact, freeze, frozen, parameter, rational
 from partita.inference.spending_rule import SpendingRule
 
 __all__ = ["Recipe", "usual_bits", "usual_recipe"]
@@ -21,7 +20,7 @@ _LARGEST: Final = Fraction(2**62)
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Recipe:
     """The constants of a `SpendingRule`, exactly.
 
@@ -29,16 +28,16 @@ class Recipe:
     3.0
     """
 
-    growth: Fraction
-    worth: Fraction
-    depth_power: Fraction
+    growth: Exact = parameter()
+    worth: Exact = parameter()
+    depth_power: Exact = parameter()
 
-    def __init__(self, *, growth: object, worth: object, depth_power: object) -> None:
+    def __post_init__(self) -> None:
         freeze(
             self,
-            growth=_between(growth, "growth", 1 / _LARGEST, _LARGEST),
-            worth=_between(worth, "worth", 1 / _LARGEST, _LARGEST),
-            depth_power=_between(depth_power, "depth_power", Fraction(0), Fraction(1)),
+            growth=_between(self.growth, "growth", 1 / _LARGEST, _LARGEST),
+            worth=_between(self.worth, "worth", 1 / _LARGEST, _LARGEST),
+            depth_power=_between(self.depth_power, "depth_power", Fraction(0), Fraction(1)),
         )
 
     def rule(self, unit: float) -> SpendingRule:
@@ -68,6 +67,5 @@ def _few(axes: Sequence[Axis]) -> bool:
 
 def _between(value: object, name: str, low: Fraction, high: Fraction) -> Fraction:
     exact = rational(value, name)
-    if not low <= exact <= high:
-        raise InvalidParameter(name, f"must lie between {low} and {high}", given=value, fix="leave it out")
+    check(low <= exact <= high, name, f"must lie between {low} and {high}", given=value, fix="leave it out")
     return exact

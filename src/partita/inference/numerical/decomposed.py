@@ -92,12 +92,9 @@ def space_of(operator: Structured, method: Method) -> Space:
         return decomposed.space(method)
     if method == "auto":
         return PlainSpace(operator)
-    raise InvalidParameter(
-        "decomposition",
-        "must be of queries that are a product of classes and one value of at most 2^63",
-        given=method,
-        fix='pass "none", or ask for example ranges("age") * value("income")',
-    )
+    rule = "must be of queries that are a product of classes and one value of at most 2^63"
+    fix = 'pass "none", or ask for example ranges("age") * value("income")'
+    raise InvalidParameter("decomposition", rule, given=method, fix=fix)
 
 
 def _free(factor: Factor) -> bool:

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from partita.checks import check
 from partita.domain import Domain, Integer, Real
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.errors import InvalidParameter
@@ -37,16 +38,10 @@ class ValueLine:
     def of(domain: Domain, name: str = "value") -> ValueLine:
         """The line of a column of numbers; no other column has sums."""
         if not isinstance(domain, Integer | Real):
-            raise InvalidParameter(
-                name,
-                "must be an Integer or a Real domain: only numbers have sums",
-                given=type(domain).__name__,
-                fix="sum a column of numbers",
-            )
-        if domain.size > LARGEST_AXIS:
-            raise InvalidParameter(
-                name, "must have at most 2^63 cells", given=domain.size, fix="use a coarser step"
-            )
+            rule = "must be an Integer or a Real domain: only numbers have sums"
+            raise InvalidParameter(name, rule, given=type(domain).__name__, fix="sum a column of numbers")
+        fix = "use a coarser step"
+        check(domain.size <= LARGEST_AXIS, name, "must have at most 2^63 cells", given=domain.size, fix=fix)
         step = domain.step if isinstance(domain, Real) else Fraction(1)
         return ValueLine(int(domain.low / step), domain.size, step)
 

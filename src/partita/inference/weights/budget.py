@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, NamedTuple, final
 
 from partita.accounting import measurement_rate, selection_rate, zcdp_budget
 from partita.cached import cached_property
-from partita.errors import InvalidParameter
-from partita.exact import freeze, integer, rational
+from partita.checks import check
+from partita.exact import Exact, freeze, frozen, integer, parameter, rational
 from partita.guarantee import positive_epsilon
 
 __all__ = ["MOST_ROUNDS", "Rates", "WeightsBudget"]
@@ -37,7 +36,7 @@ class Rates(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class WeightsBudget:
     """Epsilon and delta between neighbours, the number of rounds if it is given, and the first guess's share.
 
@@ -47,20 +46,19 @@ class WeightsBudget:
     Fraction(1, 40)
     """
 
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    epsilon: Exact = parameter()
+    delta: Exact = parameter(default=Fraction(0))
     rounds: int | None = None
-    warm: Fraction = _WARM
+    warm: Exact = parameter(default=_WARM)
 
-    def __init__(
-        self, *, epsilon: object, delta: object = 0, rounds: int | None = None, warm: object = _WARM
-    ) -> None:
+    def __post_init__(self) -> None:
+        rounds = self.rounds
         freeze(
             self,
-            epsilon=positive_epsilon(epsilon),
-            delta=rational(delta, "delta"),
+            epsilon=positive_epsilon(self.epsilon),
+            delta=rational(self.delta, "delta"),
             rounds=None if rounds is None else integer(rounds, "rounds", low=1, high=_LIMIT),
-            warm=_share(warm),
+            warm=_share(self.warm),
         )
 
     @property
@@ -136,6 +134,5 @@ def _loudness_of(rates: Rates) -> float:
 
 def _share(warm: object) -> Fraction:
     share = rational(warm, "warm")
-    if not 0 <= share <= Fraction(9, 10):
-        raise InvalidParameter("warm", "must lie in [0, 9/10]", given=warm, fix="leave it out")
+    check(0 <= share <= Fraction(9, 10), "warm", "must lie in [0, 9/10]", given=warm, fix="leave it out")
     return share

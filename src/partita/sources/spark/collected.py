@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from partita.errors import InvalidParameter
+from partita.checks import check
 from partita.sources.keys import check_sum, from_engine, sort, to_engine, wide
 from partita.sources.names import checked
 from partita.sources.protocol import Table
@@ -21,8 +21,7 @@ __all__ = ["collected"]
 def collected(frame: Frame, keys: Sequence[str], sums: Sequence[str]) -> Table:
     """What `Source.counts` promises, counted on the cluster."""
     keys, sums = checked(keys, "keys"), checked(sums, "sums")
-    if not keys:
-        raise InvalidParameter("keys", "must name a column", given=keys, fix='pass for example ["age"]')
+    check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
     raw = Raw.of(frame, list(dict.fromkeys([*keys, *sums])))
     places = {name: place for place, name in enumerate(raw.names)}
     for name in sums:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from partita.errors import InvalidParameter, SourceError
+from partita.checks import check
+from partita.errors import SourceError
 from partita.local.aggregator import Aggregator
 from partita.local.question import Question
 from partita.sources.spark.blocks import blocks
@@ -28,10 +29,8 @@ def aggregate(frame: Frame, column: str, question: Question) -> Aggregator[Any]:
 
     Every row counts. Where a report may have come twice, leave one: `frame.dropDuplicates(["report_id"])`.
     """
-    if not isinstance(question, Question):
-        raise InvalidParameter(
-            "question", "must be a question", given=question, fix="pass for example Frequency(8, epsilon=1)"
-        )
+    fix = "pass for example Frequency(8, epsilon=1)"
+    check(isinstance(question, Question), "question", "must be a question", given=question, fix=fix)
     cluster = Cluster.of(frame)
     reports = numbered(frame, [column])
 
@@ -94,8 +93,5 @@ def _reports(column: Any) -> Any:
 
 
 def _refused(column: str) -> SourceError:
-    return SourceError(
-        f"column {column!r}",
-        "must hold a report to this question in each row",
-        fix="drop what is no report, and check that each executor has partita",
-    )
+    fix = "drop what is no report, and check that each executor has partita"
+    return SourceError(f"column {column!r}", "must hold a report to this question in each row", fix=fix)

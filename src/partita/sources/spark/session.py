@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar, final
 
-from partita.errors import InvalidData, SourceError
+from partita.checks import check_data, check_source
+from partita.errors import SourceError
 from partita.sources.names import positions
 from partita.sources.quiet import attempt
 from partita.sources.spark.silence import SILENCE
@@ -53,19 +54,14 @@ class Cluster:
     @staticmethod
     def of(frame: object) -> Cluster:
         """The cluster that holds the rows of a classic DataFrame."""
-        if not is_spark(frame):
-            raise InvalidData(
-                "data",
-                "must be a Spark DataFrame",
-                fix='install "partita[spark]" and read it with spark.read',
-            )
+        fix = 'install "partita[spark]" and read it with spark.read'
+        check_data(is_spark(frame), "data", "must be a Spark DataFrame", fix=fix)
         session: Any = getattr(frame, "sparkSession", None)
-        if "connect" in type(frame).__module__ or not hasattr(session, "_jvm"):
-            raise SourceError(
-                "data",
-                "must be a DataFrame of a classic Spark session, not of Spark Connect",
-                fix="run where the driver is, with SparkSession.builder.master(...)",
-            )
+        rule = "must be a DataFrame of a classic Spark session, not of Spark Connect"
+        fix = "run where the driver is, with SparkSession.builder.master(...)"
+        check_source(
+            "connect" not in type(frame).__module__ and hasattr(session, "_jvm"), "data", rule, fix=fix
+        )
         _use_this_python(session.sparkContext)
         return Cluster(session)
 
@@ -85,12 +81,10 @@ class Cluster:
 
         The proof of sharded cuts needs that which attempt is seen does not depend on what it drew.
         """
-        if self.session.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
-            raise SourceError(
-                "spark.speculation",
-                "must be off, because the faster of two draws is not a fair draw",
-                fix='start the session with .config("spark.speculation", "false")',
-            )
+        fits = self.session.sparkContext.getConf().get("spark.speculation", "false").lower() != "true"
+        rule = "must be off, because the faster of two draws is not a fair draw"
+        fix = 'start the session with .config("spark.speculation", "false")'
+        check_source(fits, "spark.speculation", rule, fix=fix)
 
     def run(self, work: Callable[[], T], *, failure: SourceError | None = None) -> T:
         """The result of something that Spark does; `failure` if it fails, and no word of Spark's.
@@ -156,8 +150,5 @@ def _use_this_python(context: Any) -> None:
 
 
 def _failed() -> SourceError:
-    return SourceError(
-        "data",
-        "could not be counted on the cluster",
-        fix="run an action on the DataFrame, and check that each executor has partita and room on disk",
-    )
+    fix = "run an action on the DataFrame, and check that each executor has partita and room on disk"
+    return SourceError("data", "could not be counted on the cluster", fix=fix)

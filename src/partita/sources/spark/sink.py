@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from partita.errors import InvalidData, InvalidParameter, SourceError
+from partita.checks import check, check_data, check_source
+from partita.errors import InvalidParameter
 from partita.sources.spark.session import Cluster, Frame, numbered
 from partita.streams.durable.events import Event
 from partita.streams.durable.stream import DurableCounter, DurableFamily
@@ -44,12 +45,10 @@ def feed(
     periods, with `counter.running()`.
     """
     Cluster.of(stream)
-    if not getattr(stream, "isStreaming", False):
-        raise InvalidData("stream", "must be a streaming DataFrame", fix="make it with spark.readStream")
-    if not 0 < len(feeder) <= _LONGEST:
-        raise InvalidParameter(
-            "feeder", "must be a short name", given=feeder, fix='pass for example "visits"'
-        )
+    fix = "make it with spark.readStream"
+    check_data(getattr(stream, "isStreaming", False), "stream", "must be a streaming DataFrame", fix=fix)
+    fix = 'pass for example "visits"'
+    check(0 < len(feeder) <= _LONGEST, "feeder", "must be a short name", given=feeder, fix=fix)
     sink = _sink(counter, feeder, key=key, person=person, id=id)
     _check(stream, sink.columns, ids=[name for name in (person, id) if name is not None])
     writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", os.fspath(checkpoint))
@@ -79,8 +78,7 @@ class _Sink:
         """Feed one micro-batch in one call, so that all of it counts in one period."""
         cluster = Cluster.of(batch)
         query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
-        if not query:
-            raise SourceError("query", "must be known by an id", fix="use feed, not foreachBatch")
+        check_source(query, "query", "must be known by an id", fix="use feed, not foreachBatch")
         events = self.events(cluster, numbered(batch, self.columns), f"{self.feeder} {query}", number)
         self.counter.add_many(events)
 
@@ -95,13 +93,9 @@ def _sink(
 ) -> _Sink:
     """The sink for this counter, if the columns that it needs are named, and no others."""
     settings = counter.settings
-    if settings.pan_private:
-        raise InvalidParameter(
-            "counter",
-            "must remember what it was fed to count it once",
-            given="a pan-private one",
-            fix="feed it by add, at most once or at least once",
-        )
+    rule = "must remember what it was fed to count it once"
+    fix = "feed it by add, at most once or at least once"
+    check(not settings.pan_private, "counter", rule, given="a pan-private one", fix=fix)
     by_person = settings.unit == "user"
     _needed("key", key, bool(settings.keys))
     _needed("person", person, by_person)

@@ -55,8 +55,5 @@ def told(work: Callable[[], T]) -> T:
     except Exception as error:
         if _OTHER not in str(error):
             raise
-    raise SourceError(
-        "executors",
-        "must have the same version of Partita as the driver",
-        fix=f"install partita=={import_module('partita').__version__} on each of them",
-    )
+    fix = f"install partita=={import_module('partita').__version__} on each of them"
+    raise SourceError("executors", "must have the same version of Partita as the driver", fix=fix)
