@@ -1,4 +1,4 @@
-"""Links of the project's pages: those on GitHub lead through folders, those of the site to its own pages."""
+"""Links and pictures of the project's pages: paths of folders on GitHub, addresses of pages on the site."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 CODE: Final = r"^( *)(```+)[^\n]*\n.*?^\1\2 *$|`+[^`\n]+`+(?!\])"
-LINK: Final = r"(?<!!)\[(?P<text>(?:`[^`\n]*`|[^\[\]`])+)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)"
+TEXT: Final = r"(?P<image>!?)\[(?P<text>(?:`[^`\n]*`|[^\[\]`])+)\]"
+LINK: Final = TEXT + r"\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)"
 _PARTS: Final = re.compile(f"{LINK}|{CODE}", re.DOTALL | re.MULTILINE)
 
 
@@ -52,11 +53,11 @@ class Site:
         if there is None:
             return self._named(found, target)
         link = os.path.relpath(there, os.path.dirname(address) or ".")
-        return f"[{found['text']}]({link}{found['anchor'] or ''})"
+        return f"{found['image']}[{found['text']}]({link}{found['anchor'] or ''})"
 
     def _named(self, found: re.Match[str], target: str) -> str:
-        """What is in the repository only is named; what is nowhere stays a link, and fails the build."""
-        if not (self.root / target).exists():
+        """What is in the repository only is named; other links and pictures stay, and fail the build."""
+        if found["image"] or not (self.root / target).exists():
             return found[0]
         text = found["text"].strip("`")
         return f"`{text}`" if text in target else f"{found['text']} (`{target}`)"

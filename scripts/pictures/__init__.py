@@ -1,4 +1,4 @@
-"""Pictures of the mechanisms: one function for each, in the module of its group, named like its page.
+"""Pictures of the mechanisms, and of the README (`release`): one function for each, named like its page.
 
 A picture is drawn from what the shipped code releases on a fixed tape: it comes out the same each time.
 """

@@ -1,4 +1,4 @@
-"""`python -m scripts.pictures [NAME ...]`: draw pictures of the mechanism pages, all or some."""
+"""`python -m scripts.pictures [NAME ...]`: draw pictures of the mechanism pages and the README."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ pt.publish({"age": [3, 4]}, {"age": pt.Integer(0, 9)}, epsilon=1, path="people.r
 """
 
 SETTINGS: Final = {
-    "README.md": PEOPLE,
     "docs/command-line.md": PEOPLE,
     "docs/local.md": 'open("my_page.txt", "w").write("17\\n")\n',
     "docs/release-file.md": RELEASED,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import runpy
 from collections import Counter
 from collections.abc import Iterator
@@ -52,6 +54,23 @@ def test_every_documented_name_exists() -> None:
         found: object = partita
         for part in name.split("."):
             found = getattr(found, part)
+
+
+def test_the_table_of_publish_has_every_parameter_with_its_default() -> None:
+    """In the order of the signature, and nothing else."""
+    page = (REFERENCE / "publishing.md").read_text()
+    table = page.partition("### Parameters")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| \S.* \|$", table, re.MULTILINE)
+    signature = inspect.signature(partita.publish).parameters.values()
+
+    assert rows == [(found.name, written(found.default)) for found in signature]
+
+
+def written(default: object) -> str:
+    """A default as the table shows it."""
+    if default is inspect.Parameter.empty:
+        return "required"
+    return f'`"{default}"`' if isinstance(default, str) else f"`{default!r}`"
 
 
 def test_lines_of_names_become_docstrings() -> None:

@@ -56,31 +56,21 @@ def publish(
 ) -> Release:
     """Publish columns of a table once; the release answers questions forever.
 
-    `source` is anything that `partita.sources.opening.open_source` takes: a path or glob of Parquet, CSV or
-    JSON lines files, a mapping of arrays, a data frame. Every line of a CSV file is one row: whoever
-    publishes one states that no field of it holds a line feed. `schema` declares the domain of each column.
-    Columns are published together, as axes of the boxes that can be asked for: all of the schema, or
-    those in `by`, up to six. `views` publishes several such sets of columns under one debit:
-    `views=[("age",), ("age", "salary"), ("region",)]`. They share epsilon equally, or in proportion to
-    the weights in `shares`: `{"age": 1, ("age", "salary"): 2, "region": 1}`. A `mechanism` for one column
-    is used for views of one column, and one for several for views of several.
+    docs/reference/publishing.md has all parameters in a table. In short:
 
-    With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
-    the guarantee is about persons. Without it the guarantee is about rows: one row per person.
+    - The rows are those of `source` (see `partita.sources.open_source`; `delimiter` and `header` are for CSV,
+      where every line is one row and no field may hold a line feed), with the domains in `schema`.
+    - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
+      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
+    - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
+    - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
+      without `by` or `views`.
+    - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
+      the guarantee is about persons. Without it the guarantee is about rows.
+    - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
+      for the release. With a `key` the same call returns what is stored, and draws nothing.
 
-    `ledger` and `dataset` name the budget that pays. With `part`, a column and one of its values as
-    text, only rows with that value are counted, and the budget pays for that part alone. `path`
-    stores the release in a new file. With a `key` the call can be repeated: what it has stored
-    comes back and nothing is drawn; a key needs a ledger and a path. Bad input and rows that cannot be
-    read cost nothing. What fails after the debit has cost it.
-
-    `sums` names columns of numbers whose sums and means can be asked for, by the other columns of each
-    view: `by=["age"], sums=["salary"]`; `by=[]` publishes whole sums only, and a view of the summed column
-    alone sums between two of its values. `moments` does the same with variances. How epsilon is split
-    between counts and sums follows from predicted errors, or from `shares` by the names that `plan` shows.
-
-    `queries`, made by `ranges`, `value` and so on or given as their text, are answered all at once; without
-    `by` and `views` nothing else is published. They may spend `delta`, too.
+    Bad input and rows that cannot be read cost nothing. What fails after the debit has cost it.
 
     >>> from partita.domain import Integer
     >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
