@@ -31,7 +31,7 @@ import threading
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -247,21 +247,33 @@ def _publish(trace: Trace, folder: Path) -> None:
 
 
 def _http(trace: Trace, folder: Path) -> None:
+    _saved(folder)
+    ask = http_client(folder)
+    for low in (20, 30):
+        with trace.traced() if low == 30 else nullcontext():
+            ask("/releases/people/count", {"where": f"age between {low} and {low + 9}"})
+
+
+def http_client(folder: Path) -> Callable[..., Any]:
+    """A function that sends a request to the reading service of a folder, in this process."""
     import httpx
 
-    _saved(folder)
-    settings = _found("service", "Settings")(folder=folder, public=True)
-    app = _found("service", "reading_app")(settings)
-    transport = httpx.ASGITransport(app)
+    settings = find_name("service", "Settings")(folder=folder, public=True)
+    app = find_name("service", "reading_app")(settings)
 
-    async def send() -> None:
+    async def send(path: str, query: Mapping[str, str] | None = None, body: object = None) -> Any:
+        transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            for low in (20, 30):
-                with trace.traced() if low == 30 else nullcontext():
-                    asked = {"where": f"age between {low} and {low + 9}"}
-                    (await client.get("/releases/people/count", params=asked)).raise_for_status()
+            method = "GET" if body is None else "POST"
+            reply = await client.request(method, path, params=query, json=body)
+            reply.raise_for_status()
+            return reply.json()
 
-    asyncio.run(send())
+    def ask(*given: Any, **named: Any) -> Any:
+        with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):  # the service logs each request
+            return asyncio.run(send(*given, **named))
+
+    return ask
 
 
 def _count(trace: Trace, folder: Path, *, again: bool = False) -> None:
@@ -295,7 +307,7 @@ def _saved(folder: Path) -> Path:
     return path
 
 
-def _found(folder: str, name: str) -> Any:
+def find_name(folder: str, name: str) -> Any:
     """A name that a module of a folder of the package defines, wherever that is."""
     for module in House.read(SOURCE).modules:
         if module.name.startswith(f"partita.{folder}.") and any(
@@ -316,11 +328,7 @@ ROUTES: Final[Mapping[str, Callable[[Trace, Path], None]]] = {
 def walk(route: str) -> Trace:
     """The calls of a route."""
     trace = Trace()
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        for quiet in (redirect_stdout, redirect_stderr):
-            stack.enter_context(quiet(io.StringIO()))  # the service logs each request
-        stack.enter_context(trace.listening())
+    with tempfile.TemporaryDirectory() as folder, trace.listening():
         ROUTES[route](trace, Path(folder))
     return trace
 
