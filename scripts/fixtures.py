@@ -380,7 +380,7 @@ def _read_release(name: str) -> Read:
 
 
 def _counts(release: pt.Release) -> dict[str, Any]:
-    """Questions about each column. Of `counts` only the values are recorded."""
+    """Questions about each column. Of many counts at once only the values are recorded."""
     if not release.views:
         return {}
     found: dict[str, Any] = {
@@ -402,12 +402,12 @@ def _counts(release: pt.Release) -> dict[str, Any]:
         if column != "town":
             cdf = release.cdf(column, lows + highs)
             found[column]["quantile"] = [plain(each) for each in release.quantile(column, [0.1, 0.5, 0.75])]
-            found[column]["cdf"] = plain([cdf.counts.values, cdf.counts.error, cdf.fractions])
+            found[column]["cdf"] = plain([cdf.counts.values, cdf.fractions])
     return found
 
 
 def _bins(bins: pt.Bins) -> Any:
-    return plain([bins.lows, bins.highs, bins.counts.values, bins.counts.error])
+    return plain([bins.lows, bins.highs, bins.counts.values])
 
 
 def _boxes(release: pt.Release) -> dict[str, Any]:
@@ -426,7 +426,7 @@ def _boxes(release: pt.Release) -> dict[str, Any]:
             "count": [plain(release.count(box)) for box in boxes],
             "difference": plain(release.difference(*boxes)),
             "counts": plain(release.counts({first: ([low, low], [high, None]), second: one}).values),
-            "heat": plain([heat.values, heat.error]),
+            "heat": plain(heat.values),
             "histogram": _bins(release.histogram(second, 3, where={first: CONDITIONS[first][0]})),
             "quantile": plain(release.quantile(first, 0.5, {second: one})),
         }

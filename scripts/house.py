@@ -258,7 +258,7 @@ def http_client(folder: Path) -> Callable[..., Any]:
     """A function that sends a request to the reading service of a folder, in this process."""
     import httpx
 
-    settings = find_name("service", "Settings")(folder=folder, public=True)
+    settings = find_name("service", "ServiceSettings")(folder=folder, public=True)
     app = find_name("service", "reading_app")(settings)
 
     async def send(path: str, query: Mapping[str, str] | None = None, body: object = None) -> Any:
