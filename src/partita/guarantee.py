@@ -86,6 +86,15 @@ class Guarantee:
         """Whether delta is zero."""
         return self.delta == 0
 
+    @property
+    def factor(self) -> float:
+        """By which one unit changes the probability of any output at most, but for delta: e^epsilon.
+
+        >>> Guarantee(epsilon=1).factor
+        2.718281828459045
+        """
+        return math.exp(self.epsilon) if self.epsilon <= _LARGEST_EXPONENT else math.inf
+
     def __add__(self, other: Guarantee) -> Guarantee:
         """Sequential composition: both outputs, about the same people."""
         self._same_relation(other)
@@ -202,7 +211,7 @@ class Guarantee:
     @property
     def _odds(self) -> str:
         beyond = "" if self.pure else f" and {self.delta} more"
-        worth = f" = {math.exp(self.epsilon):.3g}" if self.epsilon <= _LARGEST_WORTH else ""
+        worth = f" = {self.factor:.3g}" if self.epsilon <= _LARGEST_WORTH else ""
         otherwise = "without" if self.neighbors == ADD_REMOVE else "with other values of"
         return (
             f"whatever is published is at most e^{self.epsilon}{worth} times as probable{beyond} as it is "

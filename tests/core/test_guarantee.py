@@ -226,3 +226,10 @@ def test_delta_grows_at_least_as_group_privacy_says() -> None:
 
     assert huge.delta == 1
     assert tiny.delta >= Fraction(7, 10**6)
+
+
+def test_the_factor_is_a_number() -> None:
+    """It is e^epsilon, and infinite where no float is as large."""
+    assert Guarantee(epsilon="1/2").factor == math.exp(0.5)
+    with pytest.warns(PrivacyWarning):
+        assert Guarantee(epsilon=10**9).factor == math.inf

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, Context
-from fractions import Fraction
 from functools import partial
 from typing import Final
 
@@ -30,7 +28,7 @@ from partita.releases.sum_view import SumView
 from partita.releases.totals import AnyView, total
 from partita.releases.view import View
 
-__all__ = ["report"]
+__all__ = ["factor_words", "promise_words", "report"]
 
 _LONGEST_DOMAIN: Final = 100
 _LARGEST_EXPONENT: Final = 10
@@ -55,7 +53,7 @@ def report(
     views = [view for view in published if isinstance(view, AnyView)]
     lines = [
         _origin(published, provenance),
-        _promise(guarantee),
+        f"Guarantee: {promise_words(guarantee)}",
         _cost(guarantee, provenance),
         *map(_released, published),
         *([] if error is None else [_accuracy(views, beta, error)]),
@@ -89,26 +87,27 @@ def _part(provenance: Provenance) -> str:
     return f" Only rows where {column} is {value!r} are counted."
 
 
-def _promise(guarantee: Guarantee | None) -> str:
+def promise_words(guarantee: Guarantee | None) -> str:
+    """What is promised, in sentences."""
     if guarantee is None:
-        return "Guarantee: none. The release was made with injected noise and protects nobody."
+        return "none. The release was made with injected noise and protects nobody."
     verb = "Adding or removing" if guarantee.neighbors == "add-remove" else "Changing"
     but = "" if guarantee.pure else f", but for a probability of {guarantee.delta}"
     return (
-        f"Guarantee: {guarantee}. {verb} one {guarantee.unit} changes the probability of whatever is "
-        f"in this release by a factor of at most {_factor(guarantee.epsilon)}{but}."
+        f"{guarantee}. {verb} one {guarantee.unit} changes the probability of whatever is "
+        f"in this release by a factor of at most {factor_words(guarantee)}{but}."
     )
 
 
-def _factor(epsilon: Fraction) -> str:
-    """e^epsilon, rounded up to three figures; as a power where its figures say nothing.
+def factor_words(guarantee: Guarantee) -> str:
+    """The factor of a guarantee, rounded up to three figures; as a power where its figures say nothing.
 
-    >>> _factor(Fraction(1)), _factor(Fraction(1, 1000)), _factor(Fraction(40))
-    ('2.72', '1.01', 'e^40')
+    >>> factor_words(Guarantee(epsilon=1)), factor_words(Guarantee(epsilon="1/1000"))
+    ('2.72', '1.01')
     """
-    if epsilon > _LARGEST_EXPONENT:
-        return f"e^{epsilon}"
-    return f"{_UPWARDS.create_decimal_from_float(math.exp(epsilon)):,f}"
+    if guarantee.epsilon > _LARGEST_EXPONENT:
+        return f"e^{guarantee.epsilon}"
+    return f"{_UPWARDS.create_decimal_from_float(guarantee.factor):,f}"
 
 
 def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
