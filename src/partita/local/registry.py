@@ -20,12 +20,6 @@ from partita.local.randomizer import Randomizer
 
 __all__ = ["question_from", "question_read", "randomizer_from"]
 
-_ASKED: Final = {
-    "frequency": ("domain",),
-    "mean": ("low", "high"),
-    "range": ("domain", "branching"),
-    "rectangles": ("columns", "branching", "grid"),
-}
 _MOST_PARTS: Final = 512
 _MOST_DIGITS: Final = 20
 
@@ -52,11 +46,12 @@ def question_from(description: object) -> Question:
     """The question that `to_json` described, with its randomizer verified."""
     given = _mapping(description, "question")
     asks = given.get("asks")
-    if given.get("version") != VERSION or not isinstance(asks, str) or asks not in _ASKED:
-        rule = f"must be of version {VERSION} and ask for {' or '.join(_ASKED)}"
+    if given.get("version") != VERSION or not isinstance(asks, str) or asks not in _QUESTIONS:
+        rule = f"must be of version {VERSION} and ask for {' or '.join(_QUESTIONS)}"
         raise InvalidParameter("question", rule, given=asks, fix="use a newer Partita")
-    _exactly(given, "question", ("version", "asks", "round", "randomizer", *_ASKED[asks]))
-    return _READERS[asks](given).in_round(given["round"])
+    entries, read = _QUESTIONS[asks]
+    _exactly(given, "question", ("version", "asks", "round", "randomizer", *entries))
+    return read(given).in_round(given["round"])
 
 
 def _mean(given: Mapping[str, Any]) -> Question:
@@ -84,12 +79,13 @@ def _rectangles(given: Mapping[str, Any]) -> Question:
     return Rectangles.of(columns, given["branching"], given["grid"], _parts(given["randomizer"]))
 
 
-_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Question]]] = {
-    "frequency": _frequency,
-    "mean": _mean,
-    "range": _range,
-    "rectangles": _rectangles,
+_QUESTIONS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Question]]]] = {
+    "frequency": (("domain",), _frequency),
+    "mean": (("low", "high"), _mean),
+    "range": (("domain", "branching"), _range),
+    "rectangles": (("columns", "branching", "grid"), _rectangles),
 }
+"""The entries that a question of each kind has beside those of all, and what reads them."""
 
 
 def _parts(description: object) -> list[Randomizer]:

@@ -14,23 +14,13 @@ from partita.cli.commands.local_said import counted, estimate_said, question_sai
 from partita.cli.output import Outcome
 from partita.cli.writing import write_whole
 from partita.errors import SourceError
+from partita.local.kinds import KINDS
 
 if TYPE_CHECKING:
     from partita.local.aggregator import Aggregator
     from partita.local.question import Question
 
 __all__ = ["declare"]
-
-_KINDS: Final = (
-    "auto",
-    "response",
-    "projective",
-    "hadamard",
-    "unary",
-    "hashing",
-    "one-bit",
-    "piecewise",
-)
 
 _VALUE_HELP: Final = (
     "what this person holds; - reads it from stdin, since other users see arguments in the list of "
@@ -67,7 +57,7 @@ def _declare_spec(acts: Commands) -> None:
     asked.add_argument("--mean", nargs=2, metavar=("LOW", "HIGH"), help="which number between these?")
     declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of one report")
     declared.add_argument(
-        "--kind", choices=_KINDS, default="auto", help="the randomizer; default: %(default)s"
+        "--kind", choices=("auto", *KINDS), default="auto", help="the randomizer; default: %(default)s"
     )
     declared.add_argument("--round", default="", metavar="NAME", help="everybody answers once in each round")
     declared.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the question")

@@ -19,7 +19,7 @@ from partita.guarantee import Guarantee
 from partita.releases.file_entries import guarantee_entries, provenance_entries
 from partita.releases.published import Published
 from partita.releases.release import Release
-from partita.releases.report import report
+from partita.releases.report import factor_words, promise_words
 from partita.service.errors import Refusal
 from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering
@@ -183,19 +183,12 @@ def _guarantee(release: Release) -> Record | None:
     promise, numbers = release.guarantee, guarantee_entries(release.guarantee)
     if promise is None or not isinstance(numbers, Mapping):
         return None
-    words = _words(release)
     return {
         **numbers,
         "epsilon_value": _rounded(promise),
-        "factor": words.partition("a factor of at most ")[2].partition(", but")[0].rstrip("."),
-        "words": words,
+        "factor": factor_words(promise),
+        "words": promise_words(promise),
     }
-
-
-def _words(release: Release) -> str:
-    """The sentence of the report about the guarantee."""
-    lines = report((), release.guarantee, release.provenance, beta=_BETA, error=None).splitlines()
-    return next(line for line in lines if line.startswith("Guarantee: ")).removeprefix("Guarantee: ")
 
 
 def _rounded(promise: Guarantee) -> float | None:
