@@ -14,8 +14,7 @@ def asked_for(where: Where | None, columns: Where, closed: Ends) -> dict[str, ob
     """The columns asked for, by `where` and as keywords, if `closed` is about some of them."""
     asked = gathered(where, columns)
     if isinstance(asked.get("region"), HalfSpace | Polygon):
-        raise InvalidParameter(
-            "region", "must not be a shape here", given=asked["region"], fix="ask for the count of a shape"
-        )
+        fix = "ask for the count of a shape"
+        raise InvalidParameter("region", "must not be a shape here", given=asked["region"], fix=fix)
     check_ends(closed, asked)
     return asked
