@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, final
@@ -48,18 +48,19 @@ class MultiplicativeWeights(WorkloadMechanism):
 
     name: ClassVar[str] = "weights"
 
-    rounds: int | None = None
-    warm: Exact = parameter(default=Fraction(3, 10))
+    rounds: int | None = field(default=None, repr=False)
+    warm: Exact = parameter(default=Fraction(3, 10), repr=False)
+    budget: WeightsBudget = field(init=False)
     arrays: Any = field(default=None, repr=False, compare=False)
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, rounds=self.budget.rounds, warm=self.budget.warm)
+        budget = WeightsBudget(epsilon=self.epsilon, delta=self.delta, rounds=self.rounds, warm=self.warm)
+        freeze(self, rounds=budget.rounds, warm=budget.warm, budget=budget)
 
-    @property
-    def budget(self) -> WeightsBudget:
-        """How epsilon and delta are shared among the total, the first guess and the rounds."""
-        return WeightsBudget(epsilon=self.epsilon, delta=self.delta, rounds=self.rounds, warm=self.warm)
+    def _return_delta(self) -> None:
+        super()._return_delta()
+        freeze(self, budget=replace(self.budget, delta=self.delta))
 
     def _check(self) -> None:
         rule = f"must have at most {_MOST_CELLS} cells"
