@@ -158,6 +158,5 @@ def _parsed(text: str, value: object, name: str) -> Fraction:
 
 
 def _not_a_number(value: object, name: str) -> InvalidParameter:
-    return InvalidParameter(
-        name, "must be a finite number", given=value, fix='pass an int, a Fraction or text like "0.1"'
-    )
+    fix = 'pass an int, a Fraction or text like "0.1"'
+    return InvalidParameter(name, "must be a finite number", given=value, fix=fix)

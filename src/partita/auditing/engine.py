@@ -69,9 +69,8 @@ def _few_bits() -> list[Pair]:
 def _known(only: Collection[str] | None) -> Collection[str] | None:
     unknown = sorted(set(only or ()) - set(public_mechanisms()))
     if unknown:
-        raise InvalidParameter(
-            "only", "must name public mechanisms", given=", ".join(unknown), fix="see public_mechanisms()"
-        )
+        fix = "see public_mechanisms()"
+        raise InvalidParameter("only", "must name public mechanisms", given=", ".join(unknown), fix=fix)
     return only
 
 

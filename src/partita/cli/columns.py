@@ -84,9 +84,8 @@ def _bound(kind: str, place: int, part: str) -> tuple[str, str]:
     named, separator, value = part.partition("=")
     key = named.strip() if separator else keys[min(place, len(keys) - 1)]
     if key not in keys or place >= len(keys):
-        raise InvalidParameter(
-            "bounds", f"of {kind} must be {', '.join(keys)}", given=part, fix="write them in this order"
-        )
+        fix = "write them in this order"
+        raise InvalidParameter("bounds", f"of {kind} must be {', '.join(keys)}", given=part, fix=fix)
     return key, value.strip() if separator else part
 
 

@@ -42,7 +42,6 @@ def draw(picture: Callable[[], Any], options: Options) -> None:
 @argument
 def _path(path: str) -> str:
     if not path.lower().endswith(_FORMATS):
-        raise InvalidParameter(
-            "output", f"must end in {', '.join(_FORMATS)}", given=path, fix="write for example age.png"
-        )
+        fix = "write for example age.png"
+        raise InvalidParameter("output", f"must end in {', '.join(_FORMATS)}", given=path, fix=fix)
     return path

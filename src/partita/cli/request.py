@@ -136,6 +136,5 @@ def _names(text: str) -> list[str]:
         names = []
     if names and all(names):
         return names
-    raise InvalidParameter(
-        "columns", "must be names between commas", given=text, fix="write for example age,salary"
-    )
+    fix = "write for example age,salary"
+    raise InvalidParameter("columns", "must be names between commas", given=text, fix=fix)

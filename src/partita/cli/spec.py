@@ -110,9 +110,8 @@ def _kind(entries: Mapping[str, Any], place: str) -> str:
     kind = entries.get("type")
     if not isinstance(kind, str) or kind not in COLUMN_KEYS:
         fix = _nearest(str(kind), tuple(COLUMN_KEYS))
-        raise InvalidParameter(
-            f"{place}.type", f"must be one of {', '.join(COLUMN_KEYS)}", given=kind, fix=fix
-        )
+        rule = f"must be one of {', '.join(COLUMN_KEYS)}"
+        raise InvalidParameter(f"{place}.type", rule, given=kind, fix=fix)
     _check_keys(entries, ("type", *COLUMN_KEYS[kind]), f"{place}.")
     return kind
 
@@ -175,9 +174,8 @@ def _content(path: str) -> bytes:
         with open(path, "rb") as file:
             content = file.read(_LARGEST + 1)
     except (OSError, ValueError):
-        raise InvalidParameter(
-            "spec", "must be a file that you may read", given=path, fix="write one with `partita init`"
-        ) from None
+        rule = "must be a file that you may read"
+        raise InvalidParameter("spec", rule, given=path, fix="write one with `partita init`") from None
     fix = "shorten it"
     check(len(content) <= _LARGEST, "spec", f"must have at most {_LARGEST} bytes", given=path, fix=fix)
     return content
@@ -204,9 +202,8 @@ def _table(document: Mapping[str, Any], name: str, path: str) -> Mapping[str, An
 def _check_keys(entries: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
     for key in entries:
         if key not in known:
-            raise InvalidParameter(
-                f"{prefix}{key}", "must be a key of a spec", given=key, fix=_nearest(key, known)
-            )
+            rule = "must be a key of a spec"
+            raise InvalidParameter(f"{prefix}{key}", rule, given=key, fix=_nearest(key, known))
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

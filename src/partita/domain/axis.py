@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from partita.checks import check
+from partita.checks import check_bool
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.errors import InvalidParameter
@@ -48,8 +48,7 @@ class Axis:
             before=integer(self.before, "before", low=0, high=_MOST_SPECIALS),
             after=integer(self.after, "after", low=0, high=_MOST_SPECIALS),
         )
-        fix = "pass a bool"
-        check(isinstance(self.labels, bool), "labels", "must be True or False", given=self.labels, fix=fix)
+        check_bool(self.labels, "labels")
 
     @staticmethod
     def of(domain: Domain) -> Axis:

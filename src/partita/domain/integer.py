@@ -75,9 +75,8 @@ class Integer:
         """Where a public whole number lies."""
         multiple = self._grid.nearest(*rational(value, name).as_integer_ratio())
         if multiple is None:
-            raise InvalidParameter(
-                name, f"must be a whole number, as the column is {self!r}", given=value, fix="pass an int"
-            )
+            rule = f"must be a whole number, as the column is {self!r}"
+            raise InvalidParameter(name, rule, given=value, fix="pass an int")
         return position(multiple, self.low, self.high)
 
     def to_spec(self) -> Spec:

@@ -67,9 +67,8 @@ def located(domain: Domain, value: object, name: str) -> Position:
     encoded = domain.encode([value])
     special = Special(encoded.special[0])
     if special in (Special.INVALID, Special.NULL):
-        raise InvalidParameter(
-            name, f"must be a date or a time, as the column is {domain!r}", given=value, fix=_FIX
-        )
+        rule = f"must be a date or a time, as the column is {domain!r}"
+        raise InvalidParameter(name, rule, given=value, fix=_FIX)
     return Position(int(encoded.cells[0]), special)
 
 

@@ -238,6 +238,5 @@ def _counts(counts: object, width: int) -> bool:
 
 
 def _damaged() -> InvalidState:
-    return InvalidState(
-        "state", "is not one of an aggregator of this question", fix="collect the reports again"
-    )
+    fix = "collect the reports again"
+    return InvalidState("state", "is not one of an aggregator of this question", fix=fix)

@@ -19,9 +19,8 @@ __all__ = ["domain_cells", "domain_ends", "domain_label", "domain_size"]
 def domain_size(domain: object) -> int:
     """The number of all cells, special ones included."""
     if not isinstance(domain, Domain) or not is_domain(domain):
-        raise InvalidParameter(
-            "domain", "must be a number of cells or a Domain", given=domain, fix="pass for example 1024"
-        )
+        fix = "pass for example 1024"
+        raise InvalidParameter("domain", "must be a number of cells or a Domain", given=domain, fix=fix)
     return domain.size + len(domain.specials)
 
 

@@ -55,9 +55,8 @@ class Frequency(CellQuestion):
     def of(cls, domain: int | Domain, randomizer: Randomizer) -> Self:
         """The question about a domain with a given randomizer of its cells."""
         if not isinstance(randomizer, FrequencyRandomizer) or randomizer.size != column_size(domain):
-            raise InvalidParameter(
-                "randomizer", "must be one of the cells of the domain", given=randomizer, fix="leave it out"
-            )
+            rule = "must be one of the cells of the domain"
+            raise InvalidParameter("randomizer", rule, given=randomizer, fix="leave it out")
         made = object.__new__(cls)
         freeze(made, domain=domain, randomizer=randomizer)
         return made

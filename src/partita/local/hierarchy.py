@@ -98,9 +98,8 @@ class View:
     def __post_init__(self) -> None:
         """Lines and levels made anew from their numbers: what a view sees of a cell follows from these."""
         if len(self.lines) != len(self.levels) or {type(line) for line in self.lines} != {Line}:
-            raise InvalidParameter(
-                "lines", "must be lines, with a level of each", given=None, fix="pass for example (Line(8),)"
-            )
+            fix = "pass for example (Line(8),)"
+            raise InvalidParameter("lines", "must be lines, with a level of each", given=None, fix=fix)
         lines = tuple(Line(line.size, line.branching) for line in self.lines)
         levels = zip(self.levels, lines, strict=True)
         checked = tuple(integer(level, "levels", low=0, high=line.height) for level, line in levels)

@@ -34,9 +34,8 @@ def randomizer_kind(name: object) -> type[Randomizer]:
     'RandomizedResponse'
     """
     if not isinstance(name, str) or name not in _HOMES:
-        raise InvalidParameter(
-            "kind", f"must be one of {', '.join(KINDS)}", given=name, fix="check it, or use a newer Partita"
-        )
+        fix = "check it, or use a newer Partita"
+        raise InvalidParameter("kind", f"must be one of {', '.join(KINDS)}", given=name, fix=fix)
     module, kind = _HOMES[name]
     found: type[Randomizer] = getattr(import_module(f"partita.local.{module}"), kind)
     return found

@@ -66,9 +66,8 @@ class Mean(Question):
         bounds = rational(low, "low"), rational(high, "high")
         check(bounds[0] < bounds[1], "high", "must be above low", given=high, fix="swap the bounds")
         if max(abs(bounds[0]), abs(bounds[1]), 1 / (bounds[1] - bounds[0])) > _FARTHEST:
-            raise InvalidParameter(
-                "high", "must be within 10^300, and 10^-300 from low", given=high, fix="change the unit"
-            )
+            fix = "change the unit"
+            raise InvalidParameter("high", "must be within 10^300, and 10^-300 from low", given=high, fix=fix)
         freeze(self, low=bounds[0], high=bounds[1], randomizer=randomizer)
 
     def cell(self, value: object) -> int:

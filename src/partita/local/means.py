@@ -78,9 +78,8 @@ class OneBit(MeanRandomizer):
 
     def _verified(self, given: int) -> int:
         if (super()._verified(given) - WHOLE // 2) % (self.size - 1):
-            raise InvalidParameter(
-                "threshold", "must exceed 2^63 by a multiple of size - 1", given=given, fix="leave it out"
-            )
+            rule = "must exceed 2^63 by a multiple of size - 1"
+            raise InvalidParameter("threshold", rule, given=given, fix="leave it out")
         return int(given)
 
     @property

@@ -88,9 +88,8 @@ class Budgets:
         given: Any = np.asarray(ids)
         known = given.ndim == 1 and (not given.size or given.dtype.kind in "iu")
         if not known or (given.size and not 0 <= int(given.min()) <= int(given.max()) < self.people):
-            raise InvalidParameter(
-                "ids", f"must be a column of integers below {self.people}", given=ids, fix="list people"
-            )
+            rule = f"must be a column of integers below {self.people}"
+            raise InvalidParameter("ids", rule, given=ids, fix="list people")
         column: Ints = given.astype(np.int64)
         return column
 

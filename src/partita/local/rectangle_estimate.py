@@ -169,7 +169,6 @@ def _mask(ends: Ends, size: int) -> Floats:
 
 def _two(given: object) -> tuple[object, object]:
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise InvalidParameter(
-            "box", "must have two ends for each column", given=given, fix="pass (low, high)"
-        )
+        fix = "pass (low, high)"
+        raise InvalidParameter("box", "must have two ends for each column", given=given, fix=fix)
     return given[0], given[1]

@@ -94,9 +94,8 @@ def _parts(description: object) -> list[Randomizer]:
     _exactly(given, "randomizer", ("kind", "parts"))
     listed = given["parts"]
     if given["kind"] != "mixture" or not isinstance(listed, list) or not 0 < len(listed) <= _MOST_PARTS:
-        raise InvalidParameter(
-            "randomizer", "must be a mixture of randomizers", given=None, fix="pass what to_json returned"
-        )
+        fix = "pass what to_json returned"
+        raise InvalidParameter("randomizer", "must be a mixture of randomizers", given=None, fix=fix)
     return [randomizer_from(part) for part in listed]
 
 
@@ -129,9 +128,8 @@ def _mapping(given: object, name: str) -> Mapping[str, Any]:
 
 def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
     if set(given) != set(entries):
-        raise InvalidParameter(
-            name, f"must have the entries {', '.join(entries)}", given=None, fix="pass what to_json returned"
-        )
+        fix = "pass what to_json returned"
+        raise InvalidParameter(name, f"must have the entries {', '.join(entries)}", given=None, fix=fix)
 
 
 def _check_derived(name: str, given: int, derived: int) -> None:
@@ -145,7 +143,6 @@ def _number(given: Mapping[str, Any], name: str) -> int:
     value = given[name]
     digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
     if not (digits if name == "threshold" else isinstance(value, int)) or int(value) < 1:
-        raise InvalidParameter(
-            name, "must be a positive integer", given=value, fix="pass what to_json returned"
-        )
+        fix = "pass what to_json returned"
+        raise InvalidParameter(name, "must be a positive integer", given=value, fix=fix)
     return int(value)

@@ -54,9 +54,8 @@ class ViewQuestion(Question):
 
         mixture, chosen, source = self.randomizer, np.asarray(views), words or Words()
         if chosen.shape != cells.shape or not np.isin(chosen, np.arange(len(mixture.views))).all():
-            raise InvalidParameter(
-                "views", "must hold the number of a view for each value", given=views, fix="leave them out"
-            )
+            rule = "must hold the number of a view for each value"
+            raise InvalidParameter("views", rule, given=views, fix="leave them out")
         reports = np.empty_like(cells)
         for number, (view, part) in enumerate(zip(mixture.views, mixture.parts, strict=True)):
             people = np.flatnonzero(chosen == number)

@@ -24,7 +24,6 @@ def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
         fix = 'pass for example ranges("age")'
         check(isinstance(given, Queries), name, "must be queries", given=given, fix=fix)
     if set(classes.columns) & set(shared.columns):
-        raise InvalidParameter(
-            "g", "must be over other columns than the classes", given=str(shared), fix="use other columns"
-        )
+        rule = "must be over other columns than the classes"
+        raise InvalidParameter("g", rule, given=str(shared), fix="use other columns")
     return classes * shared

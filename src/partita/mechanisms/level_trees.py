@@ -174,9 +174,8 @@ def _masses(cut: Cut, controls: Controls, places: UInts, counts: Ints) -> NDArra
 def _keys(keys: object) -> tuple[Axis, ...]:
     given = tuple(keys) if isinstance(keys, list | tuple) else None
     if given is None or not all(isinstance(axis, Axis) for axis in given):
-        raise InvalidParameter(
-            "keys", "must be a list of axes", given=keys, fix="pass Axis.of(domain) for each"
-        )
+        rule = "must be a list of axes"
+        raise InvalidParameter("keys", rule, given=keys, fix="pass Axis.of(domain) for each")
     fix = "sum over fewer keys together"
     check(len(given) <= MOST_AXES, "keys", f"must be at most {MOST_AXES}", given=len(given), fix=fix)
     return given

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, final
 
 from partita.checks import check
-from partita.exact import freeze, frozen
+from partita.exact import Exact, freeze, frozen, parameter
 from partita.inference.weights.budget import MOST_ROUNDS, WeightsBudget
 from partita.inference.weights.change import Change
 from partita.mechanisms.checks import check_scale
@@ -48,18 +48,19 @@ class MultiplicativeWeights(WorkloadMechanism):
 
     name: ClassVar[str] = "weights"
 
-    rounds: InitVar[int | None] = None
-    warm: InitVar[object] = Fraction(3, 10)
+    rounds: int | None = field(default=None, repr=False)
+    warm: Exact = parameter(default=Fraction(3, 10), repr=False)
     budget: WeightsBudget = field(init=False)
     arrays: Any = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self, rounds: int | None, warm: object) -> None:
-        self._convert()
-        budget = WeightsBudget(epsilon=self.epsilon, delta=self.delta, rounds=rounds, warm=warm)
-        freeze(self, budget=budget)
-        self._return_delta()
-        freeze(self, budget=replace(budget, delta=self.delta))
-        self._check()
+    def _convert(self) -> None:
+        super()._convert()
+        budget = WeightsBudget(epsilon=self.epsilon, delta=self.delta, rounds=self.rounds, warm=self.warm)
+        freeze(self, rounds=budget.rounds, warm=budget.warm, budget=budget)
+
+    def _return_delta(self) -> None:
+        super()._return_delta()
+        freeze(self, budget=replace(self.budget, delta=self.delta))
 
     def _check(self) -> None:
         rule = f"must have at most {_MOST_CELLS} cells"

@@ -135,9 +135,8 @@ class OnlineTerms:
         elif not 0 <= operator.lowest <= operator.highest <= operator.granularity:
             rule = "must have weights from 0 to 1"
         if rule is not None:
-            raise InvalidParameter(
-                "query", rule, given=len(operator), fix="rescale it, or open with other terms"
-            )
+            fix = "rescale it, or open with other terms"
+            raise InvalidParameter("query", rule, given=len(operator), fix=fix)
         finer = self.granularity // operator.granularity
         return operator.multiplied(finer, finer)
 

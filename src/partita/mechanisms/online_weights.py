@@ -209,9 +209,8 @@ class WeightsSession:
         try:
             return self._put_together(begun, updates)
         except (InvalidParameter, InvalidRelease):
-            raise InvalidState(
-                "updates", "must be of this session's universe", fix="check the path"
-            ) from None
+            fix = "check the path"
+            raise InvalidState("updates", "must be of this session's universe", fix=fix) from None
 
     def _put_together(self, begun: Begun, updates: list[Update]) -> Weighed:
         shape = self.terms.universe.shape
@@ -268,9 +267,8 @@ def open_session(
     store = OnlineStore(place)
     try:
         if store.terms != terms.to_text():
-            raise InvalidParameter(
-                "path", "must be of a session with these terms", given=str(path), fix="use the terms it has"
-            )
+            fix = "use the terms it has"
+            raise InvalidParameter("path", "must be of a session with these terms", given=str(path), fix=fix)
         account = OnlineAccount.opened(store, terms.guarantee, ledger, dataset)
         return WeightsSession(terms, store, account, data, noise.session())
     except BaseException:

@@ -171,9 +171,8 @@ class Partition(Mechanism):
     def _range(self, within: object) -> range:
         if isinstance(within, range) and within.step == 1 and 0 <= within.start < within.stop <= self.size:
             return within
-        raise InvalidParameter(
-            "within", "must be a non-empty range of cells", given=within, fix="use partition.shards"
-        )
+        fix = "use partition.shards"
+        raise InvalidParameter("within", "must be a non-empty range of cells", given=within, fix=fix)
 
 
 class _OpenSegment(Uncopyable):
@@ -258,9 +257,8 @@ class Cutter(Uncopyable):
         """Replay: move the clock to `position`, where items arrive; returns the seals on the way."""
         position, weight = _whole(position, "position"), _whole(weight, "weight")
         if not self.position <= position < self._partition.size:
-            raise InvalidData(
-                "position", "must not go back nor leave the universe", fix="feed items in order"
-            )
+            fix = "feed items in order"
+            raise InvalidData("position", "must not go back nor leave the universe", fix=fix)
         if not 0 <= weight < 2**62:
             raise InvalidData("weight", "must lie between 0 and 2^62", fix="count items")
         seals = self.advance(position - self.position)

@@ -109,9 +109,8 @@ class WithSpecials:
     def _counts(self, beside: object) -> NDArray[np.int64]:
         """The count of every special cell, in the order in which they are named."""
         if not isinstance(beside, Mapping) or set(beside) != set(self.specials):
-            raise InvalidData(
-                "beside", "must have a count for each special cell", fix="take those of the same domain"
-            )
+            fix = "take those of the same domain"
+            raise InvalidData("beside", "must have a count for each special cell", fix=fix)
         rule = "must hold counts between 0 and 2^62"
         check_data(all(_is_count(count) for count in beside.values()), "beside", rule, fix="count rows")
         return np.array([beside[name] for name in self.specials], dtype=np.int64)
@@ -126,6 +125,5 @@ def _names(specials: object) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(specials))
         if names == specials:
             return names
-    raise InvalidParameter(
-        "specials", "must be a tuple of different names", given=specials, fix="pass domain.specials"
-    )
+    fix = "pass domain.specials"
+    raise InvalidParameter("specials", "must be a tuple of different names", given=specials, fix=fix)

@@ -241,9 +241,8 @@ def _size(size: int | None) -> int:
 def _parts(parts: ArrayLike) -> Ints:
     array = np.asarray(parts)
     if array.dtype.kind not in "iu" or bool((array < 1).any()) or bool((array > _INT64.max).any()):
-        raise InvalidParameter(
-            "parts", "must be positive 64-bit integers", given=parts, fix="pass an integer array"
-        )
+        fix = "pass an integer array"
+        raise InvalidParameter("parts", "must be positive 64-bit integers", given=parts, fix=fix)
     return array.astype(np.int64)
 
 

@@ -107,9 +107,8 @@ class Universe:
 
     def _find_names(self, ids: Iterable[object]) -> Ints:
         if self.places is None:
-            raise InvalidParameter(
-                "universe", "must be given again with its names", given=None, fix="pass the same list"
-            )
+            fix = "pass the same list"
+            raise InvalidParameter("universe", "must be given again with its names", given=None, fix=fix)
         names = (written(name) for name in each_of(ids))
         found = [self.places[name] for name in names if name is not None and name in self.places]
         return np.array(found, dtype=np.int64)

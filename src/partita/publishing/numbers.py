@@ -53,9 +53,8 @@ def _numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[s
     """The columns, if they are different columns of the schema that can be added up."""
     listed = [columns] if isinstance(columns, str) else columns
     if not isinstance(listed, list | tuple) or not all(isinstance(column, str) for column in listed):
-        raise InvalidParameter(
-            name, "must be a list of columns", given=columns, fix='pass for example ["salary"]'
-        )
+        fix = 'pass for example ["salary"]'
+        raise InvalidParameter(name, "must be a list of columns", given=columns, fix=fix)
     check_columns(listed, schema, name)
     return [_number(column, schema[column], name) for column in listed]
 

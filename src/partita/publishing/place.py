@@ -45,9 +45,8 @@ class Place:
             yield Store(self, None)
             return
         if self.taken:
-            raise InvalidParameter(
-                "path", "must not exist yet", given=str(self.path), fix="choose another, or remove the file"
-            )
+            fix = "choose another, or remove the file"
+            raise InvalidParameter("path", "must not exist yet", given=str(self.path), fix=fix)
         with reserve(self.path) as temporary:
             yield Store(self, temporary)
 

@@ -150,9 +150,8 @@ def checked_schema(schema: object) -> Mapping[str, Domain]:
         named = all(isinstance(name, str) and name for name in schema)
         if named and all(is_domain(domain) for domain in schema.values()):
             return {_writable(name, "schema"): domain for name, domain in schema.items()}
-    raise InvalidParameter(
-        "schema", "must map columns to domains", given=schema, fix='pass for example {"age": Integer(0, 120)}'
-    )
+    fix = 'pass for example {"age": Integer(0, 120)}'
+    raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
 
 
 def _writable(name: str, parameter: str) -> str:

@@ -52,9 +52,8 @@ def _weights(shares: object, names: Sequence[str]) -> list[object]:
             return [weights[name] for name in names]
     if isinstance(shares, list | tuple) and len(shares) == len(names):
         return list(shares)
-    raise InvalidParameter(
-        "shares", "must have one weight for each view", given=_said(shares), fix=_suggested(names)
-    )
+    rule = "must have one weight for each view"
+    raise InvalidParameter("shares", rule, given=_said(shares), fix=_suggested(names))
 
 
 def _name(view: object) -> object:

@@ -35,9 +35,8 @@ def checked_views(
 def _listed(views: object) -> Sequence[object]:
     if isinstance(views, Sequence) and not isinstance(views, (str, bytes)) and views:
         return views
-    raise InvalidParameter(
-        "views", "must be a list of views", given=views, fix='pass [("age",), ("age", "salary")]'
-    )
+    fix = 'pass [("age",), ("age", "salary")]'
+    raise InvalidParameter("views", "must be a list of views", given=views, fix=fix)
 
 
 def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, ...]:
@@ -85,8 +84,7 @@ def _different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     seen: set[frozenset[str]] = set()
     for view in views:
         if frozenset(view) in seen:
-            raise InvalidParameter(
-                "views", "must be of different columns", given=", ".join(view), fix="leave one of the two out"
-            )
+            fix = "leave one of the two out"
+            raise InvalidParameter("views", "must be of different columns", given=", ".join(view), fix=fix)
         seen.add(frozenset(view))
     return views

@@ -257,9 +257,8 @@ def _cells_of(step: Fraction | None, domain: Domain) -> int:
         return 1
     cells = step / domain.step if isinstance(domain, Real) else step
     if cells.denominator != 1 or not 1 <= cells <= domain.size:
-        raise InvalidParameter(
-            "step", f"must be a whole number of cells of {domain!r}", given=step, fix="pass for example 10"
-        )
+        fix = "pass for example 10"
+        raise InvalidParameter("step", f"must be a whole number of cells of {domain!r}", given=step, fix=fix)
     return int(cells)
 
 

@@ -47,9 +47,8 @@ def parse(text: object) -> Queries:
     ranges(age, step=10) * (total() + 1/3 * value(income))
     """
     if not isinstance(text, str) or len(text) > _LONGEST:
-        raise InvalidParameter(
-            "queries", f"must be text of at most {_LONGEST} characters", given=text, fix=_EXAMPLE
-        )
+        rule = f"must be text of at most {_LONGEST} characters"
+        raise InvalidParameter("queries", rule, given=text, fix=_EXAMPLE)
     reader = _Reader(text)
     found = reader.queries(0)
     reader.expect("")

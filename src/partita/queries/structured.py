@@ -155,7 +155,6 @@ def cap(tau: int) -> int:
 def common_shape(operators: tuple[Structured, ...]) -> tuple[int, ...]:
     """The shape that all operators have."""
     if not operators or any(each.shape != operators[0].shape for each in operators):
-        raise InvalidParameter(
-            "operators", "must be over one universe", given=len(operators), fix="pass at least one"
-        )
+        fix = "pass at least one"
+        raise InvalidParameter("operators", "must be over one universe", given=len(operators), fix=fix)
     return operators[0].shape

@@ -39,9 +39,8 @@ class Universe:
         """Some columns of a schema, in the order of the columns."""
         missing = [column for column in columns if column not in schema]
         if missing:
-            raise InvalidParameter(
-                "queries", "must name columns of the schema", given=missing[0], fix="check the spelling"
-            )
+            fix = "check the spelling"
+            raise InvalidParameter("queries", "must name columns of the schema", given=missing[0], fix=fix)
         return Universe(tuple(columns), tuple(schema[column] for column in columns))
 
     @cached_property
@@ -78,9 +77,8 @@ class Universe:
 def _names(columns: object) -> tuple[str, ...]:
     given = tuple(columns) if isinstance(columns, list | tuple) else ()
     if not given or not all(isinstance(column, str) and column for column in given):
-        raise InvalidParameter(
-            "columns", "must be a list of names", given=columns, fix='pass for example ["age"]'
-        )
+        rule = "must be a list of names"
+        raise InvalidParameter("columns", rule, given=columns, fix='pass for example ["age"]')
     fix = "name each once"
     check(len(set(given)) == len(given), "columns", "must be different", given=len(given), fix=fix)
     return given

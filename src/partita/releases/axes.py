@@ -42,9 +42,8 @@ def checked_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tu
     check(low.shape == high.shape, "highs", "must be as many as lows", given=len(high), fix=fix)
     widths = np.array([axis.width for axis in axes], np.uint64)
     if bool((low < 0).any()) or bool((low > high).any()) or bool((high >= widths).any()):
-        raise InvalidParameter(
-            "lows", "must be positions from 0 on and at most highs, on their axes", given=low, fix="clip them"
-        )
+        rule = "must be positions from 0 on and at most highs, on their axes"
+        raise InvalidParameter("lows", rule, given=low, fix="clip them")
     return low.astype(np.uint64), high.astype(np.uint64)
 
 

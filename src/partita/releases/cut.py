@@ -38,9 +38,8 @@ class Cut:
         integer(self.start, "start", low=0)
         edges = _cells(self.edges, "edges").view()
         if edges.ndim != 1 or not edges.size or bool((edges[1:] <= edges[:-1]).any()):
-            raise InvalidParameter(
-                "edges", "must be increasing cells", given=self.edges, fix="pass last cells"
-            )
+            fix = "pass last cells"
+            raise InvalidParameter("edges", "must be increasing cells", given=self.edges, fix=fix)
         rule = "must not lie behind the first edge"
         check(int(edges[0]) >= self.start, "start", rule, given=self.start, fix="lower it")
         edges.flags.writeable = False

@@ -135,9 +135,8 @@ def contents(path: FilePath, *, largest: int) -> bytes:
         finally:
             os.close(handle)
     except OSError as error:
-        raise InvalidRelease(
-            f"release {str(place)!r}", f"cannot be read ({error.strerror})", fix="check the path"
-        ) from None
+        rule = f"cannot be read ({error.strerror})"
+        raise InvalidRelease(f"release {str(place)!r}", rule, fix="check the path") from None
 
 
 def checked_path(path: object) -> Path:
@@ -264,9 +263,8 @@ def _taken(path: Path, *, fix: str = "choose another, or pass overwrite=True") -
 
 def _unwritable(path: Path, error: Exception) -> InvalidParameter:
     reason = getattr(error, "strerror", None) or "no such name"
-    return InvalidParameter(
-        "path", f"must be writable ({reason})", given=str(path), fix="check the folder and its permissions"
-    )
+    fix = "check the folder and its permissions"
+    return InvalidParameter("path", f"must be writable ({reason})", given=str(path), fix=fix)
 
 
 def _unsynced(path: Path, error: OSError) -> InvalidParameter:

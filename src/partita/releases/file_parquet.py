@@ -88,6 +88,5 @@ def _values(chunks: pa.ChunkedArray, column: Column) -> NDArray[Any]:
 
 
 def _undecodable() -> InvalidRelease:
-    return InvalidRelease(
-        "file", "holds other columns than its specification says", fix="get a fresh copy of the release"
-    )
+    fix = "get a fresh copy of the release"
+    return InvalidRelease("file", "holds other columns than its specification says", fix=fix)

@@ -127,7 +127,6 @@ def checked_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts,
     fix = "pass pairs of bounds"
     check(low.shape == high.shape, "highs", "must be as many as lows", given=high.size, fix=fix)
     if low.size and (int(low.min()) < 0 or int(high.max()) >= size or bool((low > high).any())):
-        raise InvalidParameter(
-            "lows", f"must be cells from 0 on and at most highs, below {size}", given=low, fix="clip them"
-        )
+        rule = f"must be cells from 0 on and at most highs, below {size}"
+        raise InvalidParameter("lows", rule, given=low, fix="clip them")
     return low.astype(np.uint64), high.astype(np.uint64)

@@ -99,9 +99,8 @@ def new_axes() -> Any:
     try:
         pyplot = import_module("matplotlib.pyplot")
     except ImportError:
-        raise InvalidParameter(
-            "plot", "needs matplotlib", given="no matplotlib", fix='install it: pip install "partita[plot]"'
-        ) from None
+        fix = 'install it: pip install "partita[plot]"'
+        raise InvalidParameter("plot", "needs matplotlib", given="no matplotlib", fix=fix) from None
     _, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     return axes
 

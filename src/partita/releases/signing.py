@@ -115,9 +115,8 @@ def _public_key(path: FilePath) -> Ed25519PublicKey:
 
 
 def _no_key(parameter: str, what: str, path: FilePath) -> InvalidParameter:
-    return InvalidParameter(
-        parameter, f"must be a file with {what}", given=str(path), fix="make one with `partita keygen`"
-    )
+    fix = "make one with `partita keygen`"
+    return InvalidParameter(parameter, f"must be a file with {what}", given=str(path), fix=fix)
 
 
 def _refused(rule: str) -> InvalidRelease:

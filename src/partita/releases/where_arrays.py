@@ -82,9 +82,8 @@ def _encoded(domain: Domain, values: object, name: str) -> Encoded:
     try:
         encoded = domain.encode(values)
     except InvalidData:
-        raise InvalidParameter(
-            name, "must be one column of values", given=values, fix="pass a flat array or a list"
-        ) from None
+        fix = "pass a flat array or a list"
+        raise InvalidParameter(name, "must be one column of values", given=values, fix=fix) from None
     return as_written(domain, values, encoded) if isinstance(domain, Real) else encoded
 
 

@@ -46,9 +46,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 def people(column: Any, name: str) -> tuple[Ints, list[bytes]]:
     """A number for the person of each row, and the bytes that stand for each person."""
     if not _can_identify(column.type):
-        raise SourceError(
-            f"column {name!r}", "must hold integers or text to tell persons apart", fix="choose an id column"
-        )
+        fix = "choose an id column"
+        raise SourceError(f"column {name!r}", "must hold integers or text to tell persons apart", fix=fix)
     values, rows = distinct(column)
     listed = values if isinstance(values, list) else values.to_pylist()
     texts = [_identity(value) for value in listed]

@@ -109,9 +109,8 @@ def _status(path: str) -> Identity | None:
 
 
 def _unreadable(shown: str) -> SourceError:
-    return SourceError(
-        shown, "must be a whole file that you may read", fix="check its permissions and that it is complete"
-    )
+    fix = "check its permissions and that it is complete"
+    return SourceError(shown, "must be a whole file that you may read", fix=fix)
 
 
 def _shown(path: str) -> str:

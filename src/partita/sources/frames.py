@@ -62,9 +62,8 @@ def _check_lengths(columns: Mapping[str, Any]) -> None:
     first = next(iter(lengths))
     for name, length in lengths.items():
         if length != lengths[first]:
-            raise SourceError(
-                f"columns {first!r} and {name!r}", "must have the same length", fix="check how they were made"
-            )
+            fix = "check how they were made"
+            raise SourceError(f"columns {first!r} and {name!r}", "must have the same length", fix=fix)
 
 
 def _length(column: Any) -> int | None:

@@ -58,6 +58,5 @@ def _check_same(file: File, schema: Any, first: Any) -> None:
 
 
 def _no_parquet(file: File) -> SourceError:
-    return SourceError(
-        file.shown, "must be a whole Parquet file", fix="check that it is, and is not encrypted"
-    )
+    fix = "check that it is, and is not encrypted"
+    return SourceError(file.shown, "must be a whole Parquet file", fix=fix)

@@ -176,9 +176,8 @@ def _library() -> Any:
         import psycopg
         import psycopg.sql
     except ImportError:
-        raise SourceError(
-            "a Postgres source", "needs psycopg", fix='install it: pip install "partita[postgres]"'
-        ) from None
+        fix = 'install it: pip install "partita[postgres]"'
+        raise SourceError("a Postgres source", "needs psycopg", fix=fix) from None
     return psycopg
 
 

@@ -138,9 +138,8 @@ def _limit(contributions: object, person: str | None) -> int:
 def _checked_schema(schema: object) -> Mapping[str, Domain]:
     if isinstance(schema, Mapping) and all(is_domain(domain) for domain in schema.values()):
         return schema
-    raise InvalidParameter(
-        "schema", "must map columns to domains", given=schema, fix='pass for example {"age": Integer(0, 120)}'
-    )
+    fix = 'pass for example {"age": Integer(0, 120)}'
+    raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
 
 
 def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:

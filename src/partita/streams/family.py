@@ -202,9 +202,8 @@ def _everywhere(tree: Shape, rate: Fraction, beta: float) -> float:
 
 def _tree_over(horizon: int, shape: Shape | None) -> Shape:
     if shape is not None and shape.horizon != horizon:
-        raise InvalidParameter(
-            "shape", f"must have {horizon} periods", given=shape.horizon, fix="leave it out"
-        )
+        fix = "leave it out"
+        raise InvalidParameter("shape", f"must have {horizon} periods", given=shape.horizon, fix=fix)
     return shape or shape_for(horizon)
 
 

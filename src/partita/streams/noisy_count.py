@@ -145,9 +145,8 @@ class NoisyCount(Stepping, ContinualCounter):
         """Numbers of periods that this counter has, as an array."""
         after = integer_array(periods, "periods")
         if after.size and not 0 <= int(after.min()) <= int(after.max()) <= self._end:
-            raise InvalidParameter(
-                "periods", f"must lie between 0 and {self._end}", given=periods, fix="ask within the horizon"
-            )
+            fix = "ask within the horizon"
+            raise InvalidParameter("periods", f"must lie between 0 and {self._end}", given=periods, fix=fix)
         return after.astype(np.int64)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.checks import check, check_type
+from partita.checks import check, check_bool
 from partita.exact import failure, integer, one_of
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL, SMALLEST_SCALE
@@ -80,7 +80,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         if self.guarantee is not None:
             self.guarantee = replace(self.guarantee, intrusions=1)
         self.variant: Variant = one_of(variant, "variant", get_args(Variant))
-        self.live = _truth(live)
+        self.live = check_bool(live, "live")
         self._noise = noise
         self._start = self._value = 0
         self._opened = False
@@ -290,10 +290,6 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
 def _zeros() -> Cells:
     return np.zeros(CELLS, dtype=np.int64)
-
-
-def _truth(live: object) -> bool:
-    return check_type(live, bool, "live", "must be True or False", fix="pass one of them")
 
 
 def _check_scale(scale: Fraction, terms: Terms) -> None:

@@ -277,9 +277,8 @@ def _record(sequence: int, state: object, length: int) -> bytes:
     """A state with its number and length, filled up to the length that all have."""
     room = length - 2 * _NUMBER
     if not isinstance(state, bytes) or len(state) > room:
-        raise InvalidParameter(
-            "state", f"must be at most {room} bytes", given=type(state).__name__, fix="pass counter.state()"
-        )
+        fix = "pass counter.state()"
+        raise InvalidParameter("state", f"must be at most {room} bytes", given=type(state).__name__, fix=fix)
     numbers = (number.to_bytes(_NUMBER, "big") for number in (sequence, len(state)))
     return (b"".join(numbers) + state).ljust(length, b"\0")
 

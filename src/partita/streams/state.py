@@ -50,9 +50,8 @@ def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
         raise _torn()
     reader = _Reader(body[len(_MAGIC) :])
     if (reader.text(), reader.length()) != (kind, version):
-        raise InvalidState(
-            "state", f"must be of a counter {kind!r}, version {version}", fix="use its own class"
-        )
+        fix = "use its own class"
+        raise InvalidState("state", f"must be of a counter {kind!r}, version {version}", fix=fix)
     fields = {}
     while reader.more:
         name = reader.text()

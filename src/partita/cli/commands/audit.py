@@ -102,6 +102,5 @@ def _factory(named: str) -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError):
-        raise InvalidParameter(
-            "mechanism", "must name a module and a function in it", given=named, fix="write module:factory"
-        ) from None
+        rule = "must name a module and a function in it"
+        raise InvalidParameter("mechanism", rule, given=named, fix="write module:factory") from None

@@ -73,9 +73,8 @@ def _lines() -> list[str]:
     try:
         return sys.stdin.read().splitlines() if sys.stdin is not None else []
     except UnicodeDecodeError:
-        raise InvalidParameter(
-            "questions", "must be UTF-8 text", given="other bytes", fix="convert them"
-        ) from None
+        fix = "convert them"
+        raise InvalidParameter("questions", "must be UTF-8 text", given="other bytes", fix=fix) from None
 
 
 def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterator[str]:

@@ -89,9 +89,8 @@ _WIDE: Final = {
 def _wide_type(kind: Any, name: str) -> Any:
     found = pa.decimal128(38, kind.scale) if kind.typeName() == "decimal" else _WIDE.get(kind.typeName())
     if found is None:
-        raise SourceError(
-            f"column {name!r}", "must hold numbers, text, dates or times", fix="choose another column"
-        )
+        fix = "choose another column"
+        raise SourceError(f"column {name!r}", "must hold numbers, text, dates or times", fix=fix)
     return found
 
 

@@ -128,9 +128,8 @@ def numbered(frame: Frame, names: Sequence[str]) -> Frame:
 
 def not_once(what: str) -> SourceError:
     """What is said if a cluster has answered twice where it should have once, or never."""
-    return SourceError(
-        "cluster", f"must answer once for each {what}", fix="publish again: nothing was released"
-    )
+    fix = "publish again: nothing was released"
+    return SourceError("cluster", f"must answer once for each {what}", fix=fix)
 
 
 def _forget(session: Any, kept: list[Frame]) -> None:
