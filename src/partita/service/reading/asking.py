@@ -14,10 +14,9 @@ from partita.asking.questions import KINDS, Type
 from partita.asking.records import Record
 from partita.service.reading.answered import answer_model
 from partita.service.reading.answering import Answering
-from partita.service.reading.asked import Asked, TextAsked, request_model
+from partita.service.reading.asked import Asked, TextAsked, parameters, read, request_model
 from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.document import ERRORS
-from partita.service.reading.parameters import parameters, read
 from partita.service.reading.paths import Name
 from partita.service.reading.replies import JSON, Replies, written
 

@@ -25,9 +25,8 @@ from partita.conditions import Closed, Range
 from partita.errors import InvalidParameter
 from partita.releases.release import Release
 from partita.service.reading.answered import Shown
-from partita.service.reading.cells import Cell, conditions_of
+from partita.service.reading.asked import Cell, conditions_of, places
 from partita.service.reading.messages import Rows, plain_table
-from partita.service.reading.parameters import places
 from partita.service.reading.work import Facts, Predicted
 from partita.service.settings import Limits
 

@@ -13,9 +13,8 @@ from partita.asking.records import Record
 from partita.releases.release import Release
 from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering
-from partita.service.reading.asked import Bars, Column
+from partita.service.reading.asked import Bars, Column, conditions_of
 from partita.service.reading.catalogue import Catalogue, Entry
-from partita.service.reading.cells import conditions_of
 from partita.service.reading.document import ERRORS
 from partita.service.reading.downloads import attached, csv_bytes, gives
 from partita.service.reading.paths import Name
