@@ -34,8 +34,8 @@ from partita.asking.questions import (
     KINDS,
     RESERVED,
     SPECIALS,
+    Form,
     HalfSpace,
-    Option,
     Parameter,
     Piece,
     Question,
@@ -378,6 +378,6 @@ def _next_words(pieces: Sequence[Piece]) -> list[str]:
     for piece in pieces:
         if isinstance(piece, str):
             return [*words, piece]
-        if isinstance(piece, Option):
+        if isinstance(piece, Form):
             words.append(piece.word)
     return [*words, ""]

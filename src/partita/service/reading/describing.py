@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from partita.asking.questions import COUNT
-from partita.asking.records import Record, named, query_record, specials, sum_records
+from partita.asking.records import Record, column_records, query_record, sum_records, view_records
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.releases.file_entries import guarantee_entries, provenance_entries
-from partita.releases.published import Published
 from partita.releases.release import Release
 from partita.releases.report import report
 from partita.service.reading.answering import Answering
@@ -47,8 +47,11 @@ def described(entry: Entry, answering: Answering) -> Record:
         **(provenance if isinstance(provenance, Mapping) else {}),
         "checksum": entry.checksum,
         "guarantee": _guarantee(release),
-        "columns": [_column(release, column) for column in release.columns],
-        "views": [_view(view) for view in release.published],
+        "columns": [_column(release, record) for record in column_records(release)],
+        "views": [
+            {**record, "epsilon": None if view.guarantee is None else view.guarantee.epsilon}
+            for record, view in zip(view_records(release), release.published, strict=True)
+        ],
         "sums": sum_records(release),
         "queries": query_record(release, _BETA),
         "total": _total(release, answering),
@@ -86,21 +89,9 @@ def _rounded(promise: Guarantee) -> float | None:
         return None
 
 
-def _column(release: Release, column: str) -> Record:
-    domain = release.slice(column).domain
-    cells = {name: (answer.value, answer.error) for name, answer in specials(release, column).items()}
-    beside = {name: {"value": value, "error": error} for name, (value, error) in cells.items()}
-    return {"name": column, **domain.to_spec(), "size": str(domain.size), "specials": beside}
-
-
-def _view(view: Published) -> Record:
-    return {
-        "view": named(view),
-        "columns": view.columns,
-        "mechanism": view.mechanism,
-        "epsilon": None if view.guarantee is None else view.guarantee.epsilon,
-        "why": view.why,
-    }
+def _column(release: Release, record: Mapping[str, Any]) -> Record:
+    size = str(release.slice(record["column"]).domain.size)
+    return {"name": record["column"], **record["domain"], "size": size, "specials": record["specials"]}
 
 
 def _total(release: Release, answering: Answering) -> Record | None:

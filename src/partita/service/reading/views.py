@@ -21,7 +21,7 @@ from partita.service.reading.paths import Name
 from partita.service.reading.replies import Replies
 from partita.service.reading.snippets import snippets
 from partita.service.reading.view import Axis, View
-from partita.service.reading.work import Predicted
+from partita.service.reading.work import Predicted, check_work
 
 __all__ = ["view_routes"]
 
@@ -200,7 +200,7 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
 def _checked(entry: Entry, asking: ViewAsked, answering: Answering) -> View:
     """What is to be shown, unless it would be too much work."""
     view = asking.view(entry.opened, answering)
-    answering.check_work(view.work(Predicted(entry.facts)))
+    check_work(view.work(Predicted(entry.facts)), answering.limits)
     return view
 
 
