@@ -2,7 +2,6 @@
 
     questions     the kinds of questions in one table, and questions of these kinds
     grammar       text to questions, by the forms of the table
-    tokens        the words, quotes and signs of a text
     records       answers and releases as records, answers as lines of text, records as JSON can say them
 
 `partita query` and the service read the same language and give the same records.

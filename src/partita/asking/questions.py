@@ -33,7 +33,6 @@ __all__ = [
     "SPECIALS",
     "Form",
     "HalfSpace",
-    "Option",
     "Parameter",
     "Piece",
     "QueryRunner",
@@ -117,37 +116,25 @@ class HalfSpace:
 
 @final
 @dataclass(frozen=True)
-class Option:
-    """An optional part of a form, which begins with a word."""
-
-    pieces: tuple[Piece, ...]
-
-    @property
-    def word(self) -> str:
-        """The word that it begins with."""
-        return str(self.pieces[0])
-
-
-Piece: TypeAlias = str | Parameter | Option
-
-
-@final
-@dataclass(frozen=True)
 class Form:
-    """How a kind of question is written, and an example."""
+    """How a kind of question is written, with an example; or an optional part of that. Begins with a word."""
 
     pieces: tuple[Piece, ...]
-    example: str
+    example: str = ""
 
     @property
     def word(self) -> str:
         """The word that it begins with."""
         return str(self.pieces[0])
 
-    @property
+    @cached_property
     def parameters(self) -> set[str]:
         """The names of its parameters."""
-        return set(_names(self.pieces))
+        alone = {piece.name for piece in self.pieces if isinstance(piece, Parameter)}
+        return alone.union(*(piece.parameters for piece in self.pieces if isinstance(piece, Form)))
+
+
+Piece: TypeAlias = str | Parameter | Form
 
 
 @final
@@ -218,12 +205,12 @@ class Question:
 
     def _written(self, pieces: Iterable[Piece]) -> Iterator[str]:
         for piece in pieces:
-            if isinstance(piece, Option):
+            if isinstance(piece, Form):
                 yield from self._written(piece.pieces) if self._needs(piece) else ()
             else:
                 yield piece if isinstance(piece, str) else self._argument(piece)
 
-    def _needs(self, option: Option) -> bool:
+    def _needs(self, option: Form) -> bool:
         return any(self._argument(each) for each in option.pieces if isinstance(each, Parameter))
 
     def _argument(self, parameter: Parameter) -> str:
@@ -304,16 +291,8 @@ def _pieces(found: Iterator[re.Match[str]], named: Mapping[str, Parameter]) -> t
         if each["parameter"]:
             pieces.append(named[each["parameter"]])
         else:
-            pieces.append(Option(_pieces(found, named)) if each[0] == "[" else each[0])
+            pieces.append(Form(_pieces(found, named)) if each[0] == "[" else each[0])
     return tuple(pieces)
-
-
-def _names(pieces: Iterable[Piece]) -> Iterator[str]:
-    for piece in pieces:
-        if isinstance(piece, Option):
-            yield from _names(piece.pieces)
-        elif isinstance(piece, Parameter):
-            yield piece.name
 
 
 def _joined(words: Iterable[str]) -> str:

@@ -16,9 +16,7 @@ from partita.domain.axis import Axis
 from partita.inference.curve import UInts
 from partita.releases.box_many import ManyBoxes
 from partita.releases.boxes import BoxTerm
-from partita.releases.spans import Spans
-from partita.releases.where import find_cells
-from partita.releases.where_arrays import ranges
+from partita.releases.where import Spans, find_cells, ranges
 
 __all__ = ["MOST_BOXES", "box_terms", "described", "many_boxes", "number_of_boxes"]
 

@@ -14,7 +14,7 @@ from partita.inference.curve import Floats, UInts
 from partita.releases.excerpt import excerpt
 from partita.releases.figures import figure
 from partita.releases.slice import Line
-from partita.releases.where_arrays import cells_of, is_single
+from partita.releases.where import cells_of, is_single
 from partita.showing import card, grid, shortlist
 
 __all__ = ["Cdf", "cdf"]

@@ -37,7 +37,7 @@ from partita.releases.sum_view import SumView
 from partita.releases.sums_asked import SumQuestions
 from partita.releases.synthesis import MOST_ROWS, synthetic
 from partita.releases.totals import Adjusted, AnyView, adjusted, total
-from partita.releases.where_arrays import is_single
+from partita.releases.where import is_single
 
 __all__ = ["Release"]
 

@@ -18,10 +18,8 @@ from partita.inference.curve import Floats
 from partita.releases.html import view_card
 from partita.releases.ranges import Ranges, Term
 from partita.releases.slice import Slice
-from partita.releases.spans import Spans
 from partita.releases.specials import Specials
-from partita.releases.where import CellSet, find_cells
-from partita.releases.where_arrays import ranges
+from partita.releases.where import CellSet, Spans, find_cells, ranges
 
 __all__ = ["View"]
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from partita.conditions import OneOf, Range
-from partita.domain import Category, Domain, Encoded, Position, Special
-from partita.errors import InvalidParameter
+from partita.conditions import Closed, OneOf, Range
+from partita.domain import Category, Domain, Encoded, Position, Real, Special
+from partita.errors import InvalidData, InvalidParameter
+from partita.inference.curve import UInts
 from partita.releases.figures import shortened
 from partita.releases.ranges import Term
-from partita.releases.spans import spans
 
 __all__ = [
     "ABOVE",
@@ -22,9 +24,11 @@ __all__ = [
     "NULL",
     "OTHER",
     "CellSet",
-    "beyond",
-    "end",
+    "Spans",
+    "cells_of",
     "find_cells",
+    "is_single",
+    "ranges",
 ]
 
 BELOW: Final = Special.BELOW
@@ -122,3 +126,196 @@ def _special(domain: Domain, special: Special, name: str) -> str:
         fix = f"choose among {', '.join(domain.specials)}"
         raise InvalidParameter(name, rule, given=str(special), fix=fix)
     return str(special)
+
+
+# --- many ranges at once, from arrays of bounds -------------------------------------------------
+
+_LONGEST_IN_ARRAYS: Final = 60
+
+
+def ranges(domain: Domain, condition: object, *, name: str) -> Spans:
+    """The cells of many ranges of the column `name`: a range of arrays, or an array of single values.
+
+    An end that is None, or missing in its array, is open; one end for all is repeated.
+
+    >>> from partita.domain import Integer
+    >>> ranges(Integer(0, 120), Range([0, 18], [17, None]), name="age").highs.tolist()
+    [17, 120]
+    """
+    if isinstance(condition, tuple):
+        raise InvalidParameter(
+            name,
+            "must be arrays of lows and of highs",
+            given=f"a tuple of {len(condition)}",
+            fix="pass (lows, highs), None for an open end",
+        )
+    if not isinstance(condition, Range):
+        cells = cells_of(domain, condition, name=name)
+        if bool((cells.special != Special.ORDINARY).any()):
+            raise beyond(domain, condition, name=name)
+        return spans(cells, cells, size=domain.size, closed="both", name=name, given=condition)
+    low, high = (
+        _ends(domain, condition.low, f"low of {name}"),
+        _ends(domain, condition.high, f"high of {name}"),
+    )
+    length = len(low) if len(high) == 1 else len(high)
+    low, high = _repeated(low, length, name), _repeated(high, length, name)
+    return spans(
+        low, high, size=domain.size, closed=condition.closed, name=name, given="a low above its high"
+    )
+
+
+def cells_of(domain: Domain, values: object, *, name: str) -> Encoded:
+    """Where each of many public values lies; none may be missing."""
+    encoded = _ends(domain, values, name)
+    if bool((encoded.special == Special.NULL).any()):
+        raise InvalidParameter(name, "must not miss a value", given=values, fix="drop what is missing")
+    return encoded
+
+
+def _ends(domain: Domain, value: object, name: str) -> Encoded:
+    if is_single(value):
+        return end(domain, value, name=name)
+    encoded = _encoded(domain, value, name)
+    unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
+    if bool(unreadable.any()) or _endless(value):
+        raise InvalidParameter(
+            name,
+            f"must hold values that a column {shortened(repr(domain), _LONGEST_IN_ARRAYS)} can have",
+            given=value,
+            fix="pass values as the column has them, None for an open end",
+        )
+    return encoded
+
+
+def is_single(value: object) -> bool:
+    """Whether this is one value and no column of values."""
+    return isinstance(value, str | bytes) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
+
+
+def _encoded(domain: Domain, values: object, name: str) -> Encoded:
+    try:
+        encoded = domain.encode(values)
+    except InvalidData:
+        raise InvalidParameter(
+            name, "must be one column of values", given=values, fix="pass a flat array or a list"
+        ) from None
+    return as_written(domain, values, encoded) if isinstance(domain, Real) else encoded
+
+
+def _endless(values: object) -> bool:
+    """Whether there are infinite floats or special cells among the values: numbers, but no bounds."""
+    if isinstance(values, list | tuple):
+        return any(
+            isinstance(each, Special) or (isinstance(each, float) and math.isinf(each)) for each in values
+        )
+    array = np.asarray(values)
+    return array.dtype.kind == "f" and bool(np.isinf(array).any())
+
+
+def _repeated(encoded: Encoded, length: int, name: str) -> Encoded:
+    if len(encoded) == length:
+        return encoded
+    if len(encoded) != 1:
+        raise InvalidParameter(
+            name,
+            "must have as many lows as highs",
+            given=f"{len(encoded)} and {length}",
+            fix="pass arrays of one length",
+        )
+    return encoded.take(np.zeros(length, np.int64))
+
+
+# Floats as bounds of a Real column are read as people write them: 0.35 is 35/100, in an array too.
+_ROUNDINGS: Final = 8
+
+
+def as_written(domain: Real, values: Any, encoded: Encoded) -> Encoded:
+    """The cells of a column of bounds, whose floats were encoded as the numbers that their bits say.
+
+    The two readings differ by half a unit in the last place at most, so they can lie in different cells
+    only near the middle between two. Floats there are located one by one.
+    """
+    column, floats = _floats(values)
+    quotients = np.abs(floats) / float(domain.step)
+    from_middle = 0.5 - np.abs(quotients - np.rint(quotients))
+    near = from_middle <= _ROUNDINGS * np.finfo(floats.dtype).eps * (1 + quotients)
+    cells, special = encoded.cells.copy(), encoded.special.copy()
+    for row in np.flatnonzero(near & (special <= Special.ABOVE)).tolist():
+        place = domain.locate(column[row])
+        cells[row], special[row] = place.cell, place.special
+    return Encoded(cells, special)
+
+
+def _floats(values: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values as an array, and the finite floats among them; 0 where there is something else."""
+    column = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
+    if column.dtype == object:
+        floats = np.array([value if isinstance(value, float) else 0.0 for value in column])
+    else:
+        floats = column if column.dtype.kind == "f" else np.zeros(len(column))
+    return column, np.where(np.isfinite(floats), floats, 0.0)
+
+
+Bools: TypeAlias = NDArray[np.bool_]
+
+_LOW_SIDES: Final = np.array([0, -1, 1, 0, -2, 0], np.int8)
+_HIGH_SIDES: Final = np.array([0, -1, 1, 0, 2, 0], np.int8)
+"""Where an end lies by the code of its `Special`: on the axis 0, below -1, above 1, open 2 beyond all."""
+_ZERO: Final = np.uint64(0)
+_UP: Final = np.uint64(1)
+_DOWN: Final = np.uint64(2**64 - 1)
+"""One cell on, and one cell back: cells are added modulo 2^64."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """The cells lows, ..., highs of an axis, unless `empty`; `below`, `above`: which ends are open.
+
+    Where a span is empty, its cells are 0..0 and mean nothing.
+    """
+
+    lows: UInts
+    highs: UInts
+    empty: Bools
+    below: Bools
+    above: Bools
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+
+def spans(low: Encoded, high: Encoded, *, size: int, closed: Closed, name: str, given: object) -> Spans:
+    """The cells from each low end to each high end of the column `name`; an end that is NULL is open.
+
+    >>> from partita.domain import Integer
+    >>> ages = Integer(0, 120)
+    >>> low, high = ages.encode([-5, 30, None]), ages.encode([9, 39, 17])
+    >>> found = spans(low, high, size=121, closed="left", name="age", given="ages")
+    >>> found.lows.tolist(), found.highs.tolist(), found.below.tolist()
+    ([0, 30, 0], [8, 38, 16], [False, False, True])
+    """
+    first, last = _LOW_SIDES[low.special], _HIGH_SIDES[high.special]
+    lows, highs = low.cells, np.where(last == 0, high.cells, np.uint64(size - 1))
+    _check_order((first > last) | ((first == 0) & (lows > highs)), name, given)
+    empty = (first == 1) | (last == -1)
+    if closed in ("right", "neither"):
+        lows, empty = _moved(lows, _UP, first == 0, empty, outermost=size - 1)
+    if closed in ("left", "neither"):
+        highs, empty = _moved(highs, _DOWN, last == 0, empty, outermost=0)
+    empty = empty | (lows > highs)
+    return Spans(np.where(empty, _ZERO, lows), np.where(empty, _ZERO, highs), empty, first == -2, last == 2)
+
+
+def _moved(
+    cells: UInts, step: np.uint64, on_axis: Bools, empty: Bools, *, outermost: int
+) -> tuple[UInts, Bools]:
+    """Ends that lie on the axis moved inwards by a cell; a span that had no other cell is empty."""
+    stuck = on_axis & (cells == outermost)
+    return np.where(on_axis & ~stuck, cells + step, cells), empty | stuck
+
+
+def _check_order(backwards: Bools, name: str, given: object) -> None:
+    if bool(backwards.any()):
+        raise InvalidParameter(name, "must go from low to high", given=given, fix="swap the two ends")

@@ -13,8 +13,7 @@ from partita.domain import Domain, Encoded, Real, Special
 from partita.errors import InvalidData, InvalidParameter
 from partita.releases.figures import shortened
 from partita.releases.spans import Spans, spans
-from partita.releases.where import beyond, end
-from partita.releases.written import as_written
+from partita.releases.where import as_written, beyond, end
 
 __all__ = ["cells_of", "is_single", "ranges"]
 

@@ -51,7 +51,7 @@ class Answering:
         Refused before anything is done if it would be too much work.
         """
         self._check(entry.opened, question)
-        self.check_work(Predicted(entry.facts).of(question, beta=bars.beta is not None))
+        check_work(Predicted(entry.facts).of(question, beta=bars.beta is not None), self.limits)
         record = self.answer(entry.opened, question, bars)
         entry.counted.update(_column(question, bars))
         return record
@@ -60,10 +60,6 @@ class Answering:
         """Whether a question is so little work, at most, that it has a lane of its own."""
         predicted = Predicted(entry.facts, at_most=True).of(question, beta=bars.beta is not None)
         return predicted <= self.limits.small_work
-
-    def check_work(self, predicted: int) -> None:
-        """Refuse what would be too much work."""
-        check_work(predicted, self.limits)
 
     def is_quick(self, entry: Entry, question: Question, bars: Bars) -> bool:
         """Whether an answer is made sooner than a thread is told: a range of one column, not the first."""

@@ -1,22 +1,122 @@
 """What can be asked of a release, as models made from the table of question kinds.
 
 Each kind has two. As parameters of an address, conditions are text in the language of questions. In the body
-of a request they may be JSON too. Both are the same question to the release.
+of a request they may be JSON too. Both are the same question to the release. In JSON a condition is
+
+    42, "Rome"                                  one value
+    [30, 39]                                    from 30 to 39, both included; null is an open end
+    {"low": 30, "high": 40, "closed": "left"}   a range that says which of its ends belong to it
+    {"in": ["Rome", "Bari"]}                    any of these values
+    {"is": "null"}                              a special cell
+
+Numbers mean what they are written as, within the precision of JSON; a number as text is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
+from starlette.datastructures import QueryParams
 
-from partita.asking.grammar import parse_question
+from partita.asking.grammar import parse_question, parse_where
 from partita.asking.questions import HalfSpace, Parameter, Question, QuestionKind, Type
+from partita.conditions import Closed, OneOf, Range
+from partita.domain import Special
 from partita.exact import rational
-from partita.service.reading.cells import AnyWhere, Value, conditions_of, said
+from partita.service.reading.http import NAMED, PATTERN
 
-__all__ = ["Asked", "Bars", "Column", "TextAsked", "request_model"]
+__all__ = [
+    "Asked",
+    "Bars",
+    "Cell",
+    "Column",
+    "TextAsked",
+    "conditions_of",
+    "parameters",
+    "places",
+    "read",
+    "request_model",
+]
+
+Value: TypeAlias = (
+    StrictInt
+    | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+    | Annotated[StrictStr, Field(max_length=1000)]
+)
+"""One value of a column: a number, or text as the column is written."""
+
+_MOST_VALUES = 1000
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Between(_Strict):
+    """A range that says which of its ends belong to it; an end that is null is open."""
+
+    low: Value | None = None
+    high: Value | None = None
+    closed: Closed = "both"
+
+
+class Members(_Strict):
+    """Any of several values."""
+
+    values: list[Value] = Field(
+        alias="in", min_length=1, max_length=_MOST_VALUES, examples=[["Rome", "Bari"]]
+    )
+
+
+class Beside(_Strict):
+    """What is beside the axis of a column: missing, unreadable, out of bounds, or no declared label."""
+
+    cell: Literal["null", "invalid", "below", "above", "other"] = Field(alias="is")
+
+
+Pair: TypeAlias = Annotated[
+    list[Value | None],
+    Field(
+        min_length=2, max_length=2, description="from a value to another, both included; null is an open end"
+    ),
+]
+Cell: TypeAlias = Value | Pair | Between | Members | Beside
+JsonWhere: TypeAlias = dict[str, Cell]
+AnyWhere: TypeAlias = str | JsonWhere
+
+
+def conditions_of(where: AnyWhere, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+    """Conditions from text or from JSON; a half-space, which only text may have, goes in the list, if any."""
+    if isinstance(where, str):
+        return parse_where(where, half_spaces) if where.strip() else {}
+    return {column: _condition(cell) for column, cell in where.items()}
+
+
+def _condition(cell: Cell) -> object:
+    match cell:
+        case [low, high]:
+            return Range(_text(low), _text(high))
+        case Between(low=low, high=high, closed=closed):
+            return Range(_text(low), _text(high), closed)
+        case Members(values=values):
+            return OneOf(tuple(map(said, values)))
+        case Beside(cell=special):
+            return Special.named(special)
+        case _:
+            return said(cell)
+
+
+def said(value: object) -> str:
+    """A value as text, which a column reads exactly."""
+    return value if isinstance(value, str) else repr(value)
+
+
+def _text(end: object) -> str | None:
+    return None if end is None else said(end)
+
 
 _BINS: Final = 12
 
@@ -119,3 +219,63 @@ def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str,
             where = conditions_of(given, found if shapes else None)
             return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
     return {parameter.name: given}
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+# FastAPI could read parameters and show them, and takes longer to read a question than the release takes to
+# answer many.
+
+
+def read(model: type[Model], given: QueryParams) -> Model:
+    """The model that the parameters of an address make, each by its name; lists are repeated."""
+    entries = {name: given.getlist(name) if _is_list(model, name) else given[name] for name in given}
+    try:
+        return model.model_validate(entries)
+    except ValidationError as error:
+        raise RequestValidationError(places(error, "query")) from None
+
+
+def parameters(model: type[BaseModel]) -> dict[str, Any]:
+    """What the document of the API says of a route whose parameters are those of a model."""
+    schema = model.model_json_schema()
+    required = schema.get("required", ())
+    return {
+        "parameters": [
+            _NAME,
+            *(_query(name, each, name in required) for name, each in schema["properties"].items()),
+        ]
+    }
+
+
+def places(error: ValidationError, where: str) -> list[Any]:
+    """What is wrong and where, never what was sent."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [{**each, "loc": (where, *each["loc"])} for each in found]
+
+
+_NAME: dict[str, Any] = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "description": NAMED,
+    "schema": {"type": "string", **PATTERN},
+    "example": "people",
+}
+
+
+def _query(name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
+    shown = {key: value for key, value in schema.items() if key != "description"}
+    return {
+        "name": name,
+        "in": "query",
+        "required": required,
+        "description": schema.get("description", ""),
+        "schema": shown,
+    }
+
+
+def _is_list(model: type[BaseModel], name: str) -> bool:
+    field = model.model_fields.get(name)
+    return field is not None and get_origin(field.annotation) is list

@@ -14,7 +14,7 @@ from partita.asking.questions import KINDS, Type
 from partita.asking.records import Record
 from partita.service.reading.answered import answer_model
 from partita.service.reading.answering import Answering
-from partita.service.reading.asked import Asked, TextAsked, request_model
+from partita.service.reading.asked import Asked, TextAsked, parameters, read, request_model
 from partita.service.reading.catalogue import Catalogue, Replies, written
 from partita.service.reading.http import ERRORS, JSON, Name
 from partita.service.reading.parameters import parameters, read

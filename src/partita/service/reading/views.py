@@ -29,11 +29,10 @@ from partita.releases.cdf import cdf
 from partita.releases.release import Release
 from partita.service.reading.answered import NumberAnswer, Shown
 from partita.service.reading.answering import Answering, deviations
-from partita.service.reading.asked import Bars, Column
+from partita.service.reading.asked import Bars, Column, conditions_of
 from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, Replies
-from partita.service.reading.cells import conditions_of
 from partita.service.reading.http import CSV, ERRORS, Name, attachment, csv_bytes, file_route
-from partita.service.reading.work import Predicted
+from partita.service.reading.work import Predicted, check_work
 
 __all__ = ["view_routes"]
 
@@ -494,7 +493,7 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
 def _checked(entry: Entry, asking: ChartRequest, answering: Answering) -> ChartView:
     """The chart, unless it would be too much work."""
     view = asking.view(entry.opened, answering)
-    answering.check_work(view.work(Predicted(entry.facts)))
+    check_work(view.work(Predicted(entry.facts)), answering.limits)
     return view
 
 
