@@ -37,7 +37,8 @@ def axis_release(name: str, size: int, rows: int, epsilon: int) -> Any:
     word = words("rows", rows, 3)
     cells = np.where(word[:, 0] % 3 == 0, word[:, 1] % np.uint64(7), word[:, 2] % np.uint64(size))
     noise = tape_noise(EndlessTape((name, size)))
-    mechanism = axis_mechanisms()[name](size=size, epsilon=epsilon)
+    expected: dict[str, Any] = {"total": rows} if name == "spending-tree" else {}
+    mechanism = axis_mechanisms()[name](size=size, epsilon=epsilon, **expected)
     return mechanism.release(Histogram.from_cells(cells, size=size), noise=noise)
 
 
