@@ -11,8 +11,8 @@ __all__ = ["sums"]
 
 
 @njit(cache=True, nogil=True)
-def sums(tree, ends, held, boxes, box_ends, curved, room):
-    """The values and variances of boxes, by a walk from the root for each.
+def sums(tree, ends, held, boxes, box_ends, curved, room, parts):
+    """The values of boxes, by a walk from the root for each, and the variances of sums of `parts` of them.
 
     `tree` is (lows, highs, starts, children) of nodes, `boxes` is (lows, highs); where an axis is
     `curved`, `ends` is (before, upto, told) of nodes and `box_ends` is (before, upto). `room` is enough
@@ -24,8 +24,9 @@ def sums(tree, ends, held, boxes, box_ends, curved, room):
     firsts, lasts = boxes
     box_before, box_upto = box_ends
     count, axes = firsts.shape
-    found, doubt = np.zeros(count), np.zeros(count)
+    found, doubt = np.zeros(count), np.zeros(count // parts)
     waiting = np.empty(room, np.int64)
+    cut, leaves, number = np.zeros(values.size), np.empty(values.size, np.int64), 0
     for box in range(count):
         waiting[0] = 0
         left = 1
@@ -56,5 +57,18 @@ def sums(tree, ends, held, boxes, box_ends, curved, room):
                         last, first = min(highs[node, a], lasts[box, a]), max(lows[node, a], firsts[box, a])
                         share *= (float(last - first) + 1.0) / (float(highs[node, a] - lows[node, a]) + 1.0)
             found[box] += share * values[node]
-            doubt[box] += share * share * variances[node] + share * (1.0 - share) * squares[node]
+            if inside:
+                doubt[box // parts] += variances[node]
+            elif share > 0.0:
+                if cut[node] == 0.0:
+                    leaves[number] = node
+                    number += 1
+                cut[node] += share
+        if box % parts == parts - 1:
+            for place in range(number):
+                node = leaves[place]
+                share = min(cut[node], 1.0)
+                doubt[box // parts] += share * share * variances[node] + share * (1.0 - share) * squares[node]
+                cut[node] = 0.0
+            number = 0
     return found, doubt

@@ -54,7 +54,7 @@ def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
     and f (1-f) times the squares of its leaves: all of a leaf's rows may lie on one side.
     """
     if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
-        return _compiled(density, boxes)
+        return _compiled(density, boxes, 1)
     count, held = boxes[0].lows.size, density.held
     found = Summed(np.zeros(count), np.zeros(count))
     for box, node, share in cover(density, boxes):
@@ -69,6 +69,8 @@ def variances_of_sums(density: Density, boxes: Sequence[Stretches], parts: int) 
 
     Where several of them cut a leaf, what counts is the share of it that is inside of any.
     """
+    if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
+        return _compiled(density, boxes, parts).variances
     count, nodes, held = boxes[0].lows.size // parts, density.nodes.children.size, density.held
     found, pairs, shares = np.zeros(count), [np.zeros(0, np.int64)], [np.zeros(0)]
     for box, node, share in cover(density, boxes):
@@ -157,7 +159,7 @@ def _worthwhile(work: int) -> bool:
     return work >= _MUCH_WORK and find_spec("numba") is not None
 
 
-def _compiled(density: Density, boxes: Sequence[Stretches]) -> Summed:
+def _compiled(density: Density, boxes: Sequence[Stretches], parts: int) -> Summed:
     """The same by compiled code."""
     kernel = import_module("partita.inference.boxes.compiled")
     nodes, curved = density.nodes, np.array([own.before is not None for own in density.stretches])
@@ -165,7 +167,7 @@ def _compiled(density: Density, boxes: Sequence[Stretches]) -> Summed:
     tree = nodes.lows, nodes.highs, nodes.starts, nodes.children
     corners = tuple(np.stack([getattr(box, end) for box in boxes], axis=1) for end in ("lows", "highs"))
     room = 1 + nodes.levels.size * int(nodes.children.max())
-    return Summed(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, room))
+    return Summed(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, room, parts))
 
 
 def _ends(stretches: Sequence[Stretches]) -> tuple[Floats, Floats, Floats]:

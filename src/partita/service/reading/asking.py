@@ -17,7 +17,6 @@ from partita.service.reading.answering import Answering
 from partita.service.reading.asked import Asked, TextAsked, parameters, read, request_model
 from partita.service.reading.catalogue import Catalogue, Replies, written
 from partita.service.reading.http import ERRORS, JSON, Name
-from partita.service.reading.parameters import parameters, read
 
 __all__ = ["question_routes"]
 

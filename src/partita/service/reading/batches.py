@@ -25,10 +25,9 @@ from partita.releases.release import Release
 from partita.service.errors import Refusal
 from partita.service.reading.answered import Shown
 from partita.service.reading.asked import Cell, conditions_of, places
+from partita.service.reading.asked import read as read_parameters
 from partita.service.reading.catalogue import Catalogue
 from partita.service.reading.http import ERRORS, JSON, Name
-from partita.service.reading.parameters import places
-from partita.service.reading.parameters import read as read_parameters
 from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
 from partita.service.settings import Limits
 
