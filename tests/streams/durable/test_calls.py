@@ -18,7 +18,7 @@ from partita.errors import HorizonReached, StreamError
 from partita.sources.spark import sink
 from partita.sources.spark.session import Cluster
 from partita.streams.durable import DurableStream, Event, journal, open_counter, open_family
-from partita.streams.durable.events import Fed, checked_events, grouped
+from partita.streams.durable.events import CheckedEvent, checked_events, group_calls
 from partita.streams.durable.journal import SCHEMA, Journal, forget, remember
 from partita.streams.durable.settings import Settings
 from partita.streams.durable.slots import _pieces
@@ -169,11 +169,11 @@ def test_one_event_more_in_a_request_moves_no_other_request(fed: Any, kind: str,
 
 def test_single_events_are_put_together_by_their_number() -> None:
     """A list stays alone, whatever its length, and breaks a row of single events."""
-    a, b, c, d = (Fed("gate", number, ((0, 1),)) for number in range(4))
+    a, b, c, d = (CheckedEvent("gate", number, ((0, 1),)) for number in range(4))
 
-    assert list(grouped([a, b, c, d], most=3)) == [[a, b, c], [d]]
-    assert list(grouped([a, [b], c, d], most=3)) == [[a], [b], [c, d]]
-    assert list(grouped([[], [a, b]], most=3)) == [[], [a, b]]
+    assert list(group_calls([a, b, c, d], most=3)) == [[a, b, c], [d]]
+    assert list(group_calls([a, [b], c, d], most=3)) == [[a], [b], [c, d]]
+    assert list(group_calls([[], [a, b]], most=3)) == [[], [a, b]]
 
 
 def test_a_period_that_ends_has_nothing_of_a_call_that_is_being_stored(fed: Any) -> None:
@@ -347,7 +347,7 @@ def test_what_is_forgotten_was_never_known(before: list[int], call: list[int]) -
         def runs() -> list[Any]:
             return connection.execute("SELECT * FROM runs ORDER BY first").fetchall()
 
-        def new(numbers: list[int]) -> list[Fed]:
+        def new(numbers: list[int]) -> list[CheckedEvent]:
             checked = checked_events([Event("gate", number) for number in numbers], settings)
             return [event for event in checked if remember(connection, event, settings)]
 
