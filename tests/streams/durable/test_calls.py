@@ -94,8 +94,8 @@ class Clock:
         self._stored, self._seconds, self._due = 0, 0, False
         add, feeding = Journal.add, DurableStream._feeding
 
-        def adding(keeper: Journal, *given: Any, **named: Any) -> None:
-            add(keeper, *given, **named)
+        def adding(store: Journal, *given: Any, **named: Any) -> None:
+            add(store, *given, **named)
             self._stored += 1
             self._due = self._stored in after
 
@@ -222,10 +222,10 @@ def cut_after(patch: pytest.MonkeyPatch, transactions: int, error: type[BaseExce
     """Fail in the transaction after so many."""
     add, done = Journal.add, iter(range(transactions))
 
-    def adding(keeper: Journal, *given: Any, **named: Any) -> None:
+    def adding(store: Journal, *given: Any, **named: Any) -> None:
         if next(done, None) is None:
             raise error("the disk is full")
-        add(keeper, *given, **named)
+        add(store, *given, **named)
 
     patch.setattr(Journal, "add", adding)
 
@@ -300,10 +300,10 @@ def test_a_tick_that_fails_between_portions_loses_nothing_of_the_call(tmp_path: 
     with opened(tmp_path / "visits", "counter") as stream:
         add, done = Journal.add, iter(range(2))
 
-        def adding(keeper: Journal, *given: Any, **named: Any) -> None:
-            add(keeper, *given, **named)
+        def adding(store: Journal, *given: Any, **named: Any) -> None:
+            add(store, *given, **named)
             if next(done, None) == 1:
-                keeper._counter = None
+                store._counter = None
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Journal, "add", adding)

@@ -156,27 +156,27 @@ class Streams:
     def _ledger(self) -> Ledger | None:
         return None if self._settings.ledger is None else Ledger(self._settings.ledger)
 
-    def _wishes(self, name: str) -> dict[str, Any]:
+    def _options(self, name: str) -> dict[str, Any]:
         outputs = self._settings.folder / f"{name}{OUTPUTS}"
         now = Fraction(self._now(), SECOND)
         return {"outputs": outputs, "now": now, "noise": self._noise, "catch_up": False}
 
     def _resumed(self, name: str) -> AnyStream:
         """A stream as it was left; one that a ledger has paid for goes on with that ledger only."""
-        path, wishes = self._folder / name, self._wishes(name)
+        path, options = self._folder / name, self._options(name)
         try:
-            return resume_stream(path, **wishes)
+            return resume_stream(path, **options)
         except InvalidParameter:
-            return resume_stream(path, ledger=self._ledger(), **wishes)
+            return resume_stream(path, ledger=self._ledger(), **options)
 
     def _made(self, asked: NewStream) -> AnyStream:
         asked.check_start(self._now())
         ledger = None if asked.dataset is None else self._ledger()
-        wishes = self._wishes(asked.name) | asked.common | {"ledger": ledger}
+        options = self._options(asked.name) | asked.common | {"ledger": ledger}
         path = self._folder / asked.name
         if asked.keys is not None:
-            return open_family(path, keys=asked.keys, **wishes)
-        return open_counter(path, mechanism=asked.mechanism, **(wishes | asked.options))
+            return open_family(path, keys=asked.keys, **options)
+        return open_counter(path, mechanism=asked.mechanism, **(options | asked.options))
 
 
 def slice_of(settings: StreamSettings) -> int:
