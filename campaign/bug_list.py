@@ -833,9 +833,9 @@ STREAMS: Final = (
         "streams",
         "requests share a transaction according to what they hold",
         "streams/durable/events.py",
-        "        if not isinstance(call, Fed):\n            yield call\n",
-        "        if not isinstance(call, Fed) and len(call) == 1:\n            singles += call\n"
-        "        elif not isinstance(call, Fed):\n            yield call\n",
+        "        if not isinstance(call, CheckedEvent):\n            yield call\n",
+        "        if not isinstance(call, CheckedEvent) and len(call) == 1:\n            singles += call\n"
+        "        elif not isinstance(call, CheckedEvent):\n            yield call\n",
         "tests/streams/durable/test_calls.py::test_one_event_more_in_a_request_moves_no_other_request",
     ),
     Bug(

@@ -428,7 +428,7 @@ def test_a_stored_release_is_never_called_lost(
 ) -> None:
     """A folder that cannot be synced after the rename is an error, and the key finds the release."""
     with monkeypatch.context() as broken:
-        broken.setattr("partita.releases.file_disk._sync_folder", failing(OSError(5, "Input/output error")))
+        broken.setattr("partita.releases.file_disk.sync_folder", failing(OSError(5, "Input/output error")))
         with pytest.raises(InvalidParameter, match="path holds the whole file now"):
             ask(ledger, tmp_path)
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]

@@ -178,7 +178,7 @@ def test_a_folder_that_cannot_be_synced_is_said(tmp_path: Path, monkeypatch: pyt
     def fail(folder: Path) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("partita.releases.file_disk._sync_folder", fail)
+    monkeypatch.setattr("partita.releases.file_disk.sync_folder", fail)
     path = tmp_path / "a.parquet"
     with pytest.raises(InvalidParameter, match=r"^path holds the whole file now.*Input/output error"):
         save(release("tree"), path)

@@ -25,6 +25,7 @@ from typing import BinaryIO, Final, Self, TypeAlias, final
 
 from partita.checks import check_release
 from partita.errors import InvalidParameter, InvalidRelease
+from partita.storage import sync_folder
 
 __all__ = ["FilePath", "Temporary", "checked_path", "contents", "new_file"]
 
@@ -84,7 +85,7 @@ class Temporary:
         except OSError as error:
             raise _unwritable(self.path, error) from None
         try:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as error:
             raise _unsynced(self.path, error) from None
 
@@ -118,7 +119,7 @@ def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
     try:
         with open(os.open(place, _NEW, mode), "wb") as file:
             _write(file, data)
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
     except FileExistsError:
         raise _taken(place, fix="choose another") from None
     except OSError as error:
@@ -247,14 +248,6 @@ def _write(file: BinaryIO, data: bytes) -> None:
     file.write(data)
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _taken(path: Path, *, fix: str = "choose another, or pass overwrite=True") -> InvalidParameter:

@@ -11,7 +11,7 @@ import numpy as np
 from partita.releases.plot import title
 from partita.releases.scales import new_axes
 from partita.streams.base import Floats, Running
-from partita.streams.durable.mechanisms import AnyCounter, made
+from partita.streams.durable.mechanisms import AnyCounter, make_counter
 from partita.streams.durable.outputs import AnyOutput, FamilyOutput
 from partita.streams.durable.settings import Settings
 from partita.streams.family import CounterFamily
@@ -57,7 +57,7 @@ def band(outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> Float
     """
     if settings.mechanism == SparseCounter.name:
         return None
-    twin, halves = made(replace(settings, keys=settings.keys[:1]), None), []
+    twin, halves = make_counter(replace(settings, keys=settings.keys[:1]), None), []
     for output in outputs:
         twin.advance(output.period - twin.periods)
         bounds = _bounds(twin, beta)

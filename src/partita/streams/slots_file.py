@@ -40,6 +40,7 @@ from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamErr
 from partita.exact import integer
 from partita.noise.kernel import below, entropy
 from partita.releases.file_disk import FilePath, checked_path
+from partita.storage import sync_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -235,11 +236,7 @@ def _create(path: Path, slot: int) -> bool:
     finally:
         os.close(handle)
         os.unlink(name)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
     return made
 
 

@@ -29,7 +29,7 @@ def publish_before_commit() -> None:
     def follow(self: Any, outputs: Any) -> None:
         self._header, self._public = outputs.header, outputs
 
-    def trusting(keeper: Any, outputs: Any, periods: int) -> None:
+    def trusting(store: Any, outputs: Any, periods: int) -> None:
         write(outputs, periods, [])
 
     vars(stream)["reconcile"] = trusting

@@ -18,7 +18,7 @@ from partita.errors import HorizonReached, StreamError
 from partita.sources.spark import sink
 from partita.sources.spark.session import Cluster
 from partita.streams.durable import journal
-from partita.streams.durable.events import Event, Fed, checked_events, grouped
+from partita.streams.durable.events import CheckedEvent, Event, checked_events, group_calls
 from partita.streams.durable.journal import SCHEMA, Journal, forget, remember
 from partita.streams.durable.open import open_counter, open_family
 from partita.streams.durable.settings import Settings
@@ -96,8 +96,8 @@ class Clock:
         self._stored, self._seconds, self._due = 0, 0, False
         add, feeding = Journal.add, DurableStream._feeding
 
-        def adding(keeper: Journal, *given: Any, **named: Any) -> None:
-            add(keeper, *given, **named)
+        def adding(store: Journal, *given: Any, **named: Any) -> None:
+            add(store, *given, **named)
             self._stored += 1
             self._due = self._stored in after
 
@@ -171,11 +171,11 @@ def test_one_event_more_in_a_request_moves_no_other_request(fed: Any, kind: str,
 
 def test_single_events_are_put_together_by_their_number() -> None:
     """A list stays alone, whatever its length, and breaks a row of single events."""
-    a, b, c, d = (Fed("gate", number, ((0, 1),)) for number in range(4))
+    a, b, c, d = (CheckedEvent("gate", number, ((0, 1),)) for number in range(4))
 
-    assert list(grouped([a, b, c, d], most=3)) == [[a, b, c], [d]]
-    assert list(grouped([a, [b], c, d], most=3)) == [[a], [b], [c, d]]
-    assert list(grouped([[], [a, b]], most=3)) == [[], [a, b]]
+    assert list(group_calls([a, b, c, d], most=3)) == [[a, b, c], [d]]
+    assert list(group_calls([a, [b], c, d], most=3)) == [[a], [b], [c, d]]
+    assert list(group_calls([[], [a, b]], most=3)) == [[], [a, b]]
 
 
 def test_a_period_that_ends_has_nothing_of_a_call_that_is_being_stored(fed: Any) -> None:
@@ -224,10 +224,10 @@ def cut_after(patch: pytest.MonkeyPatch, transactions: int, error: type[BaseExce
     """Fail in the transaction after so many."""
     add, done = Journal.add, iter(range(transactions))
 
-    def adding(keeper: Journal, *given: Any, **named: Any) -> None:
+    def adding(store: Journal, *given: Any, **named: Any) -> None:
         if next(done, None) is None:
             raise error("the disk is full")
-        add(keeper, *given, **named)
+        add(store, *given, **named)
 
     patch.setattr(Journal, "add", adding)
 
@@ -302,10 +302,10 @@ def test_a_tick_that_fails_between_portions_loses_nothing_of_the_call(tmp_path: 
     with opened(tmp_path / "visits", "counter") as stream:
         add, done = Journal.add, iter(range(2))
 
-        def adding(keeper: Journal, *given: Any, **named: Any) -> None:
-            add(keeper, *given, **named)
+        def adding(store: Journal, *given: Any, **named: Any) -> None:
+            add(store, *given, **named)
             if next(done, None) == 1:
-                keeper._counter = None
+                store._counter = None
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Journal, "add", adding)
@@ -349,7 +349,7 @@ def test_what_is_forgotten_was_never_known(before: list[int], call: list[int]) -
         def runs() -> list[Any]:
             return connection.execute("SELECT * FROM runs ORDER BY first").fetchall()
 
-        def new(numbers: list[int]) -> list[Fed]:
+        def new(numbers: list[int]) -> list[CheckedEvent]:
             checked = checked_events([Event("gate", number) for number in numbers], settings)
             return [event for event in checked if remember(connection, event, settings)]
 

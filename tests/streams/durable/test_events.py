@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.streams.base import LARGEST
-from partita.streams.durable.events import Event, Fed, Name, checked_events, portions
-from partita.streams.durable.journal import SCHEMA, log
+from partita.streams.durable.events import CheckedEvent, Event, Name, checked_events, split_events
+from partita.streams.durable.journal import SCHEMA, counted_by, remember
 from partita.streams.durable.settings import Settings
 from tests.streams.durable.conftest import Opener
 
@@ -49,7 +49,7 @@ def tables() -> Iterator[sqlite3.Connection]:
 
 def counted(connection: sqlite3.Connection, events: list[Event], settings: Settings) -> list[int]:
     return [
-        sum(count for _, count in log(connection, event, settings))
+        sum(count for _, count in counted_by(event, settings)) if remember(connection, event, settings) else 0
         for event in checked_events(events, settings)
     ]
 
@@ -132,9 +132,9 @@ def test_a_feeder_in_order_needs_one_row(tables: sqlite3.Connection) -> None:
 def test_a_transaction_is_short_however_long_its_events_are() -> None:
     """Portions hold all events in order, and so many counts at most, unless one event has more."""
     lengths = [3, 0, 5, 1, 1, 12, 4, 6, 1]
-    events = [Fed("gate", number, ((0, 1),) * length) for number, length in enumerate(lengths)]
+    events = [CheckedEvent("gate", number, ((0, 1),) * length) for number, length in enumerate(lengths)]
 
-    some = list(portions(events, most=10))
+    some = list(split_events(events, most=10))
 
     assert [event for portion in some for event in portion] == events
     assert [[len(event.counts) for event in portion] for portion in some] == [
@@ -144,7 +144,7 @@ def test_a_transaction_is_short_however_long_its_events_are() -> None:
         [4, 6],
         [1],
     ]
-    assert list(portions([], most=10)) == []
+    assert list(split_events([], most=10)) == []
 
 
 def test_an_id_counts_once_for_a_person_and_never_across_people(opened: Opener) -> None:

@@ -216,9 +216,9 @@ def test_a_counter_has_one_writer(opened: Opener) -> None:
 def test_a_writer_of_an_earlier_epoch_is_stopped(opened: Opener) -> None:
     """Where locks do not work, who opened it last goes on, and the other writes nothing any more."""
     counter = opened()
-    keeper = counter._store
-    assert isinstance(keeper, Journal)
-    with keeper._file.transaction() as connection:
+    store = counter._store
+    assert isinstance(store, Journal)
+    with store._file.transaction() as connection:
         connection.execute("UPDATE counter SET epoch = epoch + 1")
 
     with pytest.raises(StreamBusy, match="opened again elsewhere"):

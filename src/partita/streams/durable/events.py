@@ -26,18 +26,18 @@ from partita.unchained import unchained
 __all__ = [
     "AT_ONCE",
     "MOST_PERIODS",
+    "CheckedEvent",
     "Counts",
     "Event",
-    "Fed",
     "Name",
     "Times",
-    "by_period",
     "checked_events",
-    "fed_before",
-    "grouped",
-    "portions",
+    "count_by_period",
+    "group_calls",
+    "repeated_feed_error",
     "require_period",
-    "summed",
+    "split_events",
+    "sum_by_period",
 ]
 
 Name: TypeAlias = str | int | bytes | None
@@ -69,7 +69,7 @@ class Event:
     count: int | Mapping[str, int] = 1
 
 
-class Fed(NamedTuple):
+class CheckedEvent(NamedTuple):
     """An event that was checked: what it is known by, as it is remembered, and what it counts where."""
 
     source: str | bytes | None
@@ -77,33 +77,35 @@ class Fed(NamedTuple):
     counts: Counts
 
 
-def checked_events(events: Iterable[Event], settings: Settings) -> list[Fed]:
+def checked_events(events: Iterable[Event], settings: Settings) -> list[CheckedEvent]:
     """The events, well-formed: what is wrong is said before any of them is counted."""
     return [_checked(event, settings) for event in events]
 
 
-def grouped(calls: Iterable[Fed | list[Fed]], *, most: int) -> Iterator[list[Fed]]:
+def group_calls(
+    calls: Iterable[CheckedEvent | list[CheckedEvent]], *, most: int
+) -> Iterator[list[CheckedEvent]]:
     """Each list as it is; single events that follow each other are put together, so many at most.
 
     By what kind of call they are and by their number, never by what they hold: so one event more in a list
     moves nothing else into another transaction.
     """
-    singles: list[Fed] = []
+    singles: list[CheckedEvent] = []
     for call in calls:
-        if isinstance(call, Fed):
+        if isinstance(call, CheckedEvent):
             singles.append(call)
-        if singles and (not isinstance(call, Fed) or len(singles) == most):
+        if singles and (not isinstance(call, CheckedEvent) or len(singles) == most):
             yield singles
             singles = []
-        if not isinstance(call, Fed):
+        if not isinstance(call, CheckedEvent):
             yield call
     if singles:
         yield singles
 
 
-def portions(events: Iterable[Fed], *, most: int) -> Iterator[list[Fed]]:
+def split_events(events: Iterable[CheckedEvent], *, most: int) -> Iterator[list[CheckedEvent]]:
     """Some events at a time, of so many counts at most; one that has more is alone."""
-    some: list[Fed] = []
+    some: list[CheckedEvent] = []
     size = 0
     for event in events:
         length = max(1, len(event.counts))
@@ -116,15 +118,15 @@ def portions(events: Iterable[Fed], *, most: int) -> Iterator[list[Fed]]:
         yield some
 
 
-def summed(events: Iterable[Fed]) -> list[Fed]:
+def sum_by_period(events: Iterable[CheckedEvent]) -> list[CheckedEvent]:
     """The same for a pan-private counter, which knows an event by its period only: a total for each."""
     totals: dict[Any, int] = {}
     for event in events:
         totals[event.number] = totals.get(event.number, 0) + sum(count for _, count in event.counts)
-    return [Fed(None, number, ((0, total),)) for number, total in totals.items()]
+    return [CheckedEvent(None, number, ((0, total),)) for number, total in totals.items()]
 
 
-def require_period(events: Iterable[Fed], period: int, settings: Settings) -> None:
+def require_period(events: Iterable[CheckedEvent], period: int, settings: Settings) -> None:
     """Refuse what is meant for another period than the open one, where a number is that of a period."""
     if settings.pan_private and not {event.number for event in events} <= {None, period}:
         raise InvalidData(
@@ -134,17 +136,17 @@ def require_period(events: Iterable[Fed], period: int, settings: Settings) -> No
         )
 
 
-def _checked(event: Event, settings: Settings) -> Fed:
+def _checked(event: Event, settings: Settings) -> CheckedEvent:
     if not isinstance(event, Event):
         raise InvalidData("events", "must be Events", fix='pass for example Event("gate-1", 17)')
     counts = _by_place(event.count, settings) if settings.keys else ((0, counted(event.count)),)
     if settings.unit == "user":
-        return Fed(_digest(event.source), _digest(event.number), counts)
+        return CheckedEvent(_digest(event.source), _digest(event.number), counts)
     if settings.pan_private:
         _require_nobody(event.source)
-        return Fed(None, None if event.number is None else _sequence(event.number), counts)
+        return CheckedEvent(None, None if event.number is None else _sequence(event.number), counts)
     feeder = _feeder(event.source)
-    return Fed(feeder, _number(feeder, event.number), counts)
+    return CheckedEvent(feeder, _number(feeder, event.number), counts)
 
 
 def _by_place(count: object, settings: Settings) -> Counts:
@@ -202,7 +204,9 @@ MOST_PERIODS: Final = 10**8
 """How many periods may be fed at once, and how many of a new counter may have ended."""
 
 
-def by_period(times: Any, schedule: Schedule, *, start: object, end: object) -> tuple[int, NDArray[np.int64]]:
+def count_by_period(
+    times: Any, schedule: Schedule, *, start: object, end: object
+) -> tuple[int, NDArray[np.int64]]:
     """The number of the first period, and how many events each has up to the last.
 
     What lies outside counts in the first or the last; what is no time, nowhere.
@@ -224,7 +228,7 @@ def by_period(times: Any, schedule: Schedule, *, start: object, end: object) -> 
     return first, counts
 
 
-def fed_before(settings: Settings) -> InvalidParameter:
+def repeated_feed_error(settings: Settings) -> InvalidParameter:
     """What is said to somebody without a name about periods that were fed before: nothing is dropped."""
     if settings.pan_private:
         return InvalidParameter(

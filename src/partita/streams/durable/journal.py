@@ -27,13 +27,13 @@ from partita.errors import InvalidState, StreamBusy, StreamError
 from partita.noise.protocol import Noise
 from partita.storage import DURABLE, Connection, SqliteFormat, SqliteWriter
 from partita.streams.base import LARGEST
-from partita.streams.durable.events import AT_ONCE, Counts, Fed, portions
-from partita.streams.durable.mechanisms import AnyCounter, record_after, restored, step
+from partita.streams.durable.events import AT_ONCE, CheckedEvent, Counts, split_events
+from partita.streams.durable.mechanisms import AnyCounter, record_after, restore_counter, step
 from partita.streams.durable.outputs import OutputsFile, at_once
 from partita.streams.durable.settings import Settings
 from partita.streams.family import FAMILY_LARGEST
 
-__all__ = ["SCHEMA", "SECRET", "Journal", "drop_portion", "forget", "remember"]
+__all__ = ["SCHEMA", "SECRET", "Journal", "counted_by", "drop_portion", "forget", "remember"]
 
 SECRET: Final = ".db"
 
@@ -117,7 +117,7 @@ _WORDS: Final = np.dtype(">i8")
 
 
 @final
-class Totals:
+class _Totals:
     """Numbers that a counter takes, however much is added.
 
     Each is the nearest that there is, after each event: so one event moves it no more than before.
@@ -163,31 +163,25 @@ SELECT ?1, ?2 WHERE (SELECT COUNT(*) FROM people WHERE person = ?1) < ?3
 _FIND_RUN: Final = "SELECT first, last FROM runs WHERE feeder = ? AND first <= ? ORDER BY first DESC LIMIT 1"
 _ANY_RUN: Final = "SELECT EXISTS (SELECT 1 FROM runs WHERE feeder = ? AND first <= ? AND last >= ?)"
 _NEXT_RUN: Final = "SELECT last FROM runs WHERE feeder = ? AND first = ?"
-_NOTHING: Final[Counts] = ()
 
 
-def log(connection: Connection, event: Fed, settings: Settings) -> Counts:
-    """Remember an event: what it adds to the open period; nothing if it is known, or one too many.
+def remember(connection: Connection, event: CheckedEvent, settings: Settings) -> bool:
+    """Remember an event, and say whether it counts: not if it is known, or one too many.
 
     It is known by its source and number, whatever its count says.
     """
-    return added(event, settings) if remember(connection, event, settings) else _NOTHING
-
-
-def remember(connection: Connection, event: Fed, settings: Settings) -> bool:
-    """Remember an event, and say whether it counts: not if it is known, or one too many."""
     if settings.unit == "user":
         return _is_admitted(connection, event, settings)
     is_new = _is_new_text if isinstance(event.number, bytes) else _is_new
     return is_new(connection, event.source, event.number)
 
 
-def added(event: Fed, settings: Settings) -> Counts:
+def counted_by(event: CheckedEvent, settings: Settings) -> Counts:
     """What an event adds to the open period if it counts."""
     return _cut(event.counts, settings.change) if settings.unit == "user" else event.counts
 
 
-def forget(connection: Connection, event: Fed, settings: Settings) -> None:
+def forget(connection: Connection, event: CheckedEvent, settings: Settings) -> None:
     """Undo `remember` for an event that counted, and is not to count after all."""
     if settings.unit == "user":
         connection.execute("DELETE FROM people WHERE person = ? AND event = ?", (event.source, event.number))
@@ -197,7 +191,7 @@ def forget(connection: Connection, event: Fed, settings: Settings) -> None:
         _forget_number(connection, event.source, event.number)
 
 
-def is_known(connection: Connection, feeder: str, first: int, last: int) -> bool:
+def _is_known(connection: Connection, feeder: str, first: int, last: int) -> bool:
     """Whether a feeder has used any sequence number from the first to the last."""
     (known,) = connection.execute(_ANY_RUN, (feeder, last, first)).fetchone()
     return bool(known)
@@ -231,7 +225,7 @@ def _is_new_text(connection: Connection, feeder: Any, digest: Any) -> bool:
     return connection.execute("INSERT OR IGNORE INTO deliveries VALUES (?)", (digest,)).rowcount == 1
 
 
-def _is_admitted(connection: Connection, event: Fed, settings: Settings) -> bool:
+def _is_admitted(connection: Connection, event: CheckedEvent, settings: Settings) -> bool:
     """Whether an event is among the first of its person, and seen for the first time."""
     known_by = (event.source, event.number, settings.contributions)
     return connection.execute(_ADMIT, known_by).rowcount == 1
@@ -263,7 +257,7 @@ _DIGEST: Final = 32
 _TEXT: Final = 16
 
 
-def note(connection: Connection, events: Iterable[Fed]) -> None:
+def _note(connection: Connection, events: Iterable[CheckedEvent]) -> None:
     """Note events that were remembered for a call that is not counted yet."""
     numbers: dict[str, list[int]] = {}
     digests = []
@@ -280,7 +274,7 @@ def note(connection: Connection, events: Iterable[Fed]) -> None:
     connection.executemany(_NOTE, rows)
 
 
-def count_call(connection: Connection) -> None:
+def _count_call(connection: Connection) -> None:
     """Say that the call counts: nothing of it is dropped from now on."""
     connection.execute("UPDATE calls SET counted = counted + 1")
 
@@ -297,22 +291,24 @@ def drop_portion(connection: Connection, settings: Settings) -> bool:
     return True
 
 
-def sweep(connection: Connection) -> bool:
+def _sweep(connection: Connection) -> bool:
     """Remove some notes of calls that are counted; False if there are none."""
     return connection.execute(_SWEEP).rowcount > 0
 
 
-def _noted(feeder: Any, known: bytes, settings: Settings) -> Iterator[Fed]:
+def _noted(feeder: Any, known: bytes, settings: Settings) -> Iterator[CheckedEvent]:
     """The events of a note, without what they count."""
     if feeder is not None:
         for number in np.frombuffer(known, dtype=_NUMBERS).tolist():
-            yield Fed(feeder, number, ())
+            yield CheckedEvent(feeder, number, ())
     elif settings.unit == "user":
         for place in range(0, len(known), 2 * _DIGEST):
-            yield Fed(known[place : place + _DIGEST], known[place + _DIGEST : place + 2 * _DIGEST], ())
+            yield CheckedEvent(
+                known[place : place + _DIGEST], known[place + _DIGEST : place + 2 * _DIGEST], ()
+            )
     else:
         for place in range(0, len(known), _TEXT):
-            yield Fed(None, known[place : place + _TEXT], ())
+            yield CheckedEvent(None, known[place : place + _TEXT], ())
 
 
 @final
@@ -334,8 +330,8 @@ class Journal:
         self._new: list[bytes] = []
         self._partial = self._unsettled = False
         try:
-            self._settings, self._epoch = self._taken_over()
-            self._call = Totals(self._settings)
+            self._settings, self._epoch = self._take_over()
+            self._call = _Totals(self._settings)
             self._load()
         except BaseException:
             self.close()
@@ -397,23 +393,23 @@ class Journal:
                     self._pragma(f"wal_autocheckpoint = {_PAGES}")
             self._new = []
 
-    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+    def portions(self, call: list[CheckedEvent]) -> list[list[CheckedEvent]]:
         """The events of one call as the transactions that store them: of a thousand counts each."""
-        return list(portions(call, most=AT_ONCE))
+        return list(split_events(call, most=AT_ONCE))
 
-    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
+    def add(self, events: Iterable[CheckedEvent], *, complete: bool = True) -> None:
         """Store events that were checked, each once; if the call is complete, all of it counts now."""
         settings = self._settings
         new = [event for event in events if remember(self._connection, event, settings)]
         totals = self._totals if complete else self._call
         for event in new:
-            totals.add(added(event, settings))
+            totals.add(counted_by(event, settings))
         if not complete:
             self._unsettled = self._partial = True
-            note(self._connection, new)
+            _note(self._connection, new)
         elif self._partial:
             self._totals.add(tuple(enumerate(self._call.numbers)))
-            count_call(self._connection)
+            _count_call(self._connection)
 
     def settle_calls(self) -> bool:
         """Undo a portion of a call that was not completed, or sweep up after others; False if all is done."""
@@ -421,13 +417,13 @@ class Journal:
         self._call.clear()
         if self._unsettled:
             with self._transaction() as connection:
-                self._unsettled = drop_portion(connection, self._settings) or sweep(connection)
+                self._unsettled = drop_portion(connection, self._settings) or _sweep(connection)
         return self._unsettled
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether a feeder has counted under any number from the first to the last."""
         with self._file.access() as connection:
-            return is_known(connection, feeder, first, last)
+            return _is_known(connection, feeder, first, last)
 
     def close_period(self) -> None:
         """Close the open period and open the next one."""
@@ -474,7 +470,7 @@ class Journal:
                 raise StreamBusy("this counter was opened again elsewhere; feed it there")
             yield connection
 
-    def _taken_over(self) -> tuple[Settings, int]:
+    def _take_over(self) -> tuple[Settings, int]:
         """The settings, and the epoch that begins now; a call that was not completed is dropped."""
         with self._file.transaction() as connection:
             for addition in _FORMAT.additions:
@@ -505,7 +501,8 @@ class Journal:
             (closed,) = connection.execute("SELECT COALESCE(MAX(period), 0) FROM outputs").fetchone()
         if state is None:
             return
-        counter, self._totals = restored(self._settings, state, self._noise), Totals(self._settings, pending)
+        counter = restore_counter(self._settings, state, self._noise)
+        self._totals = _Totals(self._settings, pending)
         if counter.periods != closed:
             raise InvalidState("counter", "must agree with its outputs", fix="restore the latest copy")
         self._counter = counter

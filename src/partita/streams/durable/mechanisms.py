@@ -19,7 +19,7 @@ from partita.streams.sliding_counter import SlidingCounter
 from partita.streams.sparse_counter import SparseCounter
 from partita.streams.tree_counter import TreeCounter
 
-__all__ = ["MECHANISMS", "AnyCounter", "made", "record_after", "restored", "step"]
+__all__ = ["MECHANISMS", "AnyCounter", "make_counter", "record_after", "restore_counter", "step"]
 
 AnyCounter: TypeAlias = ContinualCounter | CounterFamily
 
@@ -46,7 +46,7 @@ _COMMON: Final = (
 """What is no option: parameters that all have, and those that are no numbers."""
 
 
-def made(settings: Settings, noise: Noise | None) -> AnyCounter:
+def make_counter(settings: Settings, noise: Noise | None) -> AnyCounter:
     """A new counter; parameters that it does not have are refused."""
     mechanism = _mechanism(settings)
     known = inspect.signature(mechanism).parameters
@@ -64,7 +64,7 @@ def made(settings: Settings, noise: Noise | None) -> AnyCounter:
     return mechanism(**arguments)
 
 
-def restored(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:
+def restore_counter(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:
     """The counter that gave this state."""
     restore: Any = _mechanism(settings).from_state
     counter: AnyCounter = restore(state, **_given(noise))

@@ -15,7 +15,7 @@ from partita.noise.protocol import Noise
 from partita.streams.durable.account import Account, account_of
 from partita.streams.durable.events import MOST_PERIODS
 from partita.streams.durable.journal import SECRET, Journal
-from partita.streams.durable.mechanisms import made
+from partita.streams.durable.mechanisms import make_counter
 from partita.streams.durable.outputs import OUTPUTS, FilePath, OutputsFile
 from partita.streams.durable.settings import (
     FAMILY,
@@ -79,7 +79,7 @@ class Opener:
     def open(self, asked: Settings, *, any_start: bool) -> AnyStream:
         """What is there, if it was opened with the same settings; if nothing is there, a new one."""
         account = account_of(self.ledger, asked.dataset)
-        made(asked, self.noise)
+        make_counter(asked, self.noise)
         store = self._store(self._find() or self._create(asked, account))
         try:
             stored = store.settings
@@ -120,7 +120,7 @@ class Opener:
     def _public_file(self, store: StateStore) -> OutputsFile:
         """The public file, there before the first state is: a state without one may be an old copy."""
         counter = store.counter
-        new = made(store.settings, self.noise) if counter is None else counter
+        new = make_counter(store.settings, self.noise) if counter is None else counter
         file = OutputsFile(self.public, store.settings, new.granularity)
         if counter is not None and not self.republish:
             file.check()

@@ -11,8 +11,8 @@ from typing import Final, final
 from partita.errors import InvalidState, StreamError
 from partita.noise.protocol import Noise
 from partita.streams.base import LARGEST
-from partita.streams.durable.events import Fed, summed
-from partita.streams.durable.mechanisms import AnyCounter, record_after, restored
+from partita.streams.durable.events import CheckedEvent, sum_by_period
+from partita.streams.durable.mechanisms import AnyCounter, record_after, restore_counter
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.durable.settings import Settings, failed
 from partita.streams.pan_private import PanPrivateCounter
@@ -100,11 +100,11 @@ class Slots:
             self._load()
             raise
 
-    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+    def portions(self, call: list[CheckedEvent]) -> list[list[CheckedEvent]]:
         """The totals of a call, which are counted in one step; nothing of it is stored."""
-        return [summed(call)] if call else []
+        return [sum_by_period(call)] if call else []
 
-    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
+    def add(self, events: Iterable[CheckedEvent], *, complete: bool = True) -> None:
         """Count events in the open period; all of them, since nothing is known of earlier ones."""
         for event in events:
             for _, count in event.counts:
@@ -174,7 +174,7 @@ class Slots:
 
     def _restored(self, state: bytes) -> PanPrivateCounter:
         """The counter in a new block; cells in a file of an earlier version are ignored and overwritten."""
-        counter = _pan_private(restored(self._settings, state, self._noise))
+        counter = _pan_private(restore_counter(self._settings, state, self._noise))
         counter.announce_intrusion()
         if counter.state() != state:
             self._save(counter)

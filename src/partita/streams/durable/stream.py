@@ -36,14 +36,14 @@ from partita.streams.base import LARGEST, Running
 from partita.streams.durable.account import Account
 from partita.streams.durable.events import (
     AT_ONCE,
+    CheckedEvent,
     Event,
-    Fed,
     Name,
     Times,
-    by_period,
     checked_events,
-    fed_before,
-    grouped,
+    count_by_period,
+    group_calls,
+    repeated_feed_error,
     require_period,
 )
 from partita.streams.durable.mechanisms import AnyCounter
@@ -78,10 +78,10 @@ class StateStore(Protocol):
     def batch(self) -> AbstractContextManager[None]:
         """The events and periods of one transaction."""
 
-    def portions(self, call: list[Fed]) -> list[list[Fed]]:
+    def portions(self, call: list[CheckedEvent]) -> list[list[CheckedEvent]]:
         """The events of one call as the transactions that store them."""
 
-    def add(self, events: Iterable[Fed], *, complete: bool = True) -> None:
+    def add(self, events: Iterable[CheckedEvent], *, complete: bool = True) -> None:
         """Store events that were checked, each once; if the call is complete, all of it counts now."""
 
     def settle_calls(self) -> bool:
@@ -216,7 +216,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         Single events that follow each other share a transaction, so many as a public number says; a list of
         events never does, whatever its length.
         """
-        checked: list[Fed | list[Fed]] = []
+        checked: list[CheckedEvent | list[CheckedEvent]] = []
         for call in calls:
             if isinstance(call, Event):
                 checked += checked_events([call], self.settings)
@@ -370,12 +370,12 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             )
         self.add_many([Event(person, id, count) if user else Event(feeder, sequence, count)])
 
-    def _add_calls(self, calls: list[Fed | list[Fed]]) -> None:
+    def _add_calls(self, calls: list[CheckedEvent | list[CheckedEvent]]) -> None:
         """Count calls that were checked. Only feeders wait for each other here, the clock for nobody."""
         self._require_owner()
         with self._calls:
             self._settle_calls()
-            for call in grouped(calls, most=max(1, AT_ONCE // self.settings.columns)):
+            for call in group_calls(calls, most=max(1, AT_ONCE // self.settings.columns)):
                 try:
                     self._add_call(self._store.portions(call))
                 finally:
@@ -383,7 +383,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
                     with suppress(StreamError):
                         self._settle_calls()
 
-    def _add_call(self, portions: list[list[Fed]]) -> None:
+    def _add_call(self, portions: list[list[CheckedEvent]]) -> None:
         """Store a call in transactions between which the clock may go first; with the last one it counts."""
         for place, some in enumerate(portions, 1):
             with self._feeding():
@@ -446,7 +446,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     ) -> None:
         self._require_more(last)
         if not named and self._store.has_counted(UNNAMED_FEEDER, first, last):
-            raise fed_before(self.settings)
+            raise repeated_feed_error(self.settings)
         self.close_until(first - 1)
         for begin in range(0, len(counts), self._store.at_once):
             self._feed(source, first + begin, counts[begin : begin + self._store.at_once])
@@ -546,7 +546,7 @@ class DurableCounter(DurableStream[Output]):
         counter takes no name, and periods that are closed are refused.
         """
         self._require_events()
-        first, counts = by_period(times, self.settings.schedule, start=start, end=end)
+        first, counts = count_by_period(times, self.settings.schedule, start=start, end=end)
         self._feed_stretch(feeder, first, counts[:, None])
 
 
@@ -607,6 +607,7 @@ class DurableFamily(DurableStream[FamilyOutput]):
         if not self.settings.places.keys() >= times.keys():
             raise InvalidData("times", "must be under keys of the family", fix="use those of settings.keys")
         columns = [
-            by_period(times.get(key, ()), self.settings.schedule, start=start, end=end) for key in self.keys
+            count_by_period(times.get(key, ()), self.settings.schedule, start=start, end=end)
+            for key in self.keys
         ]
         self._feed_stretch(feeder, columns[0][0], np.stack([counts for _, counts in columns], axis=1))
