@@ -72,7 +72,7 @@ class ReleaseEntry(Shown):
 
 
 class CatalogueIndex(Shown):
-    """What is served."""
+    """All releases and streams."""
 
     releases: list[ReleaseEntry]
     streams: list[StreamEntry]
@@ -186,7 +186,7 @@ def _guarantee(release: Release) -> Record | None:
     words = _words(release)
     return {
         **numbers,
-        "epsilon_value": _rounded(promise),
+        "epsilon_value": _epsilon_value(promise),
         "factor": words.partition("a factor of at most ")[2].partition(", but")[0].rstrip("."),
         "words": words,
     }
@@ -198,7 +198,7 @@ def _words(release: Release) -> str:
     return next(line for line in lines if line.startswith("Guarantee: ")).removeprefix("Guarantee: ")
 
 
-def _rounded(promise: Guarantee) -> float | None:
+def _epsilon_value(promise: Guarantee) -> float | None:
     try:
         return float(promise.epsilon)
     except OverflowError:
@@ -267,18 +267,18 @@ class Listing:
         identity = self.catalogue.identity(name)
         if identity is None:
             return None
-        return self.entries.get((name, identity)) or await self._made(name)
+        return self.entries.get((name, identity)) or await self._load(name)
 
-    async def _made(self, name: str) -> Record | None:
+    async def _load(self, name: str) -> Record | None:
         try:
             entry = await self.catalogue.get(name)
         except Refusal as refusal:
             if refusal.status == 404:
                 return None
             raise
-        made = summarize_release(entry)
-        self.entries.put((name, entry.identity), made, 1)
-        return made
+        summary = summarize_release(entry)
+        self.entries.put((name, entry.identity), summary, 1)
+        return summary
 
 
 def release_routes(
@@ -343,8 +343,8 @@ def _citation(release: Release) -> bytes:
 
 
 def _synthetic_csv(release: Release, rows: int) -> bytes:
-    made = release.synthesize(rows)
-    return csv_bytes(list(made), zip(*made.values(), strict=True))
+    columns = release.synthesize(rows)
+    return csv_bytes(list(columns), zip(*columns.values(), strict=True))
 
 
 def _synthetic_parquet(release: Release, rows: int) -> bytes:
@@ -373,7 +373,7 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
     def text(what: Download) -> Callable[..., Any]:
         async def download(request: Request, name: Name) -> Response:
             entry = await catalogue.ready(name)
-            return await made(request, entry, what, lambda: what.make(entry.opened), small=True)
+            return await respond(request, entry, what, lambda: what.make(entry.opened), small=True)
 
         return download
 
@@ -383,11 +383,11 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
             columns = len(entry.opened.columns)
             _check_rows(rows, limits, columns=columns)
             check_work(values_work(rows * columns), limits)
-            return await made(request, entry, what, lambda: what.make(entry.opened, rows), small=False)
+            return await respond(request, entry, what, lambda: what.make(entry.opened, rows), small=False)
 
         return download
 
-    async def made(
+    async def respond(
         request: Request, entry: Entry, what: Download, make: Callable[[], bytes], *, small: bool
     ) -> Response:
         headers = attachment(f"{entry.name}.{what.path}")
