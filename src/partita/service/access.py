@@ -20,6 +20,7 @@ from partita.errors import InvalidParameter
 from partita.service.errors import Refusal
 from partita.service.settings import NAME, is_loopback
 from partita.service.tokens import ANYBODY, Caller, Keyring
+from partita.streams.durable.settings import SECOND
 
 __all__ = ["CALLER", "PERMISSIONS", "Guard", "Permission", "RateLimiter", "Side", "network_of"]
 
@@ -29,11 +30,11 @@ Side: TypeAlias = Literal["reading", "steward"]
 
 _HEALTHY: Final = "/-/healthy"
 _METRICS: Final = "/-/metrics"
-_LOOKING: Final = ("GET", "HEAD")
+_READ_METHODS: Final = ("GET", "HEAD")
 _PAGE: Final = re.compile(
     rf"/(?:releases/{NAME.pattern}(?:/view)?|streams/{NAME.pattern}|static/.*|favicon\.ico)?"
 )
-_TWINS: Final = (".json", ".csv")
+_DATA_SUFFIXES: Final = (".json", ".csv")
 _FEEDING: Final = re.compile(rf"/streams/({NAME.pattern})/events")
 
 
@@ -56,7 +57,7 @@ def reading_permission(scope: Scope) -> Permission | None:
         return None
     if path == _METRICS:
         return _admin_elsewhere(scope)
-    if scope["method"] in _LOOKING and _PAGE.fullmatch(path) and not path.endswith(_TWINS):
+    if scope["method"] in _READ_METHODS and _PAGE.fullmatch(path) and not path.endswith(_DATA_SUFFIXES):
         return None
     return Permission("read")
 
@@ -86,7 +87,6 @@ PERMISSIONS: Final[Mapping[Side, Callable[[Scope], Permission | None]]] = {
 
 # ---- rates ----
 
-_SECOND: Final = 10**9
 _SUBNET: Final = 64  # bits of IPv6 that one customer is given
 
 
@@ -112,12 +112,12 @@ class RateLimiter:
 
     def wait(self, caller: str) -> int:
         """Whole seconds that the caller has to wait; 0 if the request is let in, and counted."""
-        now, price = self.now(), _SECOND // self.rate
+        now, price = self.now(), SECOND // self.rate
         empty = now + price * self.burst
         full_at = min(max(self._full_at.get(caller, now), now), empty)
         over = max(0, full_at + price - empty)
         self._remember(caller, full_at if over else full_at + price)
-        return -(-over // _SECOND)
+        return -(-over // SECOND)
 
     def _remember(self, caller: str, full_at: int) -> None:
         self._full_at[caller] = full_at
@@ -194,7 +194,7 @@ class Guard:
         if scope["type"] == "http":
             caller, need = self._caller(scope), PERMISSIONS[self.side](scope)
             CALLER.set(caller_key(scope, caller))
-            if not self._is_forgotten(caller, need):
+            if not self._is_uncounted(caller, need):
                 self._check_rate()
             self._check_scope(caller, need)
             scope.setdefault("state", {})["caller"] = caller
@@ -211,7 +211,7 @@ class Guard:
         except InvalidParameter:
             raise Refusal(503, "NoAccess", "tokens cannot be checked now; tell the steward") from None
 
-    def _is_forgotten(self, caller: Caller, need: Permission | None) -> bool:
+    def _is_uncounted(self, caller: Caller, need: Permission | None) -> bool:
         fed = None if need is None else need.stream
         return fed is not None and "feed" in caller.scopes and self.is_pan_private(fed)
 

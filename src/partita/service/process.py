@@ -30,7 +30,7 @@ __all__ = ["ServiceEnded", "check_installed", "check_paths", "open_listener", "s
 # ---- checks before the start ----
 
 _NEEDED: Final = ("fastapi", "prometheus_client", "uvicorn")
-_OTHERS: Final = 0o077
+_OTHERS: Final = 0o077  # permission bits of all but the owner
 _ALL_WRITE: Final = 0o002
 _BACKLOG: Final = 2048  # connections that wait in the kernel while the event loop is busy
 

@@ -25,7 +25,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _PATHS: Final = ("folder", "streams", "tokens", "specs")
 _HIGHEST_PORT: Final = 2**16 - 1
-_SHORTEST_DELAY: Final = Fraction(1, 10)
+_SHORTEST_DELAY: Final = Fraction(1, 10)  # seconds: early outputs against many looks at files
 _LONGEST_DELAY: Final = 3600
 _PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 

@@ -221,7 +221,6 @@ def _check_streams(streams: Iterable[str] | None, scopes: Iterable[str]) -> tupl
 
 Now: TypeAlias = Callable[[], int]
 
-_SECOND: Final = 10**9
 _OWNER: Final = 0o600
 _OTHERS_WRITE: Final = 0o022
 _VERSION: Final = 1
@@ -270,7 +269,7 @@ class TokenFile:
             self._write(self.read().revoke(name), "")
 
     def _seconds(self) -> int:
-        return self.now() // _SECOND
+        return self.now() // SECOND
 
     def _until(self, lasting: int | None) -> int | None:
         return None if lasting is None else self._seconds() + lasting
@@ -312,7 +311,7 @@ class Keyring:
         seen = _identity(self.file.path)
         if seen != self._seen:
             self._tokens, self._seen = self.file.read(), seen
-        return self._tokens.caller(text, now=self.file.now() // _SECOND)
+        return self._tokens.caller(text, now=self.file.now() // SECOND)
 
 
 def _identity(path: Path) -> tuple[int, ...]:

@@ -36,12 +36,11 @@ from partita.service.access import PERMISSIONS, Guard, RateLimiter, Side
 from partita.service.errors import ErrorMiddleware, Refusal, add_error_handlers
 from partita.service.settings import VERSION, Limits, ServiceSettings
 from partita.service.tokens import ANYBODY, Keyring, TokenFile
+from partita.streams.durable.settings import SECOND
 
 __all__ = ["Log", "Metrics", "RequestLimits", "secure"]
 
 # ---- log ----
-
-_SECOND: Final = 10**9
 
 
 @final
@@ -67,7 +66,7 @@ class Log:
 
     def _write(self, level: str, event: str, entries: dict[str, object]) -> None:
         line = {
-            "time": _format_time(self.now() // _SECOND),
+            "time": _format_time(self.now() // SECOND),
             "level": level,
             "process": self.process,
             "event": event,
@@ -134,11 +133,11 @@ class Metrics:
 
     def read(self, *, route: str, status: int, nanoseconds: int) -> None:
         """Count one request to read."""
-        reads, seconds = self._of(route, status)
+        reads, seconds = self._series(route, status)
         reads.inc()
-        seconds.observe(_upper_end(nanoseconds / _SECOND))
+        seconds.observe(_upper_end(nanoseconds / SECOND))
 
-    def _of(self, route: str, status: int) -> tuple[Counter, Histogram]:
+    def _series(self, route: str, status: int) -> tuple[Counter, Histogram]:
         """The two metrics of a route and a status, cached: there are few of them."""
         if (route, status) not in self._known:
             found = self._reads.labels(route, str(status)), self._seconds.labels(route)
@@ -266,9 +265,9 @@ class SecurityHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                said = list(message.get("headers", ()))
-                spoken = any(name == _NO_STORE[0] for name, _ in said)
-                message["headers"] = [*said, *added, *([] if spoken else [_NO_STORE])]
+                given = list(message.get("headers", ()))
+                has_policy = any(name == _NO_STORE[0] for name, _ in given)
+                message["headers"] = [*given, *added, *([] if has_policy else [_NO_STORE])]
             await send(message)
 
         await self.app(scope, receive, with_headers)
@@ -365,7 +364,7 @@ class RequestLimits:
             await self.app(scope, receive, send)
             return
         body = _Body(receive, largest=self._largest(scope["path"]))
-        body.check_announced(scope)
+        body.check_length(scope)
         try:
             async with self.timeout(self.limits.seconds) as clock:
 
@@ -397,7 +396,7 @@ class _Body:
     def __init__(self, receive: Receive, *, largest: int) -> None:
         self._receive, self._largest, self._size = receive, largest, 0
 
-    def check_announced(self, scope: Scope) -> None:
+    def check_length(self, scope: Scope) -> None:
         """Check the length in the header before anything is read."""
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit():

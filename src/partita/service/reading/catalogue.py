@@ -100,7 +100,7 @@ def _path(folder: Path, name: str) -> str:
 
 # ---- the catalogue ----
 
-ROOM: Final = 2**30
+_RELEASES_ROOM: Final = 2**30
 """Bytes of files whose releases are cached: memory against loading them again."""
 
 _LEAST_WEIGHT: Final = 2**20
@@ -152,7 +152,7 @@ class Catalogue:
     on the file alone, and the file is the steward's choice.
     """
 
-    def __init__(self, folder: Path, threads: WorkerPool, *, room: int = ROOM) -> None:
+    def __init__(self, folder: Path, threads: WorkerPool, *, room: int = _RELEASES_ROOM) -> None:
         self._folder = folder
         self._threads = threads
         self._entries = LruCache[FileIdentity, Entry](room=room)
@@ -252,7 +252,7 @@ def _load_entry(folder: Path, name: str) -> Entry | None:
 
 # ---- cached responses ----
 
-_ROOM: Final = 64 * 2**20
+_RESPONSES_ROOM: Final = 64 * 2**20
 """Bytes of cached responses: memory against computing them again."""
 
 _OVERHEAD: Final = 512  # bytes of a cache entry beside its body
@@ -271,7 +271,7 @@ class Replies:
     cache: LruCache[str, bytes]
 
     @staticmethod
-    def create(lanes: Lanes, *, public: bool, room: int = _ROOM) -> Replies:
+    def create(lanes: Lanes, *, public: bool, room: int = _RESPONSES_ROOM) -> Replies:
         """Replies with an empty cache."""
         return Replies(lanes, public, LruCache(room=room))
 

@@ -66,12 +66,12 @@ ERRORS: Final[dict[int | str, dict[str, Any]]] = {
 def set_openapi(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> None:
     """Set the OpenAPI document of an app, with the models of bodies that routes parse by themselves."""
 
-    def described() -> dict[str, Any]:
+    def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _build_document(app, bodies)
         return app.openapi_schema
 
-    app.openapi = described  # type: ignore[method-assign]
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _build_document(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:

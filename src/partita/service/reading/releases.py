@@ -13,11 +13,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from partita.asking.questions import COUNT
-from partita.asking.records import Record, named, query_record, specials, sum_records
+from partita.asking.records import Record, column_records, query_record, sum_records, view_records
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.releases.file_entries import guarantee_entries, provenance_entries
-from partita.releases.published import Published
 from partita.releases.release import Release
 from partita.releases.report import factor_words, promise_words
 from partita.service.errors import Refusal
@@ -72,7 +71,7 @@ class ReleaseEntry(Shown):
 
 
 class CatalogueIndex(Shown):
-    """What is served."""
+    """All releases and streams."""
 
     releases: list[ReleaseEntry]
     streams: list[StreamEntry]
@@ -166,8 +165,11 @@ def describe_release(entry: Entry, answering: Answering) -> Record:
         **(provenance if isinstance(provenance, Mapping) else {}),
         "checksum": entry.checksum,
         "guarantee": _guarantee(release),
-        "columns": [_column(release, column) for column in release.columns],
-        "views": [_view(view) for view in release.published],
+        "columns": [_column(release, record) for record in column_records(release)],
+        "views": [
+            {**record, "epsilon": None if view.guarantee is None else view.guarantee.epsilon}
+            for record, view in zip(view_records(release), release.published, strict=True)
+        ],
         "sums": sum_records(release),
         "queries": query_record(release, _BETA),
         "total": _total(release, answering),
@@ -185,34 +187,22 @@ def _guarantee(release: Release) -> Record | None:
         return None
     return {
         **numbers,
-        "epsilon_value": _rounded(promise),
+        "epsilon_value": _epsilon_value(promise),
         "factor": factor_words(promise),
         "words": promise_words(promise),
     }
 
 
-def _rounded(promise: Guarantee) -> float | None:
+def _epsilon_value(promise: Guarantee) -> float | None:
     try:
         return float(promise.epsilon)
     except OverflowError:
         return None
 
 
-def _column(release: Release, column: str) -> Record:
-    domain = release.slice(column).domain
-    cells = {name: (answer.value, answer.error) for name, answer in specials(release, column).items()}
-    beside = {name: {"value": value, "error": error} for name, (value, error) in cells.items()}
-    return {"name": column, **domain.to_spec(), "size": str(domain.size), "specials": beside}
-
-
-def _view(view: Published) -> Record:
-    return {
-        "view": named(view),
-        "columns": view.columns,
-        "mechanism": view.mechanism,
-        "epsilon": None if view.guarantee is None else view.guarantee.epsilon,
-        "why": view.why,
-    }
+def _column(release: Release, record: Mapping[str, Any]) -> Record:
+    size = str(release.slice(record["column"]).domain.size)
+    return {"name": record["column"], **record["domain"], "size": size, "specials": record["specials"]}
 
 
 def _total(release: Release, answering: Answering) -> Record | None:
@@ -260,18 +250,18 @@ class Listing:
         identity = self.catalogue.identity(name)
         if identity is None:
             return None
-        return self.entries.get((name, identity)) or await self._made(name)
+        return self.entries.get((name, identity)) or await self._load(name)
 
-    async def _made(self, name: str) -> Record | None:
+    async def _load(self, name: str) -> Record | None:
         try:
             entry = await self.catalogue.get(name)
         except Refusal as refusal:
             if refusal.status == 404:
                 return None
             raise
-        made = summarize_release(entry)
-        self.entries.put((name, entry.identity), made, 1)
-        return made
+        summary = summarize_release(entry)
+        self.entries.put((name, entry.identity), summary, 1)
+        return summary
 
 
 def release_routes(
@@ -336,8 +326,8 @@ def _citation(release: Release) -> bytes:
 
 
 def _synthetic_csv(release: Release, rows: int) -> bytes:
-    made = release.synthesize(rows)
-    return csv_bytes(list(made), zip(*made.values(), strict=True))
+    columns = release.synthesize(rows)
+    return csv_bytes(list(columns), zip(*columns.values(), strict=True))
 
 
 def _synthetic_parquet(release: Release, rows: int) -> bytes:
@@ -366,7 +356,7 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
     def text(what: Download) -> Callable[..., Any]:
         async def download(request: Request, name: Name) -> Response:
             entry = await catalogue.ready(name)
-            return await made(request, entry, what, lambda: what.make(entry.opened), small=True)
+            return await respond(request, entry, what, lambda: what.make(entry.opened), small=True)
 
         return download
 
@@ -376,11 +366,11 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
             columns = len(entry.opened.columns)
             _check_rows(rows, limits, columns=columns)
             check_work(values_work(rows * columns), limits)
-            return await made(request, entry, what, lambda: what.make(entry.opened, rows), small=False)
+            return await respond(request, entry, what, lambda: what.make(entry.opened, rows), small=False)
 
         return download
 
-    async def made(
+    async def respond(
         request: Request, entry: Entry, what: Download, make: Callable[[], bytes], *, small: bool
     ) -> Response:
         headers = attachment(f"{entry.name}.{what.path}")

@@ -132,8 +132,8 @@ class StreamWatcher:
 
     def notify(self) -> None:
         """Wake all listeners at once."""
-        told, self._notified = self._notified, asyncio.Event()
-        told.set()
+        waiting, self._notified = self._notified, asyncio.Event()
+        waiting.set()
 
     def end(self) -> None:
         """Wake all listeners for the last time."""
@@ -386,15 +386,15 @@ class LiveUpdates:
     async def _page(self, shown: VisibleStream, since: int) -> tuple[bytes, int]:
         """The next events and their last period; formatted once for all listeners that are up to date."""
         if shown.periods - since > page_size(shown.file.settings):
-            return await self._made(shown, since)
+            return await self._format_in_thread(shown, since)
         if self._moment != self._watch.moment:
             self._moment, self._pages = self._watch.moment, {}
         key = (shown.name, since, shown.periods)
         if key not in self._pages:
-            self._pages[key] = asyncio.create_task(self._made(shown, since))
+            self._pages[key] = asyncio.create_task(self._format_in_thread(shown, since))
         return await asyncio.shield(self._pages[key])
 
-    async def _made(self, shown: VisibleStream, since: int) -> tuple[bytes, int]:
+    async def _format_in_thread(self, shown: VisibleStream, since: int) -> tuple[bytes, int]:
         return await self._threads.run(lambda: self._format(shown, since))
 
     def _format(self, shown: VisibleStream, since: int) -> tuple[bytes, int]:
@@ -444,7 +444,7 @@ def _event(record: OutputRecord) -> str:
 
 # ---- routes ----
 
-_LARGEST: Final = 2**62
+_LARGEST: Final = 2**62  # periods: below what a 64-bit integer holds
 _THOUSANDTH: Final = Fraction(1, 1000)
 
 Confidence = Annotated[

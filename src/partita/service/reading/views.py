@@ -466,7 +466,7 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
         origin = str(request.base_url).rstrip("/")
 
         def make() -> Record:
-            return _view_record(_checked(entry, asking, answering), asking, name=name, origin=origin)
+            return _view_record(_check_work(entry, asking, answering), asking, name=name, origin=origin)
 
         return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answering))
 
@@ -475,7 +475,7 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
         entry = await catalogue.ready(name)
 
         def make() -> bytes:
-            heads, rows = _checked(entry, asking, answering).rows()
+            heads, rows = _check_work(entry, asking, answering).rows()
             return csv_bytes(heads, iter(rows))
 
         return await replies.data(
@@ -490,7 +490,7 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
     return router
 
 
-def _checked(entry: Entry, asking: ChartRequest, answering: Answering) -> ChartView:
+def _check_work(entry: Entry, asking: ChartRequest, answering: Answering) -> ChartView:
     """The chart, unless it would be too much work."""
     view = asking.view(entry.opened, answering)
     check_work(view.work(Predicted(entry.facts)), answering.limits)

@@ -74,7 +74,7 @@ def feed_request(body: bytes, settings: Settings, *, feeder: str, key: str | Non
 
 def _events(feed: FeedBody, settings: Settings, feeder: str, key: str | None) -> list[Event]:
     if settings.unit == "user":
-        return [_person_event(event, settings) for event in _listed(feed)]
+        return [_person_event(event, settings) for event in _require_events(feed)]
     if feed.events is not None and not settings.pan_private:
         return [_feeder_event(event, feeder, settings) for event in feed.events]
     if settings.pan_private:
@@ -122,7 +122,7 @@ def _check_counts(feed: FeedBody) -> None:
         raise _malformed("count", "must not be below 0, nor above 2^32 for all of a request together")
 
 
-def _listed(feed: FeedBody) -> list[EventBody]:
+def _require_events(feed: FeedBody) -> list[EventBody]:
     if feed.events is None:
         raise _malformed("events", "must be listed with person and id, since users are protected")
     return feed.events

@@ -242,8 +242,8 @@ class TerminalOutput:
     @property
     def last_error(self) -> str:
         """The error that the process ended with, without folders."""
-        said = _ERROR_LINE.findall(self._text)
-        return strip_folders(said[-1]) if said else _NO_ERROR
+        errors = _ERROR_LINE.findall(self._text)
+        return strip_folders(errors[-1]) if errors else _NO_ERROR
 
     def read(self, piece: str) -> None:
         """Parse more output; only the end of it is stored."""
@@ -277,8 +277,8 @@ def _entries(path: Path) -> Mapping[str, object]:
 
 def _environment() -> dict[str, str]:
     """The variables of a publishing process: paths of programs, this library and a password file."""
-    kept = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
-    return kept | {"PYTHONPATH": _LIBRARY}
+    passed = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+    return passed | {"PYTHONPATH": _LIBRARY}
 
 
 # ---- routes ----
