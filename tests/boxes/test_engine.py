@@ -242,7 +242,7 @@ def test_a_table_and_compiled_code_give_what_the_walk_gives(curved: bool) -> Non
         density, corners = made.engine.density, _corners(made.boxes())
         boxes = Stretches.along(density.measures, *corners)
 
-        walked, compiled = cover.summed(density, boxes), cover._compiled(density, boxes)
+        walked, compiled = cover.summed(density, boxes), cover._compiled(density, boxes, 1)
 
         for mine, theirs in zip(walked, compiled, strict=True):
             assert theirs == pytest.approx(mine, abs=1e-9 * density.total)

@@ -28,7 +28,7 @@ from partita.noise.kernel import token as random_hex
 from partita.releases.file_disk import new_file
 from partita.service.settings import NAME
 from partita.storage import FileLock, sync_folder
-from partita.streams.durable.settings import UNNAMED_FEEDER
+from partita.streams.durable.settings import SECOND, UNNAMED_FEEDER
 
 __all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Keyring", "TokenFile", "TokenSet"]
 
