@@ -19,8 +19,8 @@ from partita.auditing.universes import neighbours
 from partita.errors import InvalidParameter
 from partita.mechanisms import base, partition
 from partita.pan.density import Density
-from partita.streams.base import Terms
 from partita.streams.pan_blocks import TreeBlock
+from partita.streams.terms import Terms
 from partita.testing import CouplingBroken, add_remove_pairs
 
 Plant = Callable[[pytest.MonkeyPatch], None]

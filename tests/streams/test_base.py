@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
-from partita.streams.base import LARGEST, Terms, counted, horizon_of
+from partita.streams.base import counted
+from partita.streams.terms import LARGEST, Terms, horizon_of
 
 
 @given(

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from partita.streams import branching, centred, epochs
-from partita.streams.base import Terms
 from partita.streams.branching import SHARES, TAPERS, Plan
 from partita.streams.centred import CentredPath
 from partita.streams.counter import Counter
+from partita.streams.terms import Terms
 from partita.testing.streams import Adversary, Make, Outputs, counters_are_private, greedy, hidden, silent
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
-from partita.streams.base import LARGEST
 from partita.streams.capping import Capped
 from partita.streams.columns import Shape, shape_for
 from partita.streams.counter import Counter
@@ -22,6 +21,7 @@ from partita.streams.sliding_counter import SlidingCounter
 from partita.streams.sparse_counter import SparseCounter
 from partita.streams.state import pack, unpack
 from partita.streams.stepping import Stepping
+from partita.streams.terms import LARGEST
 from partita.streams.tree_counter import TreeCounter
 from partita.testing import ForbiddenNoise, ZeroNoise
 

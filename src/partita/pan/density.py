@@ -15,7 +15,7 @@ from partita.pan.estimate import Readout
 from partita.pan.ids import Ids, Universe
 from partita.pan.listed import Listed
 from partita.pan.packing import bits_of, choice_of, fraction_of
-from partita.streams.base import Terms
+from partita.streams.terms import Terms
 
 __all__ = ["Density"]
 

@@ -19,7 +19,7 @@ from partita.pan.draws import Ints, erased
 from partita.pan.ids import digest_of, each_of, written
 from partita.pan.occupancy import Occupancy
 from partita.pan.packing import choice_of, fraction_of
-from partita.streams.base import Terms
+from partita.streams.terms import Terms
 
 __all__ = ["Distinct"]
 

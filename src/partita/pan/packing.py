@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.streams.state import misfit
+from partita.streams.terms import misfit
 
 __all__ = ["bits_of", "choice_of", "fraction_of", "numbers_of", "packed_bits", "packed_numbers"]
 

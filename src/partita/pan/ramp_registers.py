@@ -23,8 +23,8 @@ from partita.pan.listed import Listed
 from partita.pan.packing import bits_of, fraction_of, numbers_of, packed_bits, packed_numbers
 from partita.pan.shares import Shares
 from partita.pan.statistics import Statistic, statistic
-from partita.streams.base import Terms
-from partita.streams.state import Fields, misfit
+from partita.streams.state import Fields
+from partita.streams.terms import Terms, misfit
 
 __all__ = ["RampRegisters"]
 

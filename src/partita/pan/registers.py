@@ -24,8 +24,8 @@ from partita.pan.packing import fraction_of, numbers_of, packed_numbers
 from partita.pan.shares import Shares
 from partita.pan.singer_law import SingerLaw, best_law
 from partita.pan.statistics import Statistic, statistic
-from partita.streams.base import Terms
 from partita.streams.state import Fields
+from partita.streams.terms import Terms
 
 __all__ = ["Registers"]
 

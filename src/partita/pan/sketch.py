@@ -17,9 +17,8 @@ from partita.local.thresholds import checked_epsilon
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL
 from partita.showing import card
-from partita.streams.base import Terms
-from partita.streams.state import misfit
 from partita.streams.stepping import Stepping
+from partita.streams.terms import Terms, misfit
 
 __all__ = ["Sketch"]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,26 +13,20 @@ from partita.arrays import integer_array
 from partita.checks import check_data
 from partita.errors import HorizonReached, InvalidData, InvalidParameter
 from partita.exact import integer
-from partita.guarantee import Guarantee, Unit, positive_epsilon
-from partita.streams.state import misfit
+from partita.guarantee import Guarantee
+from partita.streams.terms import LARGEST, Terms
 from partita.unchained import unchained
 
 __all__ = [
-    "LARGEST",
     "ContinualCounter",
     "Floats",
     "Running",
-    "Terms",
     "counted",
     "counts_of",
-    "horizon_of",
     "horizon_reached",
 ]
 
 Floats = NDArray[np.float64]
-
-LARGEST: Final = 2**62
-"""A period counts less than this, and there are fewer periods than this."""
 
 
 class Running(NamedTuple):
@@ -55,60 +48,6 @@ class Running(NamedTuple):
         from partita.streams.html import running_card
 
         return running_card(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What a counter promises: epsilon for a user of at most `contributions` events.
-
-    An event changes what is counted in one period by at most `change`.
-
-    >>> Terms.of(1, contributions=3).guarantee
-    Guarantee(epsilon=1, neighbors=add-remove, unit=user, contributions=3)
-    """
-
-    epsilon: Fraction
-    change: int
-    contributions: int
-
-    @classmethod
-    def of(cls, epsilon: object, *, change: object = 1, contributions: object = 1) -> Terms:
-        """The terms as people write them, checked."""
-        return cls(
-            epsilon=positive_epsilon(epsilon),
-            change=integer(change, "change", low=1, high=LARGEST),
-            contributions=integer(contributions, "contributions", low=1, high=LARGEST),
-        )
-
-    @property
-    def rate(self) -> Fraction:
-        """Epsilon for a change of one in one period."""
-        return self.epsilon / (self.change * self.contributions)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise for one event, or for one user with several."""
-        unit: Unit = "event" if self.contributions == 1 else "user"
-        return Guarantee(epsilon=self.epsilon, unit=unit, contributions=self.contributions)
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """The terms as keywords of a counter."""
-        return asdict(self)
-
-    def packed(self) -> NDArray[np.int64]:
-        """The terms as a row of a state."""
-        text = f"{self.epsilon} {self.change} {self.contributions}"
-        return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int64)
-
-    @classmethod
-    def unpacked(cls, row: list[int]) -> Terms:
-        """The terms from a row of a state; anything else is an `InvalidState`."""
-        try:
-            epsilon, change, contributions = bytes(row).decode().split()
-            return cls.of(epsilon, change=int(change), contributions=int(contributions))
-        except (ValueError, InvalidParameter):
-            raise misfit("hold terms") from None
 
 
 class ContinualCounter(ABC):
@@ -195,11 +134,6 @@ def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> ND
         bits = limit.bit_length() - 1
         raise InvalidData("xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")
     return counts.astype(np.int64, copy=False)
-
-
-def horizon_of(horizon: object) -> int:
-    """The number of periods of a counter."""
-    return integer(horizon, "horizon", low=1, high=LARGEST)
 
 
 def horizon_reached(left: int) -> HorizonReached:

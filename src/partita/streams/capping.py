@@ -9,8 +9,9 @@ from partita.checks import check
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
 from partita.guarantee import Guarantee
-from partita.streams.base import LARGEST, ContinualCounter, horizon_reached
+from partita.streams.base import ContinualCounter, horizon_reached
 from partita.streams.pan_private import PanPrivateCounter
+from partita.streams.terms import LARGEST
 from partita.unchained import unchained
 
 __all__ = ["Cap", "Capped"]

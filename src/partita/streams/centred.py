@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import ROUNDS, SHARES, TAPERS, WEIGHTS, Plan
 from partita.streams.integers import NARROW_NOISE, Row, integers, is_wide, row
-from partita.streams.state import misfit
+from partita.streams.terms import misfit
 
 __all__ = ["BITS", "CentredPath", "widest_scale"]
 

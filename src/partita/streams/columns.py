@@ -18,11 +18,10 @@ import numpy as np
 
 from partita.exact import integer
 from partita.noise.protocol import IntegerArray, Noise
-from partita.streams.base import LARGEST
 from partita.streams.bounds import Mix, largest_of, mix
 from partita.streams.branching import SHARES
 from partita.streams.integers import Row, integers, row
-from partita.streams.state import WIDTH, misfit
+from partita.streams.terms import LARGEST, WIDTH, misfit
 
 __all__ = ["Columns", "Shape", "shape_for"]
 

@@ -14,12 +14,13 @@ from partita.checks import check
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import Floats, Terms, horizon_of
+from partita.streams.base import Floats
 from partita.streams.bounds import Mix, centred_everywhere, centred_mix, centred_variances, mix
 from partita.streams.branching import Plan, plan
 from partita.streams.centred import BITS, widest_scale
 from partita.streams.epochs import Epochs, first_epoch
 from partita.streams.noisy_count import NoisyCount
+from partita.streams.terms import Terms, horizon_of
 
 __all__ = ["Counter"]
 

@@ -12,7 +12,7 @@ from partita.noise.protocol import IntegerArray, Noise
 from partita.streams.branching import Plan, epoch_plan
 from partita.streams.centred import CentredPath
 from partita.streams.integers import Row
-from partita.streams.state import misfit
+from partita.streams.terms import misfit
 
 __all__ = ["Epochs", "first_epoch"]
 

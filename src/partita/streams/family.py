@@ -16,13 +16,14 @@ from partita.exact import failure, integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import Floats, Running, Terms, counts_of
+from partita.streams.base import Floats, Running, counts_of
 from partita.streams.bounds import Mix
 from partita.streams.branching import SHARES
 from partita.streams.columns import Columns, Shape, shape_for
 from partita.streams.integers import row
-from partita.streams.state import LONGEST, WIDTH, Fields, misfit
+from partita.streams.state import LONGEST, Fields
 from partita.streams.stepping import Stepping
+from partita.streams.terms import WIDTH, Terms, misfit
 
 __all__ = ["FAMILY_LARGEST", "CounterFamily"]
 

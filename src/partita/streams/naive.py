@@ -19,22 +19,14 @@ from partita.inference.tails import laplace_variance
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import IntegerArray, Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import (
-    LARGEST,
-    ContinualCounter,
-    Floats,
-    Running,
-    Terms,
-    counted,
-    counts_of,
-    horizon_of,
-)
+from partita.streams.base import ContinualCounter, Floats, Running, counted, counts_of
 from partita.streams.bounds import Mix, mix
 from partita.streams.integers import Row, integers, is_wide
 from partita.streams.noisy_count import NoisyCount
-from partita.streams.state import Fields, misfit
+from partita.streams.state import Fields
 from partita.streams.stepping import Stepping
 from partita.streams.supply import Supply
+from partita.streams.terms import LARGEST, Terms, horizon_of, misfit
 
 __all__ = ["DirectCounter", "PerStepCounter", "RandomizedResponseCounter"]
 

@@ -14,11 +14,12 @@ from partita.arrays import integer_array
 from partita.errors import InvalidParameter
 from partita.exact import failure, integer
 from partita.noise.protocol import IntegerArray
-from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, counts_of
+from partita.streams.base import ContinualCounter, Floats, Running, counted, counts_of
 from partita.streams.bounds import Mix
 from partita.streams.integers import Row
 from partita.streams.state import Fields
 from partita.streams.stepping import Stepping
+from partita.streams.terms import LARGEST, Terms
 
 __all__ = ["ErrorPath", "NoisyCount"]
 

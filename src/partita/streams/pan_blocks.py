@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.noise.protocol import IntegerArray, Noise
-from partita.streams.base import LARGEST
+from partita.streams.terms import LARGEST
 
 __all__ = ["BLOCKS", "CELLS", "Block", "BookBlock", "Cells", "TreeBlock", "Variant", "block_length"]
 

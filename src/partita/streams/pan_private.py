@@ -13,21 +13,13 @@ from partita.checks import check, check_bool
 from partita.exact import failure, integer, one_of
 from partita.noise.protocol import Noise
 from partita.noise.system import KERNEL, SMALLEST_SCALE
-from partita.streams.base import (
-    LARGEST,
-    ContinualCounter,
-    Floats,
-    Running,
-    Terms,
-    counted,
-    counts_of,
-    horizon_of,
-)
+from partita.streams.base import ContinualCounter, Floats, Running, counted, counts_of
 from partita.streams.bounds import Mix
 from partita.streams.pan_accuracy import law_of, most_noises, noises_after
 from partita.streams.pan_blocks import BLOCKS, CELLS, Block, Cells, Variant, block_length
-from partita.streams.state import Fields, misfit
+from partita.streams.state import Fields
 from partita.streams.stepping import Stepping
+from partita.streams.terms import LARGEST, Terms, horizon_of, misfit
 
 __all__ = ["PanPrivateCounter"]
 

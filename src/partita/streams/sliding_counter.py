@@ -13,12 +13,13 @@ from partita.exact import failure, integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, ContinualCounter, Floats, Running, Terms, counted, counts_of
+from partita.streams.base import ContinualCounter, Floats, Running, counted, counts_of
 from partita.streams.bounds import Mix
 from partita.streams.branching import SHARES
 from partita.streams.columns import Columns, Shape, shape_for
-from partita.streams.state import Fields, misfit
+from partita.streams.state import Fields
 from partita.streams.stepping import Stepping
+from partita.streams.terms import LARGEST, Terms, misfit
 
 __all__ = ["SlidingCounter"]
 

@@ -16,21 +16,13 @@ from partita.noise import tails
 from partita.noise.hazard import Law
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import (
-    LARGEST,
-    ContinualCounter,
-    Floats,
-    Running,
-    Terms,
-    counted,
-    counts_of,
-    horizon_of,
-)
+from partita.streams.base import ContinualCounter, Floats, Running, counted, counts_of
 from partita.streams.counter import Counter
 from partita.streams.sparse_inner import InnerCounters, class_named, counting_segments
 from partita.streams.sparse_plan import FINE, PARTS, SparsePlan, plan_for
-from partita.streams.state import Fields, misfit
+from partita.streams.state import Fields
 from partita.streams.stepping import Stepping
+from partita.streams.terms import LARGEST, Terms, horizon_of, misfit
 from partita.streams.tree_counter import TreeCounter
 
 __all__ = ["Constants", "SparseCounter"]

@@ -12,10 +12,11 @@ import numpy as np
 from partita.errors import InvalidParameter
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, ContinualCounter, Running, Terms
+from partita.streams.base import ContinualCounter, Running
 from partita.streams.counter import Counter
 from partita.streams.sparse_plan import PARTS, SparsePlan
-from partita.streams.state import Fields, misfit
+from partita.streams.state import Fields
+from partita.streams.terms import LARGEST, Terms, misfit
 
 __all__ = ["InnerCounters", "class_named", "counting_segments"]
 

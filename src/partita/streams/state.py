@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidState
+from partita.streams.terms import WIDTH, misfit
 
-__all__ = ["LONGEST", "WIDTH", "Fields", "misfit", "pack", "unpack"]
+__all__ = ["LONGEST", "Fields", "pack", "unpack"]
 
 Fields: TypeAlias = Mapping[str, "Sequence[int] | NDArray[np.int64]"]
 """Rows of integers, by name."""
-
-WIDTH: Final = 40
-"""The bytes of an integer, but for those in arrays of int64, which have 8."""
 
 LONGEST: Final = 2**28
 """The bytes of a state are no more than this."""
@@ -57,11 +55,6 @@ def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
         name = reader.text()
         fields[name] = reader.row()
     return fields
-
-
-def misfit(rule: str) -> InvalidState:
-    """The error for a state that is not what it should be."""
-    return InvalidState("state", f"must {rule}", fix="restore it from where it was stored")
 
 
 def _torn() -> InvalidState:

@@ -14,8 +14,9 @@ from partita.exact import integer
 from partita.noise.protocol import Noise
 from partita.noise.system import SYSTEM
 from partita.noise.words import Uncopyable
-from partita.streams.base import LARGEST, Terms, horizon_reached
-from partita.streams.state import Fields, misfit, pack, unpack
+from partita.streams.base import horizon_reached
+from partita.streams.state import Fields, pack, unpack
+from partita.streams.terms import LARGEST, Terms, misfit
 
 __all__ = ["Stepping"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from partita.noise.protocol import Noise
 from partita.streams.integers import Row, integers, is_wide, row
-from partita.streams.state import misfit
+from partita.streams.terms import misfit
 
 __all__ = ["Supply"]
 

@@ -13,12 +13,12 @@ from partita.exact import integer
 from partita.mechanisms.checks import check_scale
 from partita.noise.protocol import IntegerArray, Noise
 from partita.noise.system import SYSTEM
-from partita.streams.base import LARGEST, Floats, Terms, horizon_of
+from partita.streams.base import Floats
 from partita.streams.bounds import Mix, mix
 from partita.streams.integers import Row, integers, is_wide
 from partita.streams.noisy_count import NoisyCount
-from partita.streams.state import misfit
 from partita.streams.supply import Supply
+from partita.streams.terms import LARGEST, Terms, horizon_of, misfit
 
 __all__ = ["TreeCounter"]
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
-from partita.streams.base import LARGEST
 from partita.streams.durable.events import CheckedEvent, Event, Name, checked_events, split_events
 from partita.streams.durable.journal import SCHEMA, counted_by, remember
 from partita.streams.durable.settings import Settings
+from partita.streams.terms import LARGEST
 from tests.streams.durable.conftest import Opener
 
 

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidData, InvalidParameter
 from partita.exact import integer
-from partita.streams.base import LARGEST, counted
+from partita.streams.base import counted
 from partita.streams.durable.settings import UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds
+from partita.streams.terms import LARGEST
 from partita.unchained import unchained
 
 __all__ = [

@@ -26,12 +26,12 @@ import numpy as np
 from partita.errors import InvalidState, StreamBusy, StreamError
 from partita.noise.protocol import Noise
 from partita.storage import DURABLE, Connection, SqliteFormat, SqliteWriter
-from partita.streams.base import LARGEST
 from partita.streams.durable.events import AT_ONCE, CheckedEvent, Counts, split_events
 from partita.streams.durable.mechanisms import AnyCounter, record_after, restore_counter, step
 from partita.streams.durable.outputs import OutputsFile, at_once
 from partita.streams.durable.settings import Settings
 from partita.streams.family import FAMILY_LARGEST
+from partita.streams.terms import LARGEST
 
 __all__ = ["SCHEMA", "SECRET", "Journal", "counted_by", "drop_portion", "forget", "remember"]
 

@@ -25,9 +25,8 @@ from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias, final
 from partita.errors import InvalidState, StreamForked
 from partita.exact import integer
 from partita.storage import sync_folder
-from partita.streams.base import LARGEST
 from partita.streams.durable.settings import Settings, base_path, disk, failed, moment_of, with_suffix
-from partita.streams.state import WIDTH
+from partita.streams.terms import LARGEST, WIDTH
 
 __all__ = [
     "OUTPUTS",

@@ -24,7 +24,7 @@ from partita.errors import InvalidParameter, InvalidState, StreamError
 from partita.exact import one_of, rational
 from partita.guarantee import Guarantee, positive_epsilon
 from partita.storage import describe_os_error
-from partita.streams.base import LARGEST, Terms, horizon_of
+from partita.streams.terms import LARGEST, Terms, horizon_of
 
 __all__ = [
     "FAMILY",

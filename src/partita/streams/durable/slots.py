@@ -10,13 +10,13 @@ from typing import Final, final
 
 from partita.errors import InvalidState, StreamError
 from partita.noise.protocol import Noise
-from partita.streams.base import LARGEST
 from partita.streams.durable.events import CheckedEvent, sum_by_period
 from partita.streams.durable.mechanisms import AnyCounter, record_after, restore_counter
 from partita.streams.durable.outputs import OutputsFile
 from partita.streams.durable.settings import Settings, failed
 from partita.streams.pan_private import PanPrivateCounter
 from partita.streams.slots_file import PanStore
+from partita.streams.terms import LARGEST
 
 __all__ = ["SLOTS", "Slots"]
 

@@ -32,7 +32,7 @@ from partita.errors import (
 from partita.exact import integer
 from partita.guarantee import Guarantee
 from partita.noise.words import Uncopyable
-from partita.streams.base import LARGEST, Running
+from partita.streams.base import Running
 from partita.streams.durable.account import Account
 from partita.streams.durable.events import (
     AT_ONCE,
@@ -50,6 +50,7 @@ from partita.streams.durable.mechanisms import AnyCounter
 from partita.streams.durable.outputs import AnyOutput, FamilyOutput, Output, OutputsFile, witness
 from partita.streams.durable.settings import UNNAMED_FEEDER, Settings, present
 from partita.streams.durable.ticker import ClockPriorityLock, Ticker
+from partita.streams.terms import LARGEST
 
 __all__ = ["DurableCounter", "DurableFamily", "DurableStream", "StateStore", "reconcile"]
 
