@@ -16,12 +16,11 @@ __all__ = ["TentSolver"]
 
 _STEPS: Final = 200
 _TOLERANCE: Final = 1e-16
-_FINE_TOLERANCE: Final = 1e-26
-"""For variances of ranges: solved to _TOLERANCE they would be off in the eighth digit."""
 _BATCH: Final = 2**21
 _MOST_TENTS: Final = 2**12
-"""So many tents of the first level have a table of covariances, of 130 MB at most; more are solved for
-each range. They are tents over about 115,000 units."""
+"""So many tents of the first level, over about 115,000 units, have a table of covariances: 130 MB at most."""
+_ROWS: Final = 2**8
+"""For more tents so many rows of the table are made at a time, each time anew."""
 
 
 class _Ends(NamedTuple):
@@ -59,10 +58,7 @@ class TentSolver:
         That is w' D^-1 w - y' N y with y = A D^-1 w and N = (M^-1 + T)^-1.
         """
         own = self._own_variances(first, last)
-        low, high = self._ends(first), self._ends(last)
-        if self._whole.size > _MOST_TENTS:
-            return own - self._solved_squares(low, high)
-        return own - (self._product(low, low) - 2.0 * self._product(low, high) + self._product(high, high))
+        return own - self._squares(self._ends(first), self._ends(last))
 
     def total_covariances(self) -> Floats:
         """The covariance of each unit with the sum of all: S^-1 1, mended where the iteration left some."""
@@ -88,35 +84,26 @@ class TentSolver:
         own = left[at.piece] - left[begin] + unit * (1.0 - level.weights[at.piece])
         return _Ends(tent, own + right[begin] - right[before], after)
 
-    def _product(self, one: _Ends, other: _Ends) -> Floats:
-        """y' N y of two positions: each is a mean of whole tents up to three places next to each other."""
-        found = np.zeros(one.tent.shape)
-        for step, weight in enumerate(self._steps(one)):
-            for beside, times in enumerate(self._steps(other)):
-                found += weight * times * self._table[one.tent + step, other.tent + beside]
+    def _squares(self, low: _Ends, high: _Ends) -> Floats:
+        """y' N y of each range: both ends are means of whole tents up to three places next to each other."""
+        found = np.zeros(low.tent.shape)
+        places = np.unique(np.concatenate([ends.tent + step for ends in (low, high) for step in range(3)]))
+        few = self._whole.size <= _MOST_TENTS
+        for begin in range(0, places.size, places.size if few else _ROWS):
+            some = places[begin : begin + (places.size if few else _ROWS)]
+            rows = self._table[some] if few else self._covariances(some)
+            for one, other, factor in ((low, low, 1.0), (low, high, -2.0), (high, high, 1.0)):
+                for step, weight in enumerate(self._steps(one)):
+                    here = np.flatnonzero((one.tent + step >= some[0]) & (one.tent + step <= some[-1]))
+                    row, column = np.searchsorted(some, one.tent[here] + step), other.tent[here]
+                    for beside, times in enumerate(self._steps(other)):
+                        found[here] += factor * weight[here] * times[here] * rows[row, column + beside]
         return found
 
     def _steps(self, ends: _Ends) -> tuple[Floats, Floats, Floats]:
         own = _ratio(ends.own, self._whole[ends.tent])
         after = _ratio(ends.after, self._whole[ends.tent + 1])
         return 1.0 - own, own - after, after
-
-    def _solved_squares(self, low: _Ends, high: _Ends) -> Floats:
-        """y' N y of each range by itself, some of them at a time."""
-        found, together = np.empty(low.tent.size), max(1, _BATCH // self._whole.size)
-        for begin in range(0, found.size, together):
-            some = slice(begin, begin + together)
-            goal = self._vectors(high, some) - self._vectors(low, some)
-            found[some] = _inner(goal, self._weighed(self._tents(goal, _FINE_TOLERANCE)))[:, 0]
-        return found
-
-    def _vectors(self, ends: _Ends, some: slice) -> Floats:
-        tent, own, after = (each[some] for each in ends)
-        vectors = np.where(np.arange(self._whole.size) < tent[:, None], self._whole, 0.0)
-        rows = np.arange(tent.size)
-        vectors[rows, tent] += own
-        vectors[rows, tent + 1] += after
-        return vectors
 
     @cached_property
     def _cumulative(self) -> tuple[Floats, Floats, Floats]:
@@ -133,43 +120,75 @@ class TentSolver:
 
     @cached_property
     def _table(self) -> Floats:
-        """y' N y for all pairs of numbers of tents, all tents before which are whole.
+        """y' N y for all pairs of places."""
+        return self._covariances(np.arange(self._whole.size + 1))
+
+    def _covariances(self, places: Ints) -> Floats:
+        """y' N y for these places and all places: y is of whole tents before each place.
 
         N = E^-1 + C (R^-1 + B (P^-1 - P^-1 E^-1 P^-1) B')^-1 C' with C = E^-1 P^-1 B', where E = P^-1 + T has
         three diagonals, P is of the first level, and R and B are of all levels above, which have few tents.
         """
-        diagonal, beside = self._three_diagonals
-        tents = diagonal.size
-        own, rest = 1.0 / self.rows[:tents], 1.0 / self.rows[tents:]
-        inverse = _inverse(diagonal + own, beside)
-        if rest.size:
-            above = own[:, np.newaxis] * self._above(np.eye(tents))
-            carried = inverse @ above
-            joint = np.diag(rest) + self._above(above.T).T - above.T @ carried
-            inverse += carried @ np.linalg.solve(joint, carried.T)
-        table = np.zeros((tents + 1, tents + 1))
-        np.cumsum(self._whole[:, np.newaxis] * inverse * self._whole, axis=0, out=table[1:, 1:])
-        return np.cumsum(table, axis=1)
+        tents, higher, own = self._whole.size, self._higher, self._own
+        solved = self._eliminated(np.where(np.arange(tents) < places[:, np.newaxis], self._whole, 0.0))
+        if higher.levels:
+            solved += self._eliminated(own * higher.up(higher.down(own * solved) @ self._joint))
+        rows = np.zeros((places.size, tents + 1))
+        np.cumsum(solved * self._whole, axis=1, out=rows[:, 1:])
+        return rows
 
-    def _above(self, tents: Floats) -> Floats:
-        """The tents of all higher levels of tents of the first, along the last axis."""
-        rows = []
-        for level in self.strategy.levels[1:]:
-            tents = level.down(tents)
-            rows.append(tents)
-        return np.concatenate(rows, axis=-1)
+    @cached_property
+    def _joint(self) -> Floats:
+        """(R^-1 + B (P^-1 - P^-1 E^-1 P^-1) B')^-1, some rows at a time."""
+        joint = np.diag(1.0 / self.rows[self._own.size :])
+        for begin in range(0, len(joint), _ROWS):
+            above = np.eye(len(joint))[begin : begin + _ROWS]
+            first = self._own * self._higher.up(above)
+            joint[begin : begin + _ROWS] += self._higher.down(first - self._own * self._eliminated(first))
+        return np.asarray(np.linalg.inv(joint), np.float64)
+
+    @cached_property
+    def _higher(self) -> TentStrategy:
+        """The levels above the first, as tents over those of the first."""
+        levels, shares = self.strategy.levels[1:], self.strategy.shares[1:]
+        return TentStrategy(self._own.size, levels, shares)
+
+    @cached_property
+    def _own(self) -> Floats:
+        """P^-1: the variances of the tents of the first level."""
+        return np.asarray(1.0 / self.rows[: self.strategy.levels[0].tents])
+
+    def _eliminated(self, right: Floats) -> Floats:
+        """E^-1 times each row: once down the three diagonals, once up."""
+        pivots, factors = self._pivots
+        left = right.T.copy()
+        for i in range(1, len(left)):
+            left[i] -= factors[i - 1] * left[i - 1]
+        left /= pivots[:, np.newaxis]
+        for i in range(len(left) - 2, -1, -1):
+            left[i] -= factors[i] * left[i + 1]
+        return left.T
+
+    @cached_property
+    def _pivots(self) -> tuple[Floats, Floats]:
+        """The pivots of E, and how much of each row is taken off the next."""
+        diagonal, beside = self._three_diagonals
+        pivots = diagonal + self._own
+        for i in range(1, pivots.size):
+            pivots[i] -= beside[i - 1] ** 2 / pivots[i - 1]
+        return pivots, beside / pivots[:-1]
 
     def _solved(self, right: Floats) -> Floats:
         first = self.strategy.levels[0]
         tents = self._tents(first.down(right / self.precision))
         return np.asarray((right - first.up(self._weighed(tents))) / self.precision)
 
-    def _tents(self, goal: Floats, tolerance: float = _TOLERANCE) -> Floats:
+    def _tents(self, goal: Floats) -> Floats:
         """z with (1 + T M) z = goal."""
         z, residual = np.zeros_like(goal), goal.copy()
         direction, image = residual.copy(), self._weighed(residual)
         weighed, left = image.copy(), _inner(residual, image)
-        enough = tolerance * left
+        enough = _TOLERANCE * left
         for _ in range(_STEPS):
             if bool((left <= enough).all()):
                 break
@@ -222,19 +241,3 @@ def _inner(one: Floats, other: Floats) -> Floats:
 def _ratio(part: Floats, whole: Floats) -> Floats:
     """part / whole, and zero where a right side is solved to the last digit."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
-
-
-def _inverse(diagonal: Floats, beside: Floats) -> Floats:
-    """The inverse of a symmetric positive matrix of three diagonals, by its pivots from either end.
-
-    >>> _inverse(np.array([2.0, 2.0]), np.array([1.0])).round(12).tolist()
-    [[0.666666666667, -0.333333333333], [-0.333333333333, 0.666666666667]]
-    """
-    down, up = diagonal.copy(), diagonal.copy()
-    for i in range(1, diagonal.size):
-        down[i] -= beside[i - 1] ** 2 / down[i - 1]
-        up[-i - 1] -= beside[-i] ** 2 / up[-i]
-    inverse = np.diag(1.0 / (down + up - diagonal))
-    for i in range(1, diagonal.size):
-        inverse[:i, i] = inverse[i, :i] = inverse[:i, i - 1] * (-beside[i - 1] / up[i])
-    return inverse

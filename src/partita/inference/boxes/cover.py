@@ -54,7 +54,7 @@ def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
     and f (1-f) times the squares of its leaves: all of a leaf's rows may lie on one side.
     """
     if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
-        return _compiled(density, boxes, 1)
+        return _compiled(density, boxes)
     count, held = boxes[0].lows.size, density.held
     found = Summed(np.zeros(count), np.zeros(count))
     for box, node, share in cover(density, boxes):
@@ -159,7 +159,7 @@ def _worthwhile(work: int) -> bool:
     return work >= _MUCH_WORK and find_spec("numba") is not None
 
 
-def _compiled(density: Density, boxes: Sequence[Stretches], parts: int) -> Summed:
+def _compiled(density: Density, boxes: Sequence[Stretches], parts: int = 1) -> Summed:
     """The same by compiled code."""
     kernel = import_module("partita.inference.boxes.compiled")
     nodes, curved = density.nodes, np.array([own.before is not None for own in density.stretches])
