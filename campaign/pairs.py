@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Final
 
 from campaign.part import Outcome, Part, shown
-from partita.auditing import CaseCount, enumerate_all, public_mechanisms
-from partita.auditing.case import Depth
+from partita.audit import CaseCount, enumerate_all, public_mechanisms
+from partita.audit.base.case import Depth
 
 PART: Final = Part(
     name="pairs", case="a pair of neighbouring inputs, compared exactly", goal=100_000, quick=2_000

@@ -18,24 +18,28 @@ from campaign.part import Outcome, Part, shown
 from partita import local
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.histogram import Histogram
-from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
-from partita.mechanisms.level_trees import LevelTrees
-from partita.mechanisms.log_tree import LogTree
-from partita.mechanisms.partition import Partition
-from partita.noise import fast
-from partita.noise.hazard import Law
-from partita.points import Points
-from partita.queries.language import ranges, value
-from partita.queries.universe import Universe
-from partita.streams.counter import Counter
-from partita.streams.family import CounterFamily
-from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.tree_counter import TreeCounter
+from partita.public.queries.language.language import ranges, value
+from partita.public.queries.queries.universe import Universe
 from partita.testing import EndlessTape, Scattered, ScatteredPoints, tape_noise
+from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
+from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.mechanisms.sums.level_trees import LevelTrees
+from partita.trusted.mechanisms.sums.log_tree import LogTree
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.laws import fast
+from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret.points import Points
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.tree_counter.naive import (
+    DirectCounter,
+    PerStepCounter,
+    RandomizedResponseCounter,
+)
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 from tests.secrets.likeness import alike
 
 PART: Final = Part(

@@ -1,7 +1,7 @@
 """Where randomness and data are touched: python -m scripts.touches [--check]
 
-Finds, in the source itself, every module that imports `partita.noise` and every module that imports what
-holds or reads rows, and writes them as tables into docs/reviewers.md. With --check it only compares.
+Finds, in the source itself, every module that imports `partita.trusted.noise` and every module that imports
+what holds or reads rows, and writes them as tables into docs/reviewers.md. With --check it only compares.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DRAWS: Final = {"add", "bernoulli", "categorical", "draw", "exponential", "first
 KERNEL: Final = {"below", "entropy", "token"}
 UNIFORM: Final = {"chances", "flags", "integers_below", "take", "take_up_to"}
 DRAWABLE: Final = {"KERNEL", "KernelWords", "Noise", "SYSTEM", "WordSource", "Words", "token"}
-HOLDERS: Final = ("histogram", "points", "secret", "sources")
-ASIDE: Final = ("noise", "testing")
+HOLDERS: Final = ("trusted.secret", "trusted.sources")
+ASIDE: Final = ("trusted.noise", "testing")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ class Module:
 
     @property
     def folder(self) -> str:
-        return self.name.split(".")[0]
+        """Its part of the package; of the trusted side and the public one, the part of that."""
+        parts = self.name.split(".")
+        return ".".join(parts[: 2 if parts[0] in {"trusted", "public"} else 1])
 
     def imports(self) -> Iterator[str]:
         """What it imports of the package at run time, without the package's own name."""
@@ -106,7 +108,7 @@ def randomness() -> Iterator[str]:
     silent: dict[bool, list[str]] = {True: [], False: []}
     yield from ("| module | function: what it draws |", "|---|---|")
     for module in modules():
-        noise = {name.split(".")[-1] for name in module.imports() if name.split(".")[0] == "noise"}
+        noise = {name.split(".")[-1] for name in module.imports() if name.startswith("trusted.noise")}
         if noise and (draws := list(module.draws())):
             yield f"| `{module.name}` | {'; '.join(draws)} |"
         elif noise:
@@ -119,7 +121,9 @@ def data() -> Iterator[str]:
     """A row for each module that holds rows or counts of them, or is handed some."""
     yield from ("| module | what it does |", "|---|---|")
     for module in modules():
-        touched = sorted({name.split(".")[0] for name in module.imports()} & set(HOLDERS) - {module.folder})
+        touched = sorted(
+            {".".join(name.split(".")[:2]) for name in module.imports()} & set(HOLDERS) - {module.folder}
+        )
         if touched or module.folder in HOLDERS:
             yield f"| `{module.name}` | {module.purpose} |"
 

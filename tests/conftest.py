@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
-from partita.noise import kernel
+from partita.trusted.noise import kernel
 from tests.seams import SETTLING
 
 # Folders whose tests need a package that only their own stage installs.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from partita.asking.questions import COUNT, KINDS, HalfSpace, Question
-from partita.conditions import Where
+from partita.public.conditions import Where
+from partita.public.questions import COUNT, KINDS, HalfSpace, Question
 
 __all__ = ["answers", "cdf", "count", "difference", "heat_map", "histogram", "quantile", "summary"]
 

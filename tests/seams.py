@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-COUNT: Final = "partita.publishing.pipeline.count"
+COUNT: Final = "partita.publish.publish.pipeline.count"
 """The step of `publish` that reads rows: the last one before the debit."""
 
-DRAW: Final = "partita.publishing.pipeline.draw"
+DRAW: Final = "partita.publish.publish.pipeline.draw"
 """The step of `publish` that draws noise: the first one after the debit."""
 
-SETTLING: Final = "partita.inference.weights.measured._SETTLING"
+SETTLING: Final = "partita.public.workload.weights.measured._SETTLING"
 """In how many steps weights settle their public guess."""

@@ -36,7 +36,7 @@ from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.table import table
 from benchmarks.accuracy.work import NoData, folder
-from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 
 ROWS: dict[str, Row] = {
     "dpbench": dpbench.DPBENCH,

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Data, Questions
 from partita import Answer
-from partita.inference.curve import Floats
-from partita.releases.boxes import Boxes
-from partita.releases.ranges import Ranges
+from partita.public.axis.base.ranges import Ranges
+from partita.public.axis.curve.curve import Floats
+from partita.public.boxes.base.boxes import Boxes
 
 _ROUNDING = 1e-6
 

@@ -13,15 +13,15 @@ import numpy as np
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from partita.domain import Integer
-from partita.mechanisms.composition import ComposedTruncation
-from partita.mechanisms.global_truncation import GlobalTruncation
-from partita.mechanisms.instance_truncation import InstanceTruncation
-from partita.mechanisms.normalization import Normalization
-from partita.points import Points
-from partita.queries.language import ranges
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
-from partita.queries.values import Value
+from partita.public.queries.expressions.values import Value
+from partita.public.queries.language.language import ranges
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
+from partita.trusted.mechanisms.numerical.composition import ComposedTruncation
+from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation
+from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
+from partita.trusted.mechanisms.numerical.normalization import Normalization
+from partita.trusted.secret.points import Points
 
 N = 1_000_000
 EPSILON = 1

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, geometric_mean, short
 from partita.domain import Integer
-from partita.inference.projection import project
-from partita.inference.projection_error import rows_reach
-from partita.mechanisms.projected_laplace import ProjectedLaplace
-from partita.points import Points
-from partita.queries.language import matrix, ranges
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
-from partita.releases.projected_laplace import ProjectedLaplaceRelease
+from partita.public.queries.language.language import matrix, ranges
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
+from partita.public.workload.projection.projected_laplace import ProjectedLaplaceRelease
+from partita.public.workload.projection.projection import project
+from partita.public.workload.projection.projection_error import rows_reach
+from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
+from partita.trusted.secret.points import Points
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -31,15 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.distance.row import Distance, Measured
-from partita.local import (
-    BudgetMemory,
-    Frequency,
-    LROracle,
-    Mean,
-    Range,
-    Rectangles,
-    SQOracle,
-)
+from partita.local import BudgetMemory, Frequency, LROracle, Mean, Range, Rectangles, SQOracle
 from partita.testing import EndlessTape
 
 ONE_REPORT = "every unbiased estimate from one epsilon-local report each, on average over all data"

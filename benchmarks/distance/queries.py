@@ -14,15 +14,15 @@ from benchmarks.distance.row import Distance, Measured, count_bound, linear_boun
 from benchmarks.distance.sums import two_points
 from partita import Histogram
 from partita.domain import Integer
-from partita.mechanisms.linear_queries import LinearQueries
-from partita.mechanisms.linear_workload import LinearWorkload
-from partita.mechanisms.multiplicative_weights import MultiplicativeWeights
-from partita.mechanisms.online_terms import OnlineTerms
-from partita.mechanisms.online_weights import open_session
-from partita.mechanisms.projected_laplace import ProjectedLaplace
-from partita.points import Points
-from partita.queries.language import matrix, prefixes
-from partita.queries.universe import Universe
+from partita.public.queries.language.language import matrix, prefixes
+from partita.public.queries.queries.universe import Universe
+from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
+from partita.trusted.mechanisms.online_weights.online_weights import open_session
+from partita.trusted.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
+from partita.trusted.mechanisms.workload.linear_queries import LinearQueries
+from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
+from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
+from partita.trusted.secret.points import Points
 
 Bools = NDArray[np.bool_]
 

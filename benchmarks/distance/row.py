@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from benchmarks.accuracy.score import Json, short
-from partita.noise.system import SystemNoise
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise.system.system import SystemNoise
 
 __all__ = ["Distance", "Measured", "count_bound", "largest_bound", "linear_bound", "noises"]
 

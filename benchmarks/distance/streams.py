@@ -30,13 +30,17 @@ from benchmarks.distance.row import Distance, Measured, noises
 from benchmarks.streams.measure import exact, run, stepped
 from benchmarks.streams.packing import SURE, least_error
 from benchmarks.streams.sparse import uniform
-from partita.streams.counter import Counter
-from partita.streams.family import CounterFamily
-from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.tree_counter import TreeCounter
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.tree_counter.naive import (
+    DirectCounter,
+    PerStepCounter,
+    RandomizedResponseCounter,
+)
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 UNBIASED = "every unbiased epsilon-DP mechanism: Chapman and Robbins [CR51], sum of singular values"
 

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.accuracy.score import Json, short
 from benchmarks.local.accuracy import SIZE, zipf
 from partita import HistogramCounts
-from partita.histogram import Histogram
 from partita.local import Frequency
+from partita.trusted.secret.histogram import Histogram
 
 EPSILON = 1
 RUNS = 8

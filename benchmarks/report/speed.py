@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.report.environments import ROOT, Environment, NotInstalled, environment
 from benchmarks.report.model import Failure, Kind, short
 from benchmarks.report.run import Bench, WorkerFailed, worked
-from partita.noise import SystemNoise
+from partita.trusted.noise import SystemNoise
 
 SCALE, DRAWS, PEER_DRAWS = 20, 1 << 20, 1 << 15
 BARE = "pass"

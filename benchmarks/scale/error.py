@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.accuracy.score import Json, short
 from benchmarks.scale.rows import COLUMN, SCHEMA, frame
 from benchmarks.scale.speed import publish
-from partita.histogram import Histogram
-from partita.mechanisms.intervals import Intervals
-from partita.releases.view import View
-from partita.sources.opening import open_source
-from partita.sources.tally import tally
+from partita.public.views.view import View
+from partita.trusted.mechanisms.spending_tree.intervals import Intervals
+from partita.trusted.secret.histogram import Histogram
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally.tally import tally
 
 RANGES = 10_000
 RELEASES = 3

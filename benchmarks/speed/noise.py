@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.speed.clock import Work, rates
 from benchmarks.speed.row import Row, Target
-from partita.noise import SystemNoise, Words
-from partita.noise.system import Path
+from partita.trusted.noise import SystemNoise, Words
+from partita.trusted.noise.system.system import Path
 
 TARGETS = {
     ("numpy", 1): Target("ratio", ">=", 100),
@@ -54,7 +54,7 @@ def words(quick: bool) -> Row:
     """64-bit words of AES-256-CTR, in blocks as the samplers take them, against PCG64."""
     block = 1 << 14
     insecure = Work("numpy PCG64.random_raw", partial(np.random.PCG64(0).random_raw, block), block)
-    return rates(quick, Work("partita.noise.Words", partial(Words().take, block), block), insecure)
+    return rates(quick, Work("partita.trusted.noise.Words", partial(Words().take, block), block), insecure)
 
 
 def opendp(scale: int, n: int) -> Work:

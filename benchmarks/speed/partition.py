@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 import partita as pt
 from benchmarks.speed.clock import Work, rates, times
 from benchmarks.speed.row import Row, Target
-from partita.noise import SystemNoise
-from partita.noise.system import Path
+from partita.trusted.noise import SystemNoise
+from partita.trusted.noise.system.system import Path
 
 EPSILON = 1
 TARGETS = {"numpy": Target("figure", ">=", 1e6), "compiled": Target("figure", ">=", 40e6)}

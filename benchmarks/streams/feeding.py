@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.accuracy.score import Json, short
 from benchmarks.streams.measure import Effort
-from partita.streams.durable.events import Event
-from partita.streams.durable.open import open_counter, open_family
+from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.open import open_counter, open_family
 
 TARGET = 20_000
 """Events in a second, on two cores, with one sync for each batch."""

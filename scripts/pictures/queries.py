@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from partita import Histogram
 from partita.domain import Integer
-from partita.mechanisms.linear_queries import LinearQueries
-from partita.mechanisms.linear_workload import LinearWorkload
-from partita.mechanisms.multiplicative_weights import MultiplicativeWeights
-from partita.mechanisms.online_terms import OnlineTerms
-from partita.mechanisms.online_weights import open_session
-from partita.mechanisms.projected_laplace import ProjectedLaplace
-from partita.points import Points
-from partita.queries.language import between, matrix, prefixes, ranges
-from partita.queries.universe import Universe
+from partita.public.queries.language.language import between, matrix, prefixes, ranges
+from partita.public.queries.queries.universe import Universe
 from partita.testing import EndlessTape
+from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
+from partita.trusted.mechanisms.online_weights.online_weights import open_session
+from partita.trusted.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
+from partita.trusted.mechanisms.workload.linear_queries import LinearQueries
+from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
+from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
+from partita.trusted.secret.points import Points
 from scripts.pictures.style import BLUE, FAINT, ORANGE, canvas, fixed_noise
 
 _CELLS: Final = 32

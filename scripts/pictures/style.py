@@ -10,8 +10,8 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from partita.noise.system import SystemNoise
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise.system.system import SystemNoise
 
 __all__ = ["BLUE", "FAINT", "GREEN", "INK", "ORANGE", "canvas", "fixed_noise", "save"]
 

@@ -1,10 +1,10 @@
 """Differentially private statistics: publish once, answer forever.
 
 Names are loaded when they are first used, so that `import partita` costs next to nothing and a
-device that only needs `partita.noise.kernel` needs the standard library only.
+device that only needs `partita.trusted.noise.kernel` needs the standard library only.
 """
 
-from partita.lazy import attach
+from partita.lazy.lazy import attach
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -11,11 +11,9 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.cached import cached_property
-from partita.exact import failure
-from partita.showing import card, grid, number, plus_minus, shortlist, span, whisker
-
-__all__ = ["Answer", "Answers", "Bounds", "least_sum"]
+from partita.html import card, grid, number, plus_minus, shortlist, span, whisker
+from partita.lazy.cached import cached_property
+from partita.numbers import failure
 
 Bounds = Callable[[float], tuple[float, float]]
 Floats = NDArray[np.float64]

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.checks import check_data
-from partita.errors import InvalidData
-from partita.unchained import unchained
-
-__all__ = ["as_array", "as_rows", "changes", "integer_array"]
+from partita.errors.checks import check_data
+from partita.errors.errors import InvalidData
+from partita.errors.unchained import unchained
 
 
 def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:

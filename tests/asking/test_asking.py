@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.asking.grammar import parse_question
-from partita.asking.questions import HalfSpace, QueryRunner, Question
-from partita.asking.records import plain
-from partita.conditions import OneOf, Range
 from partita.domain import Special
-from partita.errors import InvalidParameter, PrivacyWarning
-from partita.releases.file import load
+from partita.errors.errors import InvalidParameter, PrivacyWarning
+from partita.public.conditions import OneOf, Range
+from partita.public.file.file import load
+from partita.public.grammar import parse_question
+from partita.public.questions import HalfSpace, QueryRunner, Question
+from partita.public.records import plain
 from tests.questions import cdf, count, difference, heat_map, histogram, quantile
 
 columns = st.sampled_from(["age", "wage", "hired", "region", "nowhere"])

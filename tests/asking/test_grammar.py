@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.asking.grammar import parse_question, parse_where
-from partita.asking.questions import SPECIALS, HalfSpace, Question
-from partita.conditions import OneOf, Range
 from partita.domain import Special
-from partita.errors import InvalidParameter
+from partita.errors.errors import InvalidParameter
+from partita.public.conditions import OneOf, Range
+from partita.public.grammar import parse_question, parse_where
+from partita.public.questions import SPECIALS, HalfSpace, Question
 from tests.questions import answers, cdf, count, difference, heat_map, histogram, quantile, summary
 
 # --- what is understood -----------------------------------------------------------------------

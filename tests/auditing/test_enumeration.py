@@ -11,17 +11,18 @@ import pytest
 
 import partita as pt
 from partita import local
-from partita.auditing import enumerate_all, public_mechanisms
-from partita.auditing.case import CaseCount, checked_depth
-from partita.auditing.coupling import coupled_loss
-from partita.auditing.enumeration import cases
-from partita.auditing.universes import neighbours
-from partita.errors import InvalidParameter
-from partita.mechanisms import base, partition
-from partita.pan.density import Density
-from partita.streams.pan_blocks import TreeBlock
-from partita.streams.terms import Terms
+from partita.audit import enumerate_all, public_mechanisms
+from partita.audit.base.case import CaseCount, checked_depth
+from partita.audit.base.universes import neighbours
+from partita.audit.engine.enumeration import cases
+from partita.audit.laws.coupling import coupled_loss
+from partita.errors.errors import InvalidParameter
+from partita.pan.bits.density import Density
+from partita.public.streams.terms import Terms
 from partita.testing import CouplingBroken, add_remove_pairs
+from partita.trusted.mechanisms.base import base
+from partita.trusted.mechanisms.partition import partition
+from partita.trusted.streams.pan_private.pan_blocks import TreeBlock
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -9,8 +9,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from partita.auditing.chances import holm, least_chance, most_chance, p_value
-from partita.auditing.fits import (
+from partita.audit.attacks.fits import (
     FAMILY_WISE,
     Event,
     _first_seal,
@@ -19,10 +18,11 @@ from partita.auditing.fits import (
     laplace_events,
     sampler_fits,
 )
-from partita.histogram import Histogram
-from partita.mechanisms.partition import Partition
-from partita.noise.hazard import Law
+from partita.audit.base.chances import holm, least_chance, most_chance, p_value
 from partita.testing import EndlessTape, RationalNoise, law, tape_noise
+from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.secret.histogram import Histogram
 
 
 def _tail(hits: int, draws: int, chance: float) -> float:

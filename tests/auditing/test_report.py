@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita import auditing
-from partita.auditing import Report, audit
-from partita.auditing.attacks import Trial
-from partita.auditing.blackbox import lowest_bit, sampled
-from partita.auditing.case import CaseCount
-from partita.auditing.fits import Fit
-from partita.auditing.report import Surroundings
+from partita import audit as auditing
+from partita.audit import Report, audit
+from partita.audit.attacks.attacks import Trial
+from partita.audit.attacks.fits import Fit
+from partita.audit.base.case import CaseCount
+from partita.audit.custom.blackbox import lowest_bit, sampled
+from partita.audit.engine.report import Surroundings
 from partita.cli import main
-from partita.errors import InvalidParameter
+from partita.errors.errors import InvalidParameter
 
 from . import planted
 

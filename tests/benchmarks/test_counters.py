@@ -23,10 +23,10 @@ from benchmarks.streams.peers import (
     best_subtraction,
     published,
 )
-from partita.noise.system import SYSTEM
-from partita.streams.counter import Counter
-from partita.streams.tree_counter import TreeCounter
 from partita.testing import ZeroNoise
+from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 
 @pytest.mark.parametrize(

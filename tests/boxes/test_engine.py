@@ -13,19 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from partita.inference.boxes import cover
-from partita.inference.boxes.density import Density
-from partita.inference.boxes.engine import BoxEngine
-from partita.inference.boxes.intervals import ranged
-from partita.inference.boxes.measure import Curved, Even, Measure, Stretches
-from partita.inference.boxes.nodes import BoxNodes, Corners, SignedBox
-from partita.inference.boxes.plane import Plane
-from partita.inference.boxes.terms import laid_out, without_equals
-from partita.inference.boxes.widest_miss import widest_miss, widest_miss_of_looks
-from partita.inference.curve import Curve
-from partita.inference.node_ranges import NodeRange
-from partita.inference.tails import laplace_mix_reach
-from partita.inference.tree_looks import TreeLooks
+from partita.public.axis.curve.curve import Curve
+from partita.public.axis.spending_tree.node_ranges import NodeRange
+from partita.public.axis.tree_solver.tree_looks import TreeLooks
+from partita.public.bounds.tails import laplace_mix_reach
+from partita.public.boxes.cover import cover
+from partita.public.boxes.cover.plane import Plane
+from partita.public.boxes.cover.terms import laid_out, without_equals
+from partita.public.boxes.density.density import Density
+from partita.public.boxes.density.measure import Curved, Even, Measure, Stretches
+from partita.public.boxes.engine.engine import BoxEngine
+from partita.public.boxes.engine.intervals import ranged
+from partita.public.boxes.engine.widest_miss import widest_miss, widest_miss_of_looks
+from partita.public.boxes.plan.nodes import BoxNodes, Corners, SignedBox
 
 Floats = NDArray[np.float64]
 Box = tuple[tuple[int, ...], tuple[int, ...]]

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from partita.domain.axis import Axis
-from partita.mechanisms.spending_boxes import SpendingBoxes
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.trusted.secret.points import Points
 
 pytestmark = pytest.mark.statistics
 

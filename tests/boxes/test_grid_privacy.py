@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.guarantee import Neighbors
-from partita.mechanisms.grid_counts import GridCounts
-from partita.noise import SYSTEM, Noise
-from partita.points import Points
+from partita.guarantee.guarantee import Neighbors
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -27,6 +24,9 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.noise import SYSTEM, Noise
+from partita.trusted.secret.points import Points
 
 HALF = Fraction(1, 2)
 Counts = tuple[int, ...]

@@ -13,15 +13,9 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors import InvalidRelease
-from partita.inference.boxes.tree_of_trees import SegmentTree, Stage
-from partita.mechanisms import paper_rectangles as module
-from partita.mechanisms.paper_rectangles import PaperRectangles
-from partita.mechanisms.partition import Partition
-from partita.noise import Noise
-from partita.points import Points
-from partita.releases.paper_rectangles import PaperRectanglesRelease
-from partita.secret import Descent
+from partita.errors.errors import InvalidRelease
+from partita.public.boxes.paper.paper_rectangles import PaperRectanglesRelease
+from partita.public.boxes.tree_of_trees.tree_of_trees import SegmentTree, Stage
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -35,6 +29,12 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms import paper_boxes as module
+from partita.trusted.mechanisms.paper_boxes import PaperRectangles
+from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.noise import Noise
+from partita.trusted.secret.points import Points
+from partita.trusted.secret.secret import Descent
 
 Counts = tuple[int, ...]
 Pair = tuple[Counts, Counts]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.mechanisms.paper_rectangles import PaperRectangles
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.trusted.mechanisms.paper_boxes import PaperRectangles
+from partita.trusted.secret.points import Points
 
 pytestmark = [pytest.mark.statistics, pytest.mark.filterwarnings("ignore::partita.PrivacyWarning")]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.inference.boxes.paper_bound import one_sided_reach
-from partita.inference.boxes.tree_of_trees import (
+from partita.public.boxes.paper.paper_bound import one_sided_reach
+from partita.public.boxes.tree_of_trees.tree_of_trees import (
     SegmentTree,
     nodes_in_all,
     nodes_over_one_point,

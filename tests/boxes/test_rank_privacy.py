@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.mechanisms import base
-from partita.mechanisms.rank_boxes import RankBoxes
-from partita.noise import Noise
-from partita.points import Points
-from partita.releases.rank_boxes import RankBoxesRelease
-from partita.releases.rank_views import RankViews
+from partita.public.boxes.rank_boxes.rank_boxes import RankBoxesRelease
+from partita.public.boxes.rank_boxes.rank_views import RankViews
 from partita.testing import CouplingBroken, EndlessTape, coupled, tape_noise
+from partita.trusted.mechanisms.base import base
+from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
+from partita.trusted.noise import Noise
+from partita.trusted.secret.points import Points
 
-module: Any = import_module("partita.mechanisms.rank_boxes")
+module: Any = import_module("partita.trusted.mechanisms.boxes.rank_boxes")
 
 Row = tuple[int, ...]
 Rows = tuple[Row, ...]

@@ -12,18 +12,12 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors
-from partita.inference.boxes.prediction import grid_error, rank_error, tree_error
-from partita.mechanisms.grid_counts import GridCounts
-from partita.mechanisms.rank_boxes import RankBoxes
-from partita.mechanisms.rectangles import Rectangles
-from partita.mechanisms.spending_boxes import SpendingBoxes
-from partita.noise import SYSTEM, Noise
-from partita.points import Points
-from partita.releases.boxes import Boxes
-from partita.releases.grid import GridRelease
-from partita.releases.rectangles import RectanglesRelease
+from partita.errors.errors import InvalidParameter
+from partita.guarantee.guarantee import Neighbors
+from partita.public.boxes.base.boxes import Boxes
+from partita.public.boxes.grid.grid import GridRelease
+from partita.public.boxes.plan.prediction import grid_error, rank_error, tree_error
+from partita.public.boxes.rank_boxes.rectangles import RectanglesRelease
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -34,6 +28,12 @@ from partita.testing import (
     coupled,
     tape_noise,
 )
+from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
+from partita.trusted.mechanisms.boxes.rectangles import Rectangles
+from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.trusted.noise import SYSTEM, Noise
+from partita.trusted.secret.points import Points
 
 Counts = tuple[int, ...]
 Run = Callable[[Counts, Noise], Hashable]

@@ -13,21 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.conditions import OneOf, Range
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
-from partita.inference.boxes.halfspace import PlaneSide
-from partita.inference.boxes.polygon import PolygonInside, crosses_itself
-from partita.mechanisms.grid_counts import GridCounts
-from partita.mechanisms.rank_boxes import RankBoxes
-from partita.mechanisms.spending_boxes import SpendingBoxes
-from partita.points import Points
-from partita.releases.box_view import BoxView
-from partita.releases.boxes import BoxTerm, Region
-from partita.releases.regions import HalfSpace, Polygon
-from partita.releases.where import NULL
+from partita.errors.errors import InvalidParameter
+from partita.public.boxes.base.boxes import BoxTerm, Region
+from partita.public.boxes.regions.halfspace import PlaneSide
+from partita.public.boxes.regions.polygon import PolygonInside, crosses_itself
+from partita.public.boxes.regions.regions import HalfSpace, Polygon
+from partita.public.conditions import OneOf, Range
+from partita.public.views.box_view import BoxView
+from partita.public.where import NULL
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
+from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.trusted.secret.points import Points
 
 Point = tuple[Fraction, Fraction]
 ARROW = [(0, 0), (8, 0), (8, 3), (4, 1), (1, 7)]

@@ -13,20 +13,15 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors import InvalidRelease
-from partita.inference import spending_rule, tree_looks
-from partita.inference.boxes.plan import BoxPlan
-from partita.inference.boxes.shape import BoxShape
-from partita.inference.boxes.tree_cut import Cut
-from partita.inference.boxes.tree_recipe import Recipe
-from partita.inference.spending_rule import UNITS, Evidence, SpendingRule
-from partita.inference.tree_looks import TreeLooks
-from partita.mechanisms import base
-from partita.mechanisms import spending_boxes as module
-from partita.mechanisms.spending_boxes import SpendingBoxes
-from partita.noise import Noise
-from partita.points import Points
-from partita.releases.spending_boxes import SpendingBoxesRelease
+from partita.errors.errors import InvalidRelease
+from partita.public.axis.tree_solver import spending_rule, tree_looks
+from partita.public.axis.tree_solver.spending_rule import UNITS, Evidence, SpendingRule
+from partita.public.axis.tree_solver.tree_looks import TreeLooks
+from partita.public.boxes.plan.plan import BoxPlan
+from partita.public.boxes.plan.shape import BoxShape
+from partita.public.boxes.plan.tree_cut import Cut
+from partita.public.boxes.plan.tree_recipe import Recipe
+from partita.public.boxes.spending_boxes.spending_boxes import SpendingBoxesRelease
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -37,7 +32,12 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.testing.neighbors import Counts
+from partita.testing.doubles.neighbors import Counts
+from partita.trusted.mechanisms.base import base
+from partita.trusted.mechanisms.boxes import spending_boxes as module
+from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.trusted.noise import Noise
+from partita.trusted.secret.points import Points
 
 Pairs = list[tuple[Counts, Counts]]
 

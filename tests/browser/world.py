@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 import partita as pt
-from partita.streams.durable.open import open_counter, open_family
-from partita.streams.durable.stream import DurableCounter
+from partita.trusted.durable.open import open_counter, open_family
+from partita.trusted.durable.stream.stream import DurableCounter
 
 PEOPLE = "people-2026"
 REGIONS = ["Lazio", "Liguria", "Puglia", "Sicily", "Veneto"]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from partita.cli import main
-from partita.cli.arguments import Options
-from partita.cli.commands import mechanisms
-from partita.cli.output import Outcome, plain, printable
-from partita.errors import (
+from partita.cli.common.arguments import Options
+from partita.cli.common.output import Outcome, printable
+from partita.cli.publish import mechanisms
+from partita.errors.errors import (
     BudgetExceeded,
     BudgetLost,
     EntropyError,
@@ -23,6 +23,7 @@ from partita.errors import (
     TermsDiffer,
     UnknownDataset,
 )
+from partita.public.records import plain
 
 from .conftest import CANARY, Run
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.cli.commands import token as token_command
-from partita.cli.parser import parser
+from partita.cli.main.parser import parser
+from partita.cli.serve import token as token_command
 from partita.service import process
 from partita.service.settings import ServiceSettings
 from partita.service.tokens import SCOPES

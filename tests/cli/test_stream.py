@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from partita.cli.commands import stream
-from partita.streams.counter import Counter
-from partita.streams.durable.mechanisms import MECHANISMS
-from partita.streams.durable.outputs import read_outputs
-from partita.streams.plot import band, plot
+from partita.cli.stream import stream
+from partita.public.streams.outputs import read_outputs
+from partita.trusted.durable.events.mechanisms import MECHANISMS
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.plot.plot import band, plot
 
 from .conftest import Done, Run
 

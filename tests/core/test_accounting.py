@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita import accounting
-from partita.accounting import (
+from partita.errors.errors import InvalidParameter
+from partita.guarantee import accounting
+from partita.guarantee.accounting import (
     advanced_rate,
     best_composition,
     best_rate,
@@ -27,7 +28,6 @@ from partita.accounting import (
     zcdp_budget,
     zcdp_rate,
 )
-from partita.errors import InvalidParameter
 
 STEP = Fraction(1, 2**31)
 EPSILONS = st.fractions(Fraction(1, 1000), 20, max_denominator=10**6)

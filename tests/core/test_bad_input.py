@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita import noise
-from partita.sources.opening import open_source
-from partita.sources.tally import tally
 from partita.testing import ZeroNoise
+from partita.trusted import noise
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally.tally import tally
 
 ARRAY: Any = np.array([1, 2])
 WORDS: Any = np.array(["add-remove", "laplace"])

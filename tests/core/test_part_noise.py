@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors import PrivacyWarning
-from partita.histogram import Histogram
-from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.mechanisms.part_noise import PartNoise
-from partita.noise.protocol import Noise
-from partita.noise.system import SYSTEM
-from partita.points import Points
+from partita.errors.errors import PrivacyWarning
+from partita.trusted.mechanisms.base.part_noise import PartNoise
+from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret.points import Points
 
 AXES = [Axis(size=20), Axis(size=9, before=1, after=2), Axis(size=4, labels=True)]
 

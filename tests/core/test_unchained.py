@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.errors import InvalidData
-from partita.unchained import unchained
+from partita.errors.errors import InvalidData
+from partita.errors.unchained import unchained
 
 
 class Secretive:

@@ -11,7 +11,7 @@ import pytest
 
 import partita
 from partita import local, pan
-from partita.mechanisms.catalogue import mechanisms
+from partita.trusted.mechanisms.catalogue import mechanisms
 from tests.docs.run import ROOT
 
 sys.path.insert(0, str(ROOT))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import partita
-import partita.auditing
+import partita.audit
 import partita.local
 import partita.pan
 import partita.testing
@@ -30,7 +30,7 @@ PACKAGES = {
     "local.": partita.local,
     "pan.": partita.pan,
     "testing.": partita.testing,
-    "auditing.": partita.auditing,
+    "auditing.": partita.audit,
 }
 
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
-from partita.errors import InvalidParameter, SourceError
-from partita.publishing.pipeline import publish
-from partita.sources.opening import open_source
-from partita.sources.postgres import Postgres
-from partita.sources.python import PYTHON
-from partita.sources.tally import tally
+from partita.errors.errors import InvalidParameter, SourceError
+from partita.publish.publish.pipeline import publish
+from partita.trusted.sources.arrow.python import PYTHON
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.postgres.postgres import Postgres
+from partita.trusted.sources.tally.tally import tally
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 CANARY = "CANARY-93ab"

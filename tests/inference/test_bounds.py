@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.inference.band import widest_miss
-from partita.inference.tails import (
+from partita.public.bounds.band import widest_miss
+from partita.public.bounds.tails import (
     laplace_mix_reach,
     laplace_sum_reach,
     laplace_variance,

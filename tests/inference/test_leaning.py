@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.inference.curve import Curve
-from partita.inference.leaning import leaning
+from partita.public.axis.curve.curve import Curve
+from partita.public.axis.curve.leaning import leaning
 
 Pieces = list[tuple[int, float]]
 

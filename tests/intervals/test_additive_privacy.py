@@ -12,9 +12,8 @@ import pytest
 
 import partita as pt
 from partita import Histogram
-from partita.guarantee import Neighbors
-from partita.noise import Noise
-from partita.releases.ranges import Parts
+from partita.guarantee.guarantee import Neighbors
+from partita.public.axis.base.ranges import Parts
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -27,6 +26,7 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.noise import Noise
 
 HALF = Fraction(1, 2)
 Counts = tuple[int, ...]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import partita as pt
 from partita import Histogram, InvalidParameter, InvalidRelease
-from partita.inference.tails import laplace_variance
-from partita.mechanisms.catalogue import axis_mechanisms
-from partita.releases.ranges import Parts, Ranges, Term
+from partita.public.axis.base.ranges import Parts, Ranges, Term
+from partita.public.bounds.tails import laplace_variance
 from partita.testing import EndlessTape, ZeroNoise, check_mechanism, tape_noise
+from partita.trusted.mechanisms.catalogue import axis_mechanisms
 
 SIZE = 11
 COUNTS = [(7 * i) % 5 + 40 * (i == 6) for i in range(SIZE)]

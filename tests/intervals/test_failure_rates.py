@@ -11,9 +11,9 @@ from scipy import stats
 
 import partita as pt
 from partita import Histogram
-from partita.noise.system import SystemNoise
-from partita.noise.words import Words
-from partita.releases.ranges import Term
+from partita.public.axis.base.ranges import Term
+from partita.trusted.noise.laws.words import Words
+from partita.trusted.noise.system.system import SystemNoise
 
 pytestmark = pytest.mark.statistics
 

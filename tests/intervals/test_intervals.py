@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from partita import Histogram
-from partita.mechanisms.intervals import Intervals
-from partita.noise import Noise
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -19,6 +17,8 @@ from partita.testing import (
     coupled,
     tape_noise,
 )
+from partita.trusted.mechanisms.spending_tree.intervals import Intervals
+from partita.trusted.noise import Noise
 
 MANY = (700, 0, 3, 1, 0, 0, 250, 90)
 """Counts whose total calls for a spending tree at epsilon 1."""

@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 
 from partita import Cut, Histogram, InvalidParameter, PaperIntervals, PaperIntervalsRelease, Partition
-from partita.mechanisms.tree import Tree
-from partita.noise import Noise
-from partita.testing import (
-    EndlessTape,
-    RecordingNoise,
-    ZeroNoise,
-    add_remove_pairs,
-    coupled,
-    tape_noise,
-)
+from partita.testing import EndlessTape, RecordingNoise, ZeroNoise, add_remove_pairs, coupled, tape_noise
+from partita.trusted.mechanisms.tree.tree import Tree
+from partita.trusted.noise import Noise
 
 SIZE = 2**64
 ATOMS = (0, 1, 2**53 + 1, 2**63, SIZE - 1)

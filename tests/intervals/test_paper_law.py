@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from partita import Cut, Histogram, PaperIntervals, PaperIntervalsRelease, Partition, Tree
-from partita.noise import Noise
 from partita.testing import (
     EndlessTape,
     Loss,
@@ -22,6 +21,7 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.noise import Noise
 
 Counts = tuple[int, ...]
 

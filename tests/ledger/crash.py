@@ -10,10 +10,9 @@ import os
 import sys
 from fractions import Fraction
 
-from partita.guarantee import Guarantee
-from partita.ledger import Amount, Debit, Ledger
-from partita.ledger.entries import Connection
-from partita.ledger.ledger import add_debit
+from partita.guarantee.guarantee import Guarantee
+from partita.ledger.entries import Amount, Connection, Debit
+from partita.ledger.ledger.ledger import Ledger, add_debit
 from partita.ledger.postgres import is_address
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors import InvalidParameter, LedgerError, PartitaError
-from partita.ledger import Ledger
+from partita.errors.errors import InvalidParameter, LedgerError, PartitaError
+from partita.ledger.ledger.ledger import Ledger
 from partita.ledger.postgres import Address, is_address, is_no_path, shown
 
 CANARY = "CANARY-93ab"
@@ -109,7 +109,7 @@ def test_without_the_driver_the_error_says_what_to_install(monkeypatch: pytest.M
 
 def test_a_ledger_in_a_file_needs_no_driver() -> None:
     """The driver is loaded when an address is given, and not before."""
-    code = "import sys, partita.ledger, partita.sources.opening; print('psycopg' in sys.modules)"
+    code = "import sys, partita.ledger, partita.trusted.sources.open; print('psycopg' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     assert done.stdout == "False\n"
@@ -117,7 +117,7 @@ def test_a_ledger_in_a_file_needs_no_driver() -> None:
 
 def test_an_address_is_no_file_of_rows() -> None:
     """Handed in as data it is refused unseen, and the fix says what to pass."""
-    from partita.sources.opening import open_source
+    from partita.trusted.sources.open import open_source
 
     with pytest.raises(PartitaError, match="must say which rows of a database") as refusal:
         open_source(f"postgresql://u:{CANARY}@db/budget")

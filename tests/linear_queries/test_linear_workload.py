@@ -13,19 +13,27 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Integer, Real
-from partita.errors import InvalidData, InvalidParameter, InvalidRelease
-from partita.guarantee import Guarantee, Neighbors
-from partita.inference.answer_changes import AnswerChanges
-from partita.mechanisms.linear_workload import LinearWorkload
-from partita.points import Points
-from partita.queries.language import clipped, marginal, matrix, power, prefixes, ranges, total, value, weights
-from partita.queries.parsing import parse
-from partita.queries.queries import Queries
-from partita.queries.structured import Structured
-from partita.queries.universe import Universe
-from partita.releases.linear_workload import LinearWorkloadRelease
-from partita.releases.query_view import QueryView
-from partita.releases.ranges import Parts
+from partita.errors.errors import InvalidData, InvalidParameter, InvalidRelease
+from partita.guarantee.guarantee import Guarantee, Neighbors
+from partita.public.axis.base.ranges import Parts
+from partita.public.queries.language.language import (
+    clipped,
+    marginal,
+    matrix,
+    power,
+    prefixes,
+    ranges,
+    total,
+    value,
+    weights,
+)
+from partita.public.queries.language.parsing import parse
+from partita.public.queries.operator.structured import Structured
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
+from partita.public.workload.release.answer_changes import AnswerChanges
+from partita.public.workload.release.linear_workload import LinearWorkloadRelease
+from partita.public.workload.release.query_view import QueryView
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -38,6 +46,8 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
+from partita.trusted.secret.points import Points
 
 HALF = Fraction(1, 2)
 TINY = Universe(["sex"], [Category(["f"])])

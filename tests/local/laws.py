@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.local import columns
-from partita.local.draws import KernelDraws
-from partita.local.frequency import Frequency
-from partita.local.kinds import randomizer_kind
-from partita.local.law import LocalLaw
-from partita.local.randomizer import Randomizer
-from partita.local.thresholds import WHOLE, exp_bounds
-from partita.noise.words import Tape
+from partita.local.frequency import columns
+from partita.local.frequency.frequency import Frequency
+from partita.local.question.kinds import randomizer_kind
+from partita.local.randomizer.draws import KernelDraws
+from partita.local.randomizer.law import LocalLaw
+from partita.local.randomizer.randomizer import Randomizer
+from partita.local.randomizer.thresholds import WHOLE, exp_bounds
 from partita.testing import OutputLaw, RationalNoise, law
+from partita.trusted.noise.laws.words import Tape
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(5, 2))
 

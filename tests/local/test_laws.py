@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from partita.errors import InvalidParameter
-from partita.local.hashing import LocalHashing
-from partita.local.kinds import FREQUENCY_KINDS, MEAN_KINDS
-from partita.local.means import OneBit, Piecewise
-from partita.local.projective import ProjectiveResponse
-from partita.local.randomizer import Randomizer
-from partita.local.thresholds import WHOLE
+from partita.errors.errors import InvalidParameter
+from partita.local.encodings.hashing import LocalHashing
+from partita.local.encodings.means import OneBit, Piecewise
+from partita.local.encodings.projective import ProjectiveResponse
+from partita.local.question.kinds import FREQUENCY_KINDS, MEAN_KINDS
+from partita.local.randomizer.randomizer import Randomizer
+from partita.local.randomizer.thresholds import WHOLE
 
 from .laws import (
     EPSILONS,

@@ -11,18 +11,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from partita.errors import BudgetExceeded
-from partita.local import columns
+from partita.errors.errors import BudgetExceeded
 from partita.local.device import Device
-from partita.local.draws import KernelDraws
-from partita.local.frequency import Frequency
-from partita.local.mean import Mean
-from partita.local.means import OneBit
-from partita.local.randomizer import Randomizer
-from partita.local.thresholds import WHOLE
-from partita.local.unary import UnaryEncoding
-from partita.noise import kernel
+from partita.local.encodings.means import OneBit
+from partita.local.frequency import columns
+from partita.local.frequency.frequency import Frequency
+from partita.local.mean.mean import Mean
+from partita.local.randomizer.draws import KernelDraws
+from partita.local.randomizer.randomizer import Randomizer
+from partita.local.randomizer.thresholds import WHOLE
+from partita.local.randomizer.unary import UnaryEncoding
 from partita.testing import EndlessTape
+from partita.trusted.noise import kernel
 
 from .laws import column_law, device_law, loses_at_most, made
 

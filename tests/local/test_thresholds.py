@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from partita.errors import InvalidParameter
-from partita.local.columns import Columns
-from partita.local.draws import KernelDraws
-from partita.local.thresholds import WHOLE, checked_epsilon, exp_bounds, threshold
-from partita.noise.uniforms import chances, flags, integers_below
-from partita.noise.words import Tape
+from partita.errors.errors import InvalidParameter
+from partita.local.frequency.columns import Columns
+from partita.local.randomizer.draws import KernelDraws
+from partita.local.randomizer.thresholds import WHOLE, checked_epsilon, exp_bounds, threshold
 from partita.testing import tape_law
+from partita.trusted.noise.laws.uniforms import chances, flags, integers_below
+from partita.trusted.noise.laws.words import Tape
 
 EPSILONS = [Fraction(1, 1 << 20), Fraction(1, 7), Fraction(1), Fraction(5, 2), Fraction(32)]
 TOP = 1 << 56

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import BudgetExceeded, InvalidParameter
-from partita.local.frequency import Frequency
-from partita.local.oracle import LROracle
-from partita.local.oracle_budgets import BudgetFile, BudgetMemory, Budgets
-from partita.local.oracle_laws import ListedLaw, admitted
-from partita.local.statistical import SQOracle
+from partita.errors.errors import BudgetExceeded, InvalidParameter
+from partita.local.frequency.frequency import Frequency
+from partita.local.learners.statistical import SQOracle
+from partita.local.oracle.oracle import LROracle
+from partita.local.oracle.oracle_budgets import BudgetFile, BudgetMemory, Budgets
+from partita.local.oracle.oracle_laws import ListedLaw, admitted
 from partita.testing import EndlessTape
 from tests.local.laws import column_law
 

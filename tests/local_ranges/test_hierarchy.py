@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.local import projection
-from partita.local.consistency import Details, Look
-from partita.local.hierarchy import Line, View, grid_views, line_views, tensor_views
-from partita.local.projection import top_down
+from partita.local.aggregate.consistency import Details, Look
+from partita.local.question.hierarchy import Line, View, grid_views, line_views, tensor_views
+from partita.local.ranges import projection
+from partita.local.ranges.projection import top_down
 
 
 @given(st.integers(2, 200), st.integers(2, 5), st.data())

@@ -15,11 +15,12 @@ import gmpy2
 import pytest
 from flint import arb
 
-from partita.noise import laplace, reals, selection, system, tables
-from partita.noise.hazard import Law
-from partita.noise.reals import Exact, Uniform
-from partita.noise.words import Tape
 from partita.testing import TapeLaw, tape_law, tape_noise
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.laws import laplace, reals, tables
+from partita.trusted.noise.laws.reals import Exact, Uniform
+from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.system import selection, system
 
 ROUNDING = Fraction(1, 1 << 250)
 WIDTHS = [(4, 4), (3, 6), (2, 8), (1, 16)]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.noise import laplace, reals, system
-from partita.noise.laplace import GeometricTables, tables
-from partita.noise.system import Path
-from partita.noise.words import Tape
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise.laws import laplace, reals
+from partita.trusted.noise.laws.laplace import GeometricTables, tables
+from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.system import system
+from partita.trusted.noise.system.system import Path
 
 SMALLEST, LARGEST = Fraction(1, 2**20), Fraction(2**62)
 HIGH, LOW = 2**63 - 1, -(2**63)

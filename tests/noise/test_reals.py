@@ -11,9 +11,9 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors import TapeExhausted
-from partita.noise.reals import Uniform, enclose, floor, precision
-from partita.noise.words import Tape
+from partita.errors.errors import TapeExhausted
+from partita.trusted.noise.laws.reals import Uniform, enclose, floor, precision
+from partita.trusted.noise.laws.words import Tape
 
 
 def exp_floor(x: Fraction, shift: int) -> int:

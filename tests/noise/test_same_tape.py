@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.noise import fast
-from partita.noise.laplace import BLOCK, tables
-from partita.noise.reals import Uniform, floor
-from partita.noise.system import Path, SystemNoise
-from partita.noise.tables import Table
-from partita.noise.words import Tape
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise.laws import fast
+from partita.trusted.noise.laws.laplace import BLOCK, tables
+from partita.trusted.noise.laws.reals import Uniform, floor
+from partita.trusted.noise.laws.tables import Table
+from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.system.system import Path, SystemNoise
 
 BOTH: tuple[Path, ...] = ("numpy", "compiled")
 PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled", "auto")

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from partita import EntropyError, Histogram, InvalidData, InvalidParameter, PaperIntervals, Partition, Tree
-from partita.noise import KERNEL, SYSTEM, SystemNoise, Words, WordSource
-from partita.noise.hazard import FirstSuccess, hazard
-from partita.noise.reals import Uniform
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise import KERNEL, SYSTEM, SystemNoise, Words, WordSource
+from partita.trusted.noise.hazard.hazard import FirstSuccess, hazard
+from partita.trusted.noise.laws.reals import Uniform
 
 CELLS = np.arange(0, 40_000, 7, dtype=np.uint64)
 RELEASES: list[Callable[[Any], object]] = [

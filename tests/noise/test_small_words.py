@@ -12,11 +12,11 @@ import pytest
 from gmpy2 import mpfr
 
 from partita import Histogram, Partition
-from partita.noise import fast
-from partita.noise.hazard import MARGIN, Law
-from partita.noise.system import Path
-from partita.noise.words import Tape
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise.hazard.hazard import MARGIN, Law
+from partita.trusted.noise.laws import fast
+from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.system.system import Path
 
 LAWS: tuple[Law, ...] = ("geometric", "laplace")
 PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled") if fast.available() else ("exact", "numpy")

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from partita.noise import fast, kernel
-from partita.noise.hazard import Law
-from partita.noise.system import KERNEL, SYSTEM, Path, SystemNoise
-from partita.noise.words import KernelWords, Words
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise import kernel
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.laws import fast
+from partita.trusted.noise.laws.words import KernelWords, Words
+from partita.trusted.noise.system.system import KERNEL, SYSTEM, Path, SystemNoise
 
 FAMILY_WISE = 5e-7
 SAMPLES = 400_000

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from partita.noise import fast
-from partita.noise.hazard import MARGIN, Law
-from partita.noise.system import Path
-from partita.noise.tables import Ints
-from partita.noise.words import Tape, UInts
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.noise.hazard.hazard import MARGIN, Law
+from partita.trusted.noise.laws import fast
+from partita.trusted.noise.laws.tables import Ints
+from partita.trusted.noise.laws.words import Tape, UInts
+from partita.trusted.noise.system.system import Path
 
 LAWS: tuple[Law, ...] = ("laplace", "geometric")
 PATHS: tuple[Path, ...] = ("numpy", "compiled")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from gmpy2 import mpfr, mpq
 
-from partita.noise.hazard import NEGLIGIBLE, Hazard, Law, float_hazard
-from partita.noise.laplace import GeometricTables
-from partita.noise.tables import Table
+from partita.trusted.noise.hazard.hazard import NEGLIGIBLE, Hazard, Law, float_hazard
+from partita.trusted.noise.laws.laplace import GeometricTables
+from partita.trusted.noise.laws.tables import Table
 
 SCALES = [Fraction(s) for s in ("1/100", "1/3", "1", "20", "32", "100", "4097/3")] + [
     Fraction(2**20),

@@ -10,9 +10,8 @@ import gmpy2
 import pytest
 from gmpy2 import mpfr, mpq
 
-from partita.noise.hazard import Law
-from partita.noise.reals import floor
-from partita.noise.tails import (
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.hazard.tails import (
     Bound,
     difference,
     difference_quantile,
@@ -20,6 +19,7 @@ from partita.noise.tails import (
     geometric_quantile,
     scaled,
 )
+from partita.trusted.noise.laws.reals import floor
 
 LAWS: tuple[Law, ...] = ("laplace", "geometric")
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(6)]

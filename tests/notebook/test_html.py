@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.releases.release import Release
-from partita.showing import Html, bars, card, field, grid, number, plus_minus, shortlist, span, whisker
+from partita.html import Html, bars, card, field, grid, number, plus_minus, shortlist, span, whisker
+from partita.public.release.release import Release
 
 VOID: Final = {"rect", "line", "circle"}
 HARMLESS: Final = {"div", "b", "table", "thead", "tbody", "tr", "th", "td", "span", "svg"} | VOID

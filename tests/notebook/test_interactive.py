@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.releases import interactive
-from partita.releases.interactive import line_figure, milliseconds, wanted
-from partita.releases.release import Release
+from partita.public.plot import interactive
+from partita.public.plot.interactive import line_figure, milliseconds, wanted
+from partita.public.release.release import Release
 
 graphs: Any = pytest.importorskip("plotly.graph_objects")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.publishing.progress import phase
-from partita.showing import kernel
-from partita.sources.engine import _silence
+from partita.html import kernel
+from partita.publish.publish.progress import phase
+from partita.trusted.sources.engine.engine import _silence
 
 AGE = {"age": pt.Integer(0, 9)}
 

@@ -12,20 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.accounting import best_rate
 from partita.domain import Integer
-from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors
-from partita.inference.numerical.octaves import grid_of, octave_of, octave_tops, top_octave
-from partita.mechanisms import numerical_rows, single_truncation
-from partita.mechanisms.composition import ComposedTruncation
-from partita.mechanisms.numerical_rows import ClassRows, PointRows, rows_of
-from partita.mechanisms.single_truncation import SingleTruncation, Truncation
-from partita.noise import Noise
-from partita.points import Points
-from partita.queries.language import between, matrix, power, ranges, total, value, weights
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
+from partita.errors.errors import InvalidParameter
+from partita.guarantee.accounting import best_rate
+from partita.guarantee.guarantee import Neighbors
+from partita.public.queries.language.language import between, matrix, power, ranges, total, value, weights
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
+from partita.public.workload.decomposition.octaves import grid_of, octave_of, octave_tops, top_octave
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -38,6 +32,12 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.numerical import numerical_rows, single_truncation
+from partita.trusted.mechanisms.numerical.composition import ComposedTruncation
+from partita.trusted.mechanisms.numerical.numerical_rows import ClassRows, PointRows, rows_of
+from partita.trusted.mechanisms.numerical.single_truncation import SingleTruncation, Truncation
+from partita.trusted.noise import Noise
+from partita.trusted.secret.points import Points
 
 INCOME = Universe(["income"], [Integer(0, 7)])
 HUGE = Universe(["age", "income"], [Integer(0, 127), Integer(0, 2**62)])

@@ -11,16 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Integer
-from partita.errors import InvalidParameter
-from partita.inference.numerical.thresholds import first_quiet, first_steady
-from partita.mechanisms.global_truncation import GlobalTruncation
-from partita.mechanisms.instance_truncation import InstanceTruncation
-from partita.mechanisms.normalization import Normalization
-from partita.mechanisms.numerical_mechanism import WeighingMechanism
-from partita.points import Points
-from partita.queries.language import between, matrix, power, prefixes, ranges, total, value, weights
-from partita.queries.universe import Universe
+from partita.errors.errors import InvalidParameter
+from partita.public.queries.language.language import (
+    between,
+    matrix,
+    power,
+    prefixes,
+    ranges,
+    total,
+    value,
+    weights,
+)
+from partita.public.queries.queries.universe import Universe
+from partita.public.workload.decomposition.thresholds import first_quiet, first_steady
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
+from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation
+from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
+from partita.trusted.mechanisms.numerical.normalization import Normalization
+from partita.trusted.mechanisms.numerical.numerical_mechanism import WeighingMechanism
+from partita.trusted.secret.points import Points
 from tests.seams import SETTLING
 
 WAYS: list[type[WeighingMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]

@@ -13,26 +13,26 @@ import pytest
 from numpy.typing import ArrayLike
 
 from partita.domain import Integer
-from partita.guarantee import Neighbors
-from partita.inference.numerical import hat
-from partita.inference.numerical.binary import Binary
-from partita.inference.numerical.decomposition import Piece
-from partita.inference.numerical.graded import Graded
-from partita.inference.numerical.octaves import octave_of, shared_top
-from partita.inference.numerical.space import PlainSpace
-from partita.inference.sums.buckets import clear_level, near_level
-from partita.inference.weights.change import Change
-from partita.mechanisms import numerical_mechanism
-from partita.mechanisms.global_truncation import GlobalTruncation, _Peaks
-from partita.mechanisms.instance_truncation import InstanceTruncation
-from partita.mechanisms.normalization import Normalization
-from partita.mechanisms.numerical_mechanism import WeighingMechanism
-from partita.mechanisms.weights_rounds import planned, weigh
-from partita.noise import Noise
-from partita.points import Points
-from partita.queries.language import ranges, value
-from partita.queries.universe import Universe
+from partita.guarantee.guarantee import Neighbors
+from partita.public.queries.language.language import ranges, value
+from partita.public.queries.queries.universe import Universe
+from partita.public.sums.knots.buckets import clear_level, near_level
+from partita.public.workload.decomposition import hat
+from partita.public.workload.decomposition.binary import Binary
+from partita.public.workload.decomposition.decomposition import Piece
+from partita.public.workload.decomposition.graded import Graded
+from partita.public.workload.decomposition.octaves import octave_of, shared_top
+from partita.public.workload.decomposition.space import PlainSpace
+from partita.public.workload.release.change import Change
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from partita.trusted.mechanisms.numerical import numerical_mechanism
+from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation, _Peaks
+from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
+from partita.trusted.mechanisms.numerical.normalization import Normalization
+from partita.trusted.mechanisms.numerical.numerical_mechanism import WeighingMechanism
+from partita.trusted.mechanisms.weights.weights_rounds import planned, weigh
+from partita.trusted.noise import Noise
+from partita.trusted.secret.points import Points
 from tests.seams import SETTLING
 
 UNIVERSE = Universe(["age", "income"], [Integer(0, 1), Integer(0, 7)])

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidParameter
-from partita.local.thresholds import exp_bounds
-from partita.noise import words
-from partita.noise.system import KERNEL
-from partita.pan import draws
-from partita.pan.coin import Coin, Variant, joint_coin, joint_ratios, state_coin, state_ratios
-from partita.pan.density import Density
-from partita.pan.draws import WORD, chances, uniform
-from partita.pan.singer import difference_set
-from partita.pan.singer_law import best_law, law_of
+from partita.errors.errors import InvalidParameter
+from partita.local.randomizer.thresholds import exp_bounds
+from partita.pan.bits.density import Density
+from partita.pan.registers.singer import difference_set
+from partita.pan.registers.singer_law import best_law, law_of
+from partita.pan.sketch import draws
+from partita.pan.sketch.coin import Coin, Variant, joint_coin, joint_ratios, state_coin, state_ratios
+from partita.pan.sketch.draws import WORD, chances, uniform
 from partita.testing import RationalNoise, law
+from partita.trusted.noise.laws import words
+from partita.trusted.noise.system.system import KERNEL
 
 EPSILONS = [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(10)]
 VARIANTS: tuple[Variant, ...] = ("default", "book")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from partita.cli.commands import pan
-from partita.cli.output import Outcome, plain
-from partita.errors import BudgetExceeded, InvalidParameter, PartitaError, SourceError
+from partita.cli import pan
+from partita.cli.common.output import Outcome
+from partita.errors.errors import BudgetExceeded, InvalidParameter, PartitaError, SourceError
+from partita.public.records import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "pan.md").read_text()

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from partita import Answer
-from partita.errors import InvalidParameter
-from partita.pan import registers as registers_module
-from partita.pan.density import Density
-from partita.pan.distinct import Distinct
-from partita.pan.ramp_registers import RampRegisters
-from partita.pan.registers import Registers
-from partita.pan.sharding import shard_of, whole
-from partita.pan.singer import difference_set
-from partita.pan.singer_law import law_of
+from partita.errors.errors import InvalidParameter
+from partita.pan.bits.density import Density
+from partita.pan.bits.distinct import Distinct
+from partita.pan.registers import registers as registers_module
+from partita.pan.registers.ramp_registers import RampRegisters
+from partita.pan.registers.registers import Registers
+from partita.pan.registers.singer import difference_set
+from partita.pan.registers.singer_law import law_of
+from partita.pan.sketch.sharding import shard_of, whole
 from partita.testing import EndlessTape, RationalNoise, ZeroNoise, law, tape_noise
 
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from partita.errors import BudgetExceeded, EntropyError
-from partita.noise.reals import Exact
-from partita.pan.coin import state_coin, state_ratios
-from partita.pan.density import Density
-from partita.pan.distinct import Distinct
-from partita.pan.draws import WORD
-from partita.pan.ramp_registers import RampRegisters
-from partita.pan.registers import Registers
-from partita.pan.sketch import Sketch
+from partita.errors.errors import BudgetExceeded, EntropyError
+from partita.pan.bits.density import Density
+from partita.pan.bits.distinct import Distinct
+from partita.pan.registers.ramp_registers import RampRegisters
+from partita.pan.registers.registers import Registers
+from partita.pan.sketch.coin import state_coin, state_ratios
+from partita.pan.sketch.draws import WORD
+from partita.pan.sketch.sketch import Sketch
 from partita.testing import ZeroNoise
+from partita.trusted.noise.laws.reals import Exact
 
 from .looks import Act, Views, neighbors
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from partita.pan import Density, Distinct, RampRegisters, Registers
-from partita.pan.draws import erased
-from partita.pan.ids import Universe
+from partita.pan.sketch.draws import erased
+from partita.pan.sketch.ids import Universe
 from partita.testing import ZeroNoise
 
 from .remembering import SKETCHES

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.pan import bit_sketch, counterexamples, ramp_registers
-from partita.pan import coin as coins
-from partita.pan import registers as registers_module
-from partita.pan.bit_sketch import BitSketch
-from partita.pan.coin import Coin, joint_ratios, state_ratios
-from partita.pan.density import Density
-from partita.pan.draws import WORD, chances
-from partita.pan.estimate import Readout
-from partita.pan.ramp_registers import RampRegisters
-from partita.pan.registers import Registers
-from partita.pan.singer import difference_set
-from partita.pan.singer_law import law_of
-from partita.pan.sketch import Sketch
+from partita.pan.bits import bit_sketch, counterexamples
+from partita.pan.bits.bit_sketch import BitSketch
+from partita.pan.bits.density import Density
+from partita.pan.registers import ramp_registers
+from partita.pan.registers import registers as registers_module
+from partita.pan.registers.ramp_registers import RampRegisters
+from partita.pan.registers.registers import Registers
+from partita.pan.registers.singer import difference_set
+from partita.pan.registers.singer_law import law_of
+from partita.pan.sketch import coin as coins
+from partita.pan.sketch.coin import Coin, joint_ratios, state_ratios
+from partita.pan.sketch.draws import WORD, chances
+from partita.pan.sketch.estimate import Readout
+from partita.pan.sketch.sketch import Sketch
 from partita.testing import ZeroNoise
 
 from .looks import Act, Make, Views, neighbors, one_look

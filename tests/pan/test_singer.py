@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.pan.singer import LARGEST_PERIOD, _prime_factors, _primitive, _Walk, candidates, difference_set
+from partita.pan.registers.singer import (
+    LARGEST_PERIOD,
+    _prime_factors,
+    _primitive,
+    _Walk,
+    candidates,
+    difference_set,
+)
 
 SETS = [(2, 2), (2, 3), (2, 7), (3, 2), (3, 3), (3, 5), (5, 3), (7, 3), (11, 2), (31, 2)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from partita.errors import (
+from partita.errors.errors import (
     BudgetExceeded,
     EntropyError,
     InvalidParameter,
@@ -19,8 +19,8 @@ from partita.errors import (
     StreamError,
 )
 from partita.pan import Density, Distinct, RampRegisters, Registers, SketchFile
-from partita.streams import slots_file
-from partita.streams.slots_file import PanStore
+from partita.trusted.durable.slots import slots_file
+from partita.trusted.durable.slots.slots_file import PanStore
 
 SKETCHES: list[Any] = [
     lambda: Density(universe=50_000, epsilon=1, releases=2),

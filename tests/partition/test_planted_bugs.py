@@ -12,9 +12,6 @@ import numpy as np
 import pytest
 
 from partita import Cutter, Histogram, Partition, Tree
-from partita.mechanisms import partition as module
-from partita.noise.hazard import Law
-from partita.noise.protocol import Noise
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -28,7 +25,10 @@ from partita.testing import (
     law,
     tape_noise,
 )
-from partita.testing.rational import Tail
+from partita.testing.laws.rational import Tail
+from partita.trusted.mechanisms.partition import partition as module
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.system.protocol import Noise
 
 Counts = tuple[int, ...]
 Pairs = Iterable[tuple[Counts, Counts]]

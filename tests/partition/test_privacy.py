@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from partita import Cut, Histogram, Partition
-from partita.noise.hazard import Law
-from partita.noise.protocol import Noise
 from partita.testing import Loss, OutputLaw, RationalNoise, add_remove_pairs, change_one_pairs, data_sets, law
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.system.protocol import Noise
 
 Counts = tuple[int, ...]
 Pair = tuple[Counts, Counts]

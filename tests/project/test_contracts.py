@@ -20,9 +20,9 @@ RANDOM_NAMES = {"urandom", "getrandom", "uuid1", "uuid4", "SystemRandom"}
 
 LAYERS = "Lower layers never import higher ones"
 PUBLIC = "The public side cannot reach noise or data"
-RANDOMNESS = "Only partita.noise imports a source of randomness"
+RANDOMNESS = "Only partita.trusted.noise imports a source of randomness"
 TESTING = "Only tests and the auditor import partita.testing"
-DUCKDB = "Only partita.sources.engine imports DuckDB"
+DUCKDB = "Only partita.trusted.sources.engine.engine imports DuckDB"
 LEDGER = "The ledger knows guarantees, SQLite and PostgreSQL only"
 NOISE = "Noise knows nothing of data and releases"
 SERVICE = "The service cannot open data"
@@ -67,16 +67,16 @@ def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("partita/releases/planted", "import partita.noise", PUBLIC),
+        ("partita/releases/planted", "import partita.trusted.noise", PUBLIC),
         ("partita/releases/planted", "from partita import histogram", PUBLIC),
-        ("partita/inference/planted", "import partita.noise.planted", PUBLIC),
+        ("partita/inference/planted", "import partita.trusted.noise.planted", PUBLIC),
         ("partita/mechanisms/planted", "import random", RANDOMNESS),
         ("partita/mechanisms/planted", "def f() -> None:\n    import secrets", RANDOMNESS),
         ("partita/histogram", "import partita.testing", TESTING),
         ("partita/noise/planted", "import partita.mechanisms", LAYERS),
-        ("partita/noise/planted", "import partita.histogram", NOISE),
+        ("partita/noise/planted", "import partita.trusted.secret.histogram", NOISE),
         ("partita/errors", "from partita import exact", LAYERS),
-        ("partita/ledger/planted", "import partita.noise", LEDGER),
+        ("partita/ledger/planted", "import partita.trusted.noise", LEDGER),
         ("partita/sources/__init__", "import partita.publishing", LAYERS),
         ("partita/sources/planted", "import duckdb", DUCKDB),
         ("partita/service/planted", "import partita.sources", SERVICE),
@@ -84,7 +84,7 @@ def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
         ("partita/service/planted", "import partita.cli", LAYERS),
         ("partita/sources/planted", "import pyspark", SPARK),
         ("partita/ledger/planted", "import psycopg", POSTGRES),
-        ("partita/unplaced", "import partita.errors", LAYERS),
+        ("partita/unplaced", "import partita.errors.errors", LAYERS),
     ],
 )
 @pytest.mark.spread(6)
@@ -103,13 +103,13 @@ def test_a_planted_import_breaks_its_contract(copy: Path, module: str, line: str
 def test_a_path_over_a_third_module_counts(copy: Path) -> None:
     """The public side may not reach noise indirectly either."""
     plant(copy, "partita/inference/planted", "import partita.bridge")
-    plant(copy, "partita/bridge", "import partita.noise")
+    plant(copy, "partita/bridge", "import partita.trusted.noise")
 
     assert f"{PUBLIC} BROKEN" in lint(copy).stdout
 
 
 def test_only_noise_draws_randomness() -> None:
-    """No module outside partita.noise names a source of randomness, imported or not."""
+    """No module outside partita.trusted.noise names a source of randomness, imported or not."""
     outside = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "noise" not in path.parents]
 
     assert [use for path in outside for use in draws(path.read_text(), path.name)] == []

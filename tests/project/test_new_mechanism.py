@@ -11,22 +11,22 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from partita.auditing.discovery import public_mechanisms
-from partita.auditing.subjects import subjects
-from partita.cli.commands.mechanisms import run
-from partita.discovery import find_classes
+from partita.audit.base.discovery import public_mechanisms
+from partita.audit.subjects.subjects import subjects
+from partita.cli.publish.mechanisms import run
 from partita.domain import Integer
-from partita.mechanisms import catalogue
-from partita.mechanisms.histogram_counts import HistogramCounts
-from partita.publishing.pipeline import publish
-from partita.publishing.request import Request
-from partita.publishing.room import check_room
-from partita.releases.file import load
-from partita.releases.histogram_counts import HistogramRelease
-from partita.releases.kinds import RELEASE_PACKAGES, ReleaseKind
-from partita.releases.provenance import Provenance
-from partita.releases.ranges import Ranges
+from partita.lazy.discovery import find_classes
+from partita.public.axis.base.ranges import Ranges
+from partita.public.axis.flat.histogram_counts import HistogramRelease
+from partita.public.base.kinds import RELEASE_PACKAGES, ReleaseKind
+from partita.public.base.provenance import Provenance
+from partita.public.file.file import load
+from partita.publish.publish.pipeline import publish
+from partita.publish.request.request import Request
+from partita.publish.request.room import check_room
 from partita.testing import check_mechanism, mechanisms
+from partita.trusted.mechanisms import catalogue
+from partita.trusted.mechanisms.flat.histogram_counts import HistogramCounts
 
 PUBLIC, TRUSTED = RELEASE_PACKAGES[0], catalogue.MECHANISM_PACKAGES[0]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from partita.domain import Integer
-from partita.errors import PartitaError
-from partita.ledger import Ledger
-from partita.publishing import making, pipeline
-from partita.publishing.pipeline import publish
-from partita.releases.file import Temporary
+from partita.errors.errors import PartitaError
+from partita.ledger.ledger.ledger import Ledger
+from partita.publish.publish import making, pipeline
+from partita.publish.publish.pipeline import publish
+from partita.storage.file_disk import Temporary
 
 STEPS: dict[str, tuple[Any, str]] = {
     "count": (pipeline, "count"),

@@ -13,18 +13,18 @@ import pytest
 
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
-from partita.errors import KeyReused, PrivacyWarning, SourceError
-from partita.guarantee import Guarantee
-from partita.ledger import Ledger
-from partita.points import Points
-from partita.publishing.making import salt
-from partita.publishing.pipeline import publish
-from partita.releases.box_view import BoxView
-from partita.releases.file import load
-from partita.releases.release import Release
-from partita.releases.view import View
-from partita.sources.opening import open_source
-from partita.sources.tally import tally
+from partita.errors.errors import KeyReused, PrivacyWarning, SourceError
+from partita.guarantee.guarantee import Guarantee
+from partita.ledger.ledger.ledger import Ledger
+from partita.public.file.file import load
+from partita.public.release.release import Release
+from partita.public.views.box_view import BoxView
+from partita.public.views.view import View
+from partita.publish.publish.making import salt
+from partita.publish.publish.pipeline import publish
+from partita.trusted.secret.points import Points
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally.tally import tally
 from tests.publish.people import CANARY, NUMBER, SCHEMA, people
 from tests.publish.test_publish import PLACES, Terminal, whole_story
 

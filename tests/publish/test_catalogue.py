@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from partita.cli.commands.mechanisms import run
+from partita.cli.publish.mechanisms import run
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
-from partita.histogram import Histogram
-from partita.mechanisms.catalogue import (
+from partita.errors.errors import InvalidParameter
+from partita.public.axis.base.ranges import Ranges
+from partita.public.boxes.base.boxes import Boxes
+from partita.trusted.mechanisms.catalogue import (
     ROWS,
     axis_mechanisms,
     box_mechanisms,
@@ -22,9 +23,8 @@ from partita.mechanisms.catalogue import (
     choose_boxes,
     query_mechanisms,
 )
-from partita.points import Points
-from partita.releases.boxes import Boxes
-from partita.releases.ranges import Ranges
+from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret.points import Points
 
 NAMES = list(axis_mechanisms())
 BOX_NAMES = list(box_mechanisms())

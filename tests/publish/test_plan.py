@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Domain, Integer, Real
-from partita.errors import InvalidParameter
-from partita.mechanisms.catalogue import ROWS
-from partita.mechanisms.grid_counts import GridCounts
-from partita.noise import system
-from partita.publishing.planning import Plan, plan
-from partita.publishing.simulation import simulate
-from partita.publishing.trial import BoxTrial
-from partita.sources.opening import open_source
-from partita.sources.tally import tally
+from partita.errors.errors import InvalidParameter
+from partita.publish.plan.planning import Plan, plan
+from partita.publish.plan.simulation import simulate
+from partita.publish.plan.trial import BoxTrial
 from partita.testing import ZeroNoise
+from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.mechanisms.catalogue import ROWS
+from partita.trusted.noise.system import system
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally.tally import tally
 from tests.publish.people import AGE, CANARY, SCHEMA, people
 
 PRICE: dict[str, Domain] = {"price": Real(0, 100, step="0.01")}

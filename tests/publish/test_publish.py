@@ -21,7 +21,7 @@ import pytest
 
 import partita
 from partita.domain import Category, Date, Domain, Integer, Real
-from partita.errors import (
+from partita.errors.errors import (
     IncompatibleGuarantees,
     InvalidData,
     InvalidParameter,
@@ -29,15 +29,15 @@ from partita.errors import (
     PrivacyWarning,
     SourceError,
 )
-from partita.guarantee import Guarantee
-from partita.ledger import Ledger
-from partita.publishing import progress
-from partita.publishing.making import salt
-from partita.publishing.pipeline import publish
-from partita.releases.file import load
-from partita.releases.release import Release
-from partita.sources.opening import open_source
-from partita.sources.tally import tally
+from partita.guarantee.guarantee import Guarantee
+from partita.ledger.ledger.ledger import Ledger
+from partita.public.file.file import load
+from partita.public.release.release import Release
+from partita.publish.publish import progress
+from partita.publish.publish.making import salt
+from partita.publish.publish.pipeline import publish
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally.tally import tally
 from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people, single
 from tests.seams import COUNT
 

@@ -11,12 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidData, InvalidParameter
-from partita.guarantee import Neighbors
-from partita.histogram import Histogram
-from partita.mechanisms.tree import Tree
-from partita.mechanisms.with_specials import WithSpecials
-from partita.noise import Noise
+from partita.errors.errors import InvalidData, InvalidParameter
+from partita.guarantee.guarantee import Neighbors
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -31,6 +27,10 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.base.with_specials import WithSpecials
+from partita.trusted.mechanisms.tree.tree import Tree
+from partita.trusted.noise import Noise
+from partita.trusted.secret.histogram import Histogram
 
 HALF = Fraction(1, 2)
 NAMES = ("below", "null")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.domain import Category, Integer, Real, Special
-from partita.queries.language import (
+from partita.public.queries.language.language import (
     between,
     clipped,
     marginal,
@@ -25,9 +25,9 @@ from partita.queries.language import (
     value,
     weights,
 )
-from partita.queries.queries import Queries
-from partita.queries.structured import Structured
-from partita.queries.universe import Universe
+from partita.public.queries.operator.structured import Structured
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
 
 UNIVERSE = Universe(
     ["age", "income", "sex"], [Integer(-1, 2), Real(0, "1.5", step="0.5"), Category(["f", "m"])]

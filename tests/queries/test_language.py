@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
-from partita.errors import InvalidParameter
-from partita.queries.language import (
+from partita.errors.errors import InvalidParameter
+from partita.public.queries.language.language import (
     between,
     clipped,
     marginal,
@@ -26,9 +26,9 @@ from partita.queries.language import (
     value,
     weights,
 )
-from partita.queries.parsing import parse, queries_from
-from partita.queries.queries import Queries
-from partita.queries.universe import Universe
+from partita.public.queries.language.parsing import parse, queries_from
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
 
 from .expressions import EXPRESSIONS, PLACES, UNIVERSE, Written
 

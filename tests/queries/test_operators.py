@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.domain import Integer
-from partita.errors import InvalidParameter
-from partita.queries.boxes import Boxes
-from partita.queries.language import between, power, prefixes, ranges, total, value
-from partita.queries.namespace import cumulative
-from partita.queries.pointwise import Pointwise
-from partita.queries.product import Product
-from partita.queries.queries import Concatenation
-from partita.queries.spans import Spans
-from partita.queries.sparse import Sparse
-from partita.queries.stack import Stack
-from partita.queries.structured import Structured
-from partita.queries.universe import Universe
+from partita.errors.errors import InvalidParameter
+from partita.public.queries.language.language import between, power, prefixes, ranges, total, value
+from partita.public.queries.operator.namespace import cumulative
+from partita.public.queries.operator.pointwise import Pointwise
+from partita.public.queries.operator.structured import Structured
+from partita.public.queries.product.product import Product
+from partita.public.queries.product.stack import Stack
+from partita.public.queries.queries.queries import Concatenation
+from partita.public.queries.queries.universe import Universe
+from partita.public.queries.ranges.boxes import Boxes
+from partita.public.queries.ranges.spans import Spans
+from partita.public.queries.ranges.sparse import Sparse
 
 from .expressions import EVERY, EXPRESSIONS, LEAVES, PLACES, UNIVERSE, Written
 from .foreign import Foreign

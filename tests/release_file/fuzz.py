@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from partita.answer import Answer
-from partita.errors import PartitaError
-from partita.inference.boxes.nodes import Corners
-from partita.inference.curve import Floats
-from partita.releases.box_view import BoxView
-from partita.releases.boxes import Boxes, BoxTerm
-from partita.releases.file import decode
-from partita.releases.ranges import Ranges, Term
-from partita.releases.release import Release
-from partita.releases.sum_view import SumView
+from partita.errors.errors import PartitaError
+from partita.public.axis.base.ranges import Ranges, Term
+from partita.public.axis.curve.curve import Floats
+from partita.public.boxes.base.boxes import Boxes, BoxTerm
+from partita.public.boxes.plan.nodes import Corners
+from partita.public.file.file import decode
+from partita.public.release.release import Release
+from partita.public.sums.view.sum_view import SumView
+from partita.public.views.box_view import BoxView
 
 from .mutations import damaged, forged
 

@@ -5,33 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from importlib import import_module
 from operator import add
 from typing import Any, Final, cast
 
 import numpy as np
 
+import partita as pt
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
-from partita.guarantee import Guarantee
-from partita.histogram import Histogram
-from partita.points import Points
-from partita.queries.language import marginal, ranges, value
-from partita.queries.universe import Universe
-from partita.releases.box_view import BoxView
-from partita.releases.boxes import Boxes
-from partita.releases.key_counts import KeyCounts
-from partita.releases.provenance import Provenance
-from partita.releases.published import Published, published
-from partita.releases.query_view import QueryView
-from partita.releases.ranges import Ranges
-from partita.releases.release import Release
-from partita.releases.specials import Specials
-from partita.releases.sum_view import SumView
-from partita.releases.sums import SumRelease
-from partita.releases.view import View
-from partita.releases.workload import WorkloadRelease
+from partita.guarantee.guarantee import Guarantee
+from partita.public.axis.base.ranges import Ranges
+from partita.public.axis.base.specials import Specials
+from partita.public.base.provenance import Provenance
+from partita.public.boxes.base.boxes import Boxes
+from partita.public.file_entries.published import Published, published
+from partita.public.queries.language.language import marginal, ranges, value
+from partita.public.queries.queries.universe import Universe
+from partita.public.release.release import Release
+from partita.public.sums.base.sums import SumRelease
+from partita.public.sums.view.key_counts import KeyCounts
+from partita.public.sums.view.sum_view import SumView
+from partita.public.views.box_view import BoxView
+from partita.public.views.view import View
+from partita.public.workload.release.query_view import QueryView
+from partita.public.workload.release.workload import WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret.points import Points
 
 __all__ = [
     "BOX_MECHANISMS",
@@ -52,16 +52,16 @@ __all__ = [
 ]
 
 MECHANISMS: Final = {
-    "histogram": ("histogram_counts", "HistogramCounts"),
-    "intervals-paper": ("paper_intervals", "PaperIntervals"),
-    "laplace": ("laplace", "Laplace"),
-    "partition-tents": ("partition_tents", "PartitionTents"),
-    "spending-tree": ("spending_tree", "SpendingTree"),
-    "tents": ("tents", "Tents"),
-    "thresholds": ("thresholds", "Thresholds"),
-    "tree": ("tree", "Tree"),
+    "histogram": "HistogramCounts",
+    "intervals-paper": "PaperIntervals",
+    "laplace": "Laplace",
+    "partition-tents": "PartitionTents",
+    "spending-tree": "SpendingTree",
+    "tents": "Tents",
+    "thresholds": "Thresholds",
+    "tree": "Tree",
 }
-"""The module and the class of the mechanism that makes a release of each kind."""
+"""The mechanism that makes a release of each kind."""
 
 DOMAINS: Final[dict[str, Domain]] = {
     "histogram": Category(["north", "söuth", "east", "west"]),
@@ -75,11 +75,11 @@ DOMAINS: Final[dict[str, Domain]] = {
 }
 
 BOX_MECHANISMS: Final = {
-    "grid": ("grid_counts", "GridCounts"),
-    "rank-boxes": ("rank_boxes", "RankBoxes"),
-    "rectangles": ("rectangles", "Rectangles"),
-    "rectangles-paper": ("paper_rectangles", "PaperRectangles"),
-    "spending-boxes": ("spending_boxes", "SpendingBoxes"),
+    "grid": "GridCounts",
+    "rank-boxes": "RankBoxes",
+    "rectangles": "Rectangles",
+    "rectangles-paper": "PaperRectangles",
+    "spending-boxes": "SpendingBoxes",
 }
 """The same for releases over several axes."""
 
@@ -92,8 +92,8 @@ BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
 }
 
 SUM_MECHANISMS: Final = {
-    "level-trees": ("level_trees", "LevelTrees"),
-    "log-tree": ("log_tree", "LogTree"),
+    "level-trees": "LevelTrees",
+    "log-tree": "LogTree",
 }
 """The same for releases of sums."""
 
@@ -101,13 +101,13 @@ SUMMED: Final = Integer(-40, 10**6)
 """The domain of the summed column."""
 
 QUERY_MECHANISMS: Final = {
-    "global-truncation": ("global_truncation", "GlobalTruncation"),
-    "instance-specific": ("instance_truncation", "InstanceTruncation"),
-    "linear": ("linear_workload", "LinearWorkload"),
-    "normalization": ("normalization", "Normalization"),
-    "projected-laplace": ("projected_laplace", "ProjectedLaplace"),
-    "truncation": ("composition", "ComposedTruncation"),
-    "weights": ("multiplicative_weights", "MultiplicativeWeights"),
+    "global-truncation": "GlobalTruncation",
+    "instance-specific": "InstanceTruncation",
+    "linear": "LinearWorkload",
+    "normalization": "Normalization",
+    "projected-laplace": "ProjectedLaplace",
+    "truncation": "ComposedTruncation",
+    "weights": "MultiplicativeWeights",
 }
 """The same for releases of answers to queries."""
 
@@ -121,8 +121,7 @@ EPSILON: Final = Fraction(2, 7)
 
 def mechanism(kind: str) -> Any:
     """The mechanism of a kind over its domain."""
-    module, name = MECHANISMS[kind]
-    made = getattr(import_module(f"partita.mechanisms.{module}"), name)
+    made = getattr(pt, MECHANISMS[kind])
     return made(size=DOMAINS[kind].size, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
@@ -151,8 +150,7 @@ def view(kind: str, column: str = "age", seed: object = 0) -> View:
 
 def box_mechanism(kind: str) -> Any:
     """The mechanism of a kind over several axes, those of its domains."""
-    module, name = BOX_MECHANISMS[kind]
-    made = getattr(import_module(f"partita.mechanisms.{module}"), name)
+    made = getattr(pt, BOX_MECHANISMS[kind])
     axes = [Axis.of(domain) for domain in BOX_DOMAINS[kind]]
     return made(axes=axes, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
@@ -196,9 +194,8 @@ def sum_keys(kind: str) -> dict[str, Domain]:
 
 def sum_mechanism(kind: str) -> Any:
     """The mechanism of a kind of sums."""
-    module, name = SUM_MECHANISMS[kind]
     keys = {} if kind == "log-tree" else {"keys": tuple(map(Axis.of, sum_keys(kind).values()))}
-    made = getattr(import_module(f"partita.mechanisms.{module}"), name)
+    made = getattr(pt, SUM_MECHANISMS[kind])
     return made(**keys, value=SUMMED, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
@@ -221,8 +218,7 @@ def sum_view(kind: str, seed: object = 0) -> SumView:
 
 def query_view(kind: str, seed: object = 0) -> QueryView:
     """Answers about a hundred rows."""
-    module, name = QUERY_MECHANISMS[kind]
-    made = getattr(import_module(f"partita.mechanisms.{module}"), name)(
+    made = getattr(pt, QUERY_MECHANISMS[kind])(
         queries=QUERIES, universe=UNIVERSE, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS
     )
     released = made.release(places(UNIVERSE.axes), noise=tape_noise(EndlessTape((kind, seed))))

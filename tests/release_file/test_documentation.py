@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from partita.releases.file import encode, save, unpacked
-from partita.releases.file_views import NUMBERS, SEVERAL, VERSION
-from partita.releases.spec import FORMAT
+from partita.public.file.file import encode, save, unpacked
+from partita.public.file.spec import FORMAT
+from partita.public.file_entries.file_views import NUMBERS, SEVERAL, VERSION
 
 from .specimens import release
 

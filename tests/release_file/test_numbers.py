@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidRelease
-from partita.releases.checksum import checksum
-from partita.releases.file import SPEC, decode, encode, unpacked
-from partita.releases.file_json import to_canonical
-from partita.releases.file_parquet import to_parquet
-from partita.releases.release import Release
-from partita.releases.spec import Stored, columns_of
-from partita.releases.sums import SumRelease
-from partita.releases.workload import WorkloadRelease
+from partita.errors.errors import InvalidRelease
+from partita.public.file.file import SPEC, decode, encode, unpacked
+from partita.public.file.spec import Stored, columns_of
+from partita.public.file_entries.checksum import checksum
+from partita.public.file_entries.file_json import to_canonical
+from partita.public.file_parquet.file_parquet import to_parquet
+from partita.public.release.release import Release
+from partita.public.sums.base.sums import SumRelease
+from partita.public.workload.release.workload import WorkloadRelease
 
 from .specimens import query_view, release, sum_view, view
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidRelease
-from partita.releases import file
-from partita.releases.checksum import checksum
-from partita.releases.file import SPEC, decode, encode, unpacked
-from partita.releases.file_columns import Column, Series
-from partita.releases.file_json import from_canonical, to_canonical
-from partita.releases.file_layout import layout
-from partita.releases.file_parquet import to_parquet
-from partita.releases.file_thrift import Thrift
-from partita.releases.spec import Stored, columns_of
+from partita.errors.errors import InvalidRelease
+from partita.public.file import file
+from partita.public.file.file import SPEC, decode, encode, unpacked
+from partita.public.file.spec import Stored, columns_of
+from partita.public.file_entries.checksum import checksum
+from partita.public.file_entries.file_columns import Column, Series
+from partita.public.file_entries.file_json import from_canonical, to_canonical
+from partita.public.file_parquet.file_layout import layout
+from partita.public.file_parquet.file_parquet import to_parquet
+from partita.public.file_parquet.file_thrift import Thrift
 
 from .specimens import release
 

@@ -12,27 +12,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-import partita.releases
 from partita.domain import Integer
-from partita.releases.box_view import BoxView
-from partita.releases.boxes import Boxes
-from partita.releases.file import decode, encode, load, save, unpacked
-from partita.releases.ranges import Parts, Ranges
-from partita.releases.release import Release
-from partita.releases.sums import SumRelease
-from partita.releases.view import View
-from partita.releases.workload import WorkloadRelease
+from partita.public.axis.base.ranges import Parts, Ranges
+from partita.public.base.kinds import RELEASE_PACKAGES
+from partita.public.boxes.base.boxes import Boxes
+from partita.public.file.file import decode, encode, load, save, unpacked
+from partita.public.release.release import Release
+from partita.public.sums.base.sums import SumRelease
+from partita.public.views.box_view import BoxView
+from partita.public.views.view import View
+from partita.public.workload.release.workload import WorkloadRelease
 
 from .specimens import axis, box_mechanism, box_view, boxes, mechanism, places, release, view
 
 
 def kinds(released: type[object]) -> Iterator[Any]:
     """The kinds of all classes of this sort in the package."""
-    for module in pkgutil.iter_modules(partita.releases.__path__):
-        home = import_module(f"partita.releases.{module.name}")
-        for each in vars(home).values():
-            if isinstance(each, type) and issubclass(each, released) and "kind" in vars(each):
-                yield vars(each)["kind"]
+    for package in RELEASE_PACKAGES:
+        for module in pkgutil.iter_modules(import_module(package).__path__):
+            home = import_module(f"{package}.{module.name}")
+            for each in vars(home).values():
+                if isinstance(each, type) and issubclass(each, released) and "kind" in vars(each):
+                    yield vars(each)["kind"]
 
 
 def only(loaded: Release) -> View:
@@ -122,7 +123,7 @@ def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
 @pytest.mark.parametrize("kind", Ranges.kinds())
 def test_fresh_noise_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
-    from partita.histogram import Histogram
+    from partita.trusted.secret.histogram import Histogram
 
     made = mechanism(kind)
     released = made.release(Histogram.from_cells([0, 1, 1], size=made.size))

@@ -15,16 +15,16 @@ import pytest
 from partita.answer import Answer
 from partita.domain import Domain, Integer
 from partita.domain.axis import Axis
-from partita.guarantee import Guarantee
-from partita.inference.boxes.nodes import Corners
-from partita.inference.curve import Curve, Floats, UInts
-from partita.releases.box_view import BoxView
-from partita.releases.boxes import Boxes, BoxTerm, Region
-from partita.releases.provenance import Provenance
-from partita.releases.ranges import Parts, Ranges, Term
-from partita.releases.release import Release
-from partita.releases.specials import Specials
-from partita.releases.view import View
+from partita.guarantee.guarantee import Guarantee
+from partita.public.axis.base.ranges import Parts, Ranges, Term
+from partita.public.axis.base.specials import Specials
+from partita.public.axis.curve.curve import Curve, Floats, UInts
+from partita.public.base.provenance import Provenance
+from partita.public.boxes.base.boxes import Boxes, BoxTerm, Region
+from partita.public.boxes.plan.nodes import Corners
+from partita.public.release.release import Release
+from partita.public.views.box_view import BoxView
+from partita.public.views.view import View
 
 Publish = Callable[..., Release]
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.conditions import Closed, OneOf, Range
 from partita.domain import Category, Integer
-from partita.errors import InvalidParameter, InvalidRelease
-from partita.releases.box_view import BoxView
-from partita.releases.box_where import MOST_BOXES, box_terms
-from partita.releases.regions import HalfSpace, Polygon
-from partita.releases.release import Release
-from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
+from partita.errors.errors import InvalidParameter, InvalidRelease
+from partita.public.boxes.regions.regions import HalfSpace, Polygon
+from partita.public.conditions import Closed, OneOf, Range
+from partita.public.release.release import Release
+from partita.public.views.box_view import BoxView
+from partita.public.views.box_where import MOST_BOXES, box_terms
+from partita.public.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]
 Row = tuple[object, object]

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.conditions import OneOf, Range
 from partita.domain import Category, Date, Integer
-from partita.guarantee import Guarantee
-from partita.releases.bins import cells_of_bins, even_bins
-from partita.releases.box_where import described
-from partita.releases.chart import chart
-from partita.releases.provenance import Provenance
-from partita.releases.regions import HalfSpace, Polygon
-from partita.releases.release import Release
-from partita.releases.where import NULL
+from partita.guarantee.guarantee import Guarantee
+from partita.public.base.provenance import Provenance
+from partita.public.boxes.regions.regions import HalfSpace, Polygon
+from partita.public.conditions import OneOf, Range
+from partita.public.release.release import Release
+from partita.public.report.chart import chart
+from partita.public.results.bins import cells_of_bins, even_bins
+from partita.public.views.box_where import described
+from partita.public.where import NULL
 
 Publish = Callable[..., Release]
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import partita
-from partita.conditions import Closed
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
-from partita.errors import InvalidParameter, InvalidRelease
-from partita.releases.provenance import Provenance
-from partita.releases.release import Release
-from partita.releases.where import ABOVE, BELOW, INVALID, NULL, OTHER
+from partita.errors.errors import InvalidParameter, InvalidRelease
+from partita.public.base.provenance import Provenance
+from partita.public.conditions import Closed
+from partita.public.release.release import Release
+from partita.public.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.conditions import Closed
 from partita.domain import Category, Date, Domain, Integer, Real
-from partita.errors import InvalidParameter
-from partita.releases.release import Release
-from partita.releases.where import NULL
+from partita.errors.errors import InvalidParameter
+from partita.public.conditions import Closed
+from partita.public.release.release import Release
+from partita.public.where import NULL
 
 Publish = Callable[..., Release]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.conditions import Range, Where
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
-from partita.releases.key_counts import KeyCounts
+from partita.public.conditions import Range, Where
+from partita.public.sums.view.key_counts import KeyCounts
 from tests.release_file.specimens import box_view, view
 
 

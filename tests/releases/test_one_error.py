@@ -11,15 +11,15 @@ import pytest
 import partita as pt
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.histogram import Histogram
-from partita.inference import tent_solver
-from partita.inference.boxes import cover
-from partita.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
-from partita.releases.ranges import Term
-from partita.releases.release import Release
+from partita.public.axis.base.ranges import Term
+from partita.public.axis.tent_solver import tent_solver
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.boxes.cover import cover
+from partita.public.release.release import Release
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret.points import Points
 
 SIZES = {"laplace": 120}
 AXES = (Axis(size=40, before=1, after=2), Axis(size=3, labels=True), Axis(size=2**12))

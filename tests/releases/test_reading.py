@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidRelease
-from partita.releases.ranges import Parts
-from partita.releases.reading import PartsReader
+from partita.errors.errors import InvalidRelease
+from partita.public.axis.base.ranges import Parts
+from partita.public.axis.base.reading import PartsReader
 
 LARGEST = 2**127
 

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from partita.answer import Answer
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter
-from partita.inference.curve import Curve
-from partita.mechanisms.grid_counts import GridCounts
-from partita.points import Points
-from partita.releases.box_view import BoxView
-from partita.releases.provenance import Provenance
-from partita.releases.quantile_bounds import certain_cells
-from partita.releases.ranges import Term
-from partita.releases.regions import HalfSpace
-from partita.releases.release import Release
-from partita.releases.slice import BoxSlice
-from partita.releases.where import NULL, OTHER
+from partita.errors.errors import InvalidParameter
+from partita.public.axis.base.ranges import Term
+from partita.public.axis.curve.curve import Curve
+from partita.public.base.provenance import Provenance
+from partita.public.boxes.regions.regions import HalfSpace
+from partita.public.release.release import Release
+from partita.public.results.quantile_bounds import certain_cells
+from partita.public.views.box_view import BoxView
+from partita.public.views.slice import BoxSlice
+from partita.public.where import NULL, OTHER
 from partita.testing import ZeroNoise
+from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.secret.points import Points
 
 Publish = Callable[..., Release]
 Row = tuple[int | None, int | None, str]

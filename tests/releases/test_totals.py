@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from partita.answer import Answer
 from partita.domain import Category, Integer
-from partita.releases.regions import HalfSpace
-from partita.releases.release import Release
-from partita.releases.where import INVALID, NULL, OTHER
+from partita.public.boxes.regions.regions import HalfSpace
+from partita.public.release.release import Release
+from partita.public.where import INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.sources import condensed
-from partita.sources.opening import open_source
+from partita.trusted.sources.engine import condensed
+from partita.trusted.sources.open import open_source
 
 EDGES = {pa.int64(): (-(2**63), 2**63 - 1), pa.uint64(): (0, 2**64 - 1), pa.timestamp("us"): (-(2**62), 0)}
 
@@ -41,7 +41,7 @@ def test_condensed_counts_are_those_of_the_engine_alone(monkeypatch: pytest.Monk
     rows = {"v": np.random.default_rng(0).integers(-50, 50, 10_000)}
     monkeypatch.setattr(condensed, "_BLOCK", 1000)
     ours = open_source(rows).counts(["v"])
-    monkeypatch.setattr("partita.sources.grouped.condensable", lambda schema: False)
+    monkeypatch.setattr("partita.trusted.sources.engine.grouped.condensable", lambda schema: False)
 
     assert ours.equals(open_source(rows).counts(["v"]))
 

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.errors import InvalidParameter, SourceError
-from partita.sources.engine import _settings
-from partita.sources.opening import open_source
-from partita.sources.scratch import PREFIX, scratch, sweep
+from partita.errors.errors import InvalidParameter, SourceError
+from partita.trusted.sources.engine.engine import _settings
+from partita.trusted.sources.engine.scratch import PREFIX, scratch, sweep
+from partita.trusted.sources.open import open_source
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.histogram import Histogram
-from partita.inference.empirical_bayes import shrink
-from partita.inference.nonnegative import shared_out
-from partita.inference.siblings import apart
-from partita.inference.tails import half_width
-from partita.inference.tree_shape import Families
-from partita.mechanisms.spending_tree import SpendingTree
+from partita.public.axis.shrinkage.empirical_bayes import shrink
+from partita.public.axis.shrinkage.nonnegative import shared_out
+from partita.public.axis.shrinkage.siblings import apart
+from partita.public.axis.tree_solver.tree_shape import Families
+from partita.public.bounds.tails import half_width
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.mechanisms.spending_tree.spending_tree import SpendingTree
+from partita.trusted.secret.histogram import Histogram
 
 
 def _laplace(count: int, seed: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.noise.hazard import Law
-from partita.noise.protocol import Positions
 from partita.testing import ZeroNoise
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.system.protocol import Positions
 
 Shift: TypeAlias = dict[int, int]
 """By how much the noise of each number is moved."""

@@ -18,10 +18,10 @@ import numpy as np
 from flint import fmpz_mat
 from numpy.typing import ArrayLike
 
-from partita.noise.protocol import Noise
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.state import unpack
 from partita.testing import EndlessTape, Loss, ZeroNoise, tape_noise
+from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.streams.base.state import unpack
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
 
 Make = Callable[[Noise], Any]
 Vector = list[int]

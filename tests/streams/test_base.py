@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors import InvalidData, InvalidParameter, InvalidState
-from partita.streams.base import counted
-from partita.streams.terms import LARGEST, Terms, horizon_of
+from partita.errors.errors import InvalidData, InvalidParameter, InvalidState
+from partita.public.streams.terms import LARGEST, Terms, horizon_of
+from partita.trusted.streams.base.base import counted
 
 
 @given(

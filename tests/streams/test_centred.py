@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.errors import InvalidParameter
-from partita.inference.tails import laplace_variance, log_moments
-from partita.streams import branching
-from partita.streams.bounds import centred_everywhere, centred_mix, centred_variances, mix
-from partita.streams.branching import SHARES, TAPERS, Plan
-from partita.streams.centred import BITS, CentredPath
-from partita.streams.counter import Counter
-from partita.testing.numbered import NumberedNoise, columns
+from partita.errors.errors import InvalidParameter
+from partita.public.bounds.tails import laplace_variance, log_moments
+from partita.testing.laws.numbered import NumberedNoise, columns
+from partita.trusted.streams.centred import branching
+from partita.trusted.streams.centred.branching import SHARES, TAPERS, Plan
+from partita.trusted.streams.centred.centred import BITS, CentredPath
+from partita.trusted.streams.counter.bounds import centred_everywhere, centred_mix, centred_variances, mix
+from partita.trusted.streams.counter.counter import Counter
 
 Steps = Callable[[CentredPath], list[int]]
 

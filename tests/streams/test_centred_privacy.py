@@ -9,12 +9,21 @@ from typing import Any
 
 import pytest
 
-from partita.streams import branching, centred, epochs
-from partita.streams.branching import SHARES, TAPERS, Plan
-from partita.streams.centred import CentredPath
-from partita.streams.counter import Counter
-from partita.streams.terms import Terms
-from partita.testing.streams import Adversary, Make, Outputs, counters_are_private, greedy, hidden, silent
+from partita.public.streams.terms import Terms
+from partita.testing.laws.streams import (
+    Adversary,
+    Make,
+    Outputs,
+    counters_are_private,
+    greedy,
+    hidden,
+    silent,
+)
+from partita.trusted.streams.centred import branching, centred
+from partita.trusted.streams.centred.branching import SHARES, TAPERS, Plan
+from partita.trusted.streams.centred.centred import CentredPath
+from partita.trusted.streams.counter import epochs
+from partita.trusted.streams.counter.counter import Counter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -9,21 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
-from partita.streams.capping import Capped
-from partita.streams.columns import Shape, shape_for
-from partita.streams.counter import Counter
-from partita.streams.family import CounterFamily
-from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
-from partita.streams.noisy_count import NoisyCount
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.state import pack, unpack
-from partita.streams.stepping import Stepping
-from partita.streams.terms import LARGEST
-from partita.streams.tree_counter import TreeCounter
+from partita.errors.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
+from partita.public.streams.terms import LARGEST
 from partita.testing import ForbiddenNoise, ZeroNoise
+from partita.trusted.streams.base.state import pack, unpack
+from partita.trusted.streams.base.stepping import Stepping
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.counter.noisy_count import NoisyCount
+from partita.trusted.streams.family.columns import Shape, shape_for
+from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.pan_private.capping import Capped
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.tree_counter.naive import (
+    DirectCounter,
+    PerStepCounter,
+    RandomizedResponseCounter,
+)
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 Make = Callable[..., Any]
 

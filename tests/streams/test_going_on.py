@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import EntropyError
-from partita.streams.capping import Cap, Capped
-from partita.streams.counter import Counter
-from partita.streams.family import CounterFamily
-from partita.streams.naive import PerStepCounter, RandomizedResponseCounter
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.sparse_plan import SparsePlan
-from partita.streams.tree_counter import TreeCounter
+from partita.errors.errors import EntropyError
 from partita.testing import ZeroNoise
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.pan_private.capping import Cap, Capped
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.sparse.sparse_plan import SparsePlan
+from partita.trusted.streams.tree_counter.naive import PerStepCounter, RandomizedResponseCounter
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 from .late import ShiftedNoise, restore
 from .test_every_counter import MAKERS

@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.streams.branching import Plan, epoch_plan, plan
-from partita.streams.columns import Shape, shape_for
-from partita.streams.counter import Counter
-from partita.streams.family import CounterFamily
-from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.sparse_plan import PARTS, SparsePlan
-from partita.streams.tree_counter import Shape as TreeShape
-from partita.streams.tree_counter import TreeCounter
+from partita.trusted.streams.centred.branching import Plan, epoch_plan, plan
+from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.family.columns import Shape, shape_for
+from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.sparse.sparse_plan import PARTS, SparsePlan
+from partita.trusted.streams.tree_counter.naive import (
+    DirectCounter,
+    PerStepCounter,
+    RandomizedResponseCounter,
+)
+from partita.trusted.streams.tree_counter.tree_counter import Shape as TreeShape
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 from .late import Shift, ShiftedNoise, price, restore
 from .pan_views import look

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.inference.tails import laplace_variance
-from partita.streams import naive
-from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
-from partita.streams.supply import Supply
+from partita.public.bounds.tails import laplace_variance
 from partita.testing import Loss, OutputLaw, RationalNoise, law, privacy_loss
-from partita.testing.numbered import NumberedNoise, columns
-from partita.testing.streams import Adversary, Make, counters_are_private, greedy, silent
+from partita.testing.laws.numbered import NumberedNoise, columns
+from partita.testing.laws.streams import Adversary, Make, counters_are_private, greedy, silent
+from partita.trusted.streams.base.supply import Supply
+from partita.trusted.streams.tree_counter import naive
+from partita.trusted.streams.tree_counter.naive import (
+    DirectCounter,
+    PerStepCounter,
+    RandomizedResponseCounter,
+)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

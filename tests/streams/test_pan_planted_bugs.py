@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.streams.pan_blocks import Block, BookBlock, Cells, TreeBlock
-from partita.streams.pan_private import PanPrivateCounter
+from partita.trusted.streams.pan_private.pan_blocks import Block, BookBlock, Cells, TreeBlock
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
 
 from .pan_views import Make, Script, pan_private
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import EntropyError, InvalidState
-from partita.noise import words
-from partita.noise.system import KERNEL
-from partita.streams.pan_blocks import CELLS, Variant
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.state import pack, unpack
+from partita.errors.errors import EntropyError, InvalidState
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from partita.trusted.noise.laws import words
+from partita.trusted.noise.system.system import KERNEL
+from partita.trusted.streams.base.state import pack, unpack
+from partita.trusted.streams.pan_private.pan_blocks import CELLS, Variant
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
 
 from .pan_views import GivenNoise, taped
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from partita.inference.tails import laplace_variance
-from partita.streams.columns import Columns, Shape, shape_for
-from partita.streams.sliding_counter import SlidingCounter
-from partita.testing.numbered import NumberedNoise, columns
-from partita.testing.streams import Adversary, Make, counters_are_private, greedy, hidden, silent
+from partita.public.bounds.tails import laplace_variance
+from partita.testing.laws.numbered import NumberedNoise, columns
+from partita.testing.laws.streams import Adversary, Make, counters_are_private, greedy, hidden, silent
+from partita.trusted.streams.family.columns import Columns, Shape, shape_for
+from partita.trusted.streams.sliding import SlidingCounter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.noise.hazard import Law
-from partita.streams.naive import PerStepCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.sparse_plan import SparsePlan
 from partita.testing import Loss, OutputLaw, RationalNoise, law, privacy_loss
-from partita.testing.numbered import BoxLaw
+from partita.testing.laws.numbered import BoxLaw
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.sparse.sparse_plan import SparsePlan
+from partita.trusted.streams.tree_counter.naive import PerStepCounter
 
 Outputs = tuple[Any, ...]
 Choose = Callable[[Outputs], int]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import (
+from partita.errors.errors import (
     EntropyError,
     HorizonReached,
     InvalidData,
@@ -20,14 +20,18 @@ from partita.errors import (
     InvalidState,
     TapeExhausted,
 )
-from partita.noise.words import Tape
-from partita.streams.naive import DirectCounter, PerStepCounter, RandomizedResponseCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
-from partita.streams.sparse_plan import SparsePlan
-from partita.streams.state import pack, unpack
-from partita.streams.tree_counter import TreeCounter
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
+from partita.trusted.noise.laws.words import Tape
+from partita.trusted.streams.base.state import pack, unpack
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.sparse.sparse_plan import SparsePlan
+from partita.trusted.streams.tree_counter.naive import (
+    DirectCounter,
+    PerStepCounter,
+    RandomizedResponseCounter,
+)
+from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 Make = Callable[..., Any]
 

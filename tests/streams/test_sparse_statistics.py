@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.streams.family import CounterFamily
-from partita.streams.naive import RandomizedResponseCounter
-from partita.streams.sliding_counter import SlidingCounter
-from partita.streams.sparse_counter import SparseCounter
+from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.tree_counter.naive import RandomizedResponseCounter
 
 pytestmark = pytest.mark.statistics
 

@@ -12,15 +12,15 @@ import pytest
 
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
-from partita.inference.sums.buckets import Tops
-from partita.inference.sums.controls import Controls, Reach, Side, There
-from partita.inference.sums.covers import Covers, End
-from partita.inference.sums.value_line import ValueLine
-from partita.mechanisms.level_trees import LevelTrees
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
-from partita.releases.level_trees import LevelTreesRelease
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.sums.base.covers import Covers, End
+from partita.public.sums.base.value_line import ValueLine
+from partita.public.sums.knots.buckets import Tops
+from partita.public.sums.level_trees.controls import Controls, Reach, Side, There
+from partita.public.sums.level_trees.level_trees import LevelTreesRelease
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from partita.trusted.mechanisms.sums.level_trees import LevelTrees
+from partita.trusted.secret.points import Points
 
 LINES: list[tuple[Any, Tops]] = [
     (Integer(-20, 90), Tops(80, 20)),

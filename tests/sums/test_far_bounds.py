@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.inference.sums.buckets import Buckets, Tops
-from partita.inference.sums.controls import Controls
-from partita.inference.sums.value_line import ValueLine
+from partita.public.sums.base.value_line import ValueLine
+from partita.public.sums.knots.buckets import Buckets, Tops
+from partita.public.sums.level_trees.controls import Controls
 
 WIDEST = [Integer(0, 2**63 - 1), Integer(-(2**63) + 1, 0), Integer(-(2**62), 2**62 - 1)]
 

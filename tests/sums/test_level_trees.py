@@ -12,16 +12,16 @@ import pytest
 
 from partita.domain import Category, Domain, Integer, Real
 from partita.domain.axis import Axis
-from partita.errors import InvalidData, InvalidParameter
-from partita.inference.sums.buckets import Buckets, Tops
-from partita.inference.sums.controls import Controls
-from partita.inference.sums.cutting import cut_into_cells
-from partita.inference.sums.part_tree import best_tree
-from partita.mechanisms.level_trees import LevelTrees
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
-from partita.releases.level_trees import LevelTreesRelease
+from partita.errors.errors import InvalidData, InvalidParameter
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.sums.knots.buckets import Buckets, Tops
+from partita.public.sums.level_trees.controls import Controls
+from partita.public.sums.level_trees.level_trees import LevelTreesRelease
+from partita.public.sums.parts.cutting import cut_into_cells
+from partita.public.sums.parts.part_tree import best_tree
 from partita.testing import CouplingBroken, EndlessTape, ForbiddenNoise, ZeroNoise, coupled, tape_noise
+from partita.trusted.mechanisms.sums.level_trees import LevelTrees
+from partita.trusted.secret.points import Points
 
 KEY = Axis(size=2, after=1)
 VALUE = Integer(-1, 4)

@@ -10,14 +10,14 @@ import pytest
 
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
-from partita.inference.sums.log_cells import LogCells
-from partita.inference.sums.log_estimate import LogTrees
-from partita.inference.sums.value_line import ValueLine
-from partita.mechanisms.log_tree import LogTree
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
-from partita.releases.log_tree import LogTreeRelease
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.sums.base.value_line import ValueLine
+from partita.public.sums.log_tree.log_cells import LogCells
+from partita.public.sums.log_tree.log_estimate import LogTrees
+from partita.public.sums.log_tree.log_tree import LogTreeRelease
 from partita.testing import EndlessTape, ZeroNoise, coupled, tape_noise
+from partita.trusted.mechanisms.sums.log_tree import LogTree
+from partita.trusted.secret.points import Points
 
 LINES = [
     Integer(0, 0),

@@ -7,11 +7,11 @@ import pytest
 
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
-from partita.inference.sums.covers import Covers
-from partita.mechanisms.level_trees import LevelTrees
-from partita.mechanisms.log_tree import LogTree
-from partita.points import Points
-from partita.releases.boxes import BoxTerm
+from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.sums.base.covers import Covers
+from partita.trusted.mechanisms.sums.level_trees import LevelTrees
+from partita.trusted.mechanisms.sums.log_tree import LogTree
+from partita.trusted.secret.points import Points
 
 pytestmark = pytest.mark.statistics
 

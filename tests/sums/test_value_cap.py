@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Integer, Real
-from partita.errors import InvalidParameter
-from partita.inference.sums.buckets import Buckets, Tops, aligned, clear_level, highest_clear, octave_level
-from partita.inference.sums.knots import Knots
-from partita.inference.sums.value_line import ValueLine
-from partita.mechanisms.value_cap import ValueCap
-from partita.points import Points
+from partita.errors.errors import InvalidParameter
+from partita.public.sums.base.value_line import ValueLine
+from partita.public.sums.knots.buckets import Buckets, Tops, aligned, clear_level, highest_clear, octave_level
+from partita.public.sums.knots.knots import Knots
 from partita.testing import RationalNoise, law, privacy_loss
+from partita.trusted.mechanisms.sums.value_cap import ValueCap
+from partita.trusted.secret.points import Points
 
 FAR = 10**6
 BASE = Fraction(1, 2)

@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors import InvalidParameter
-from partita.histogram import Histogram
-from partita.inference.tent_budget import BUDGET_UNITS
-from partita.mechanisms.partition import Partition
-from partita.mechanisms.partition_tents import PartitionTents
-from partita.noise import Noise
-from partita.releases.cut import Cut
-from partita.releases.partition_tents import PartitionTentsRelease
+from partita.errors.errors import InvalidParameter
+from partita.public.axis.tents.partition_tents import PartitionTentsRelease
+from partita.public.axis.tents.tent_budget import BUDGET_UNITS
+from partita.public.axis.tree.cut import Cut
 from partita.testing import (
     EndlessTape,
     OutputLaw,
@@ -30,6 +26,10 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
+from partita.trusted.noise import Noise
+from partita.trusted.secret.histogram import Histogram
 
 Counts = tuple[int, ...]
 SIZE = 2**64

@@ -11,17 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from partita.histogram import Histogram
-from partita.inference import tent_strategy
-from partita.inference.tent_budget import BUDGET_UNITS, TentBudget, informed
-from partita.inference.tent_strategy import TentLevel
-from partita.mechanisms import partition_tents as partition_module
-from partita.mechanisms import tents as tents_module
-from partita.mechanisms.partition import Partition
-from partita.mechanisms.partition_tents import PartitionTents
-from partita.mechanisms.tents import Tents, measured
-from partita.noise import Noise
-from partita.releases.cut import Cut
+from partita.public.axis.tent_solver import tent_strategy
+from partita.public.axis.tent_solver.tent_strategy import TentLevel
+from partita.public.axis.tents.tent_budget import BUDGET_UNITS, TentBudget, informed
+from partita.public.axis.tree.cut import Cut
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -32,6 +25,13 @@ from partita.testing import (
     data_sets,
     tape_noise,
 )
+from partita.trusted.mechanisms.partition import partition_tents as partition_module
+from partita.trusted.mechanisms.partition import tents as tents_module
+from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
+from partita.trusted.mechanisms.partition.tents import Tents, measured
+from partita.trusted.noise import Noise
+from partita.trusted.secret.histogram import Histogram
 
 Counts = tuple[int, ...]
 Pairs = Iterable[tuple[Counts, Counts]]

@@ -7,13 +7,13 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from partita.histogram import Histogram
-from partita.mechanisms.partition_tents import PartitionTents
-from partita.mechanisms.tents import Tents
-from partita.noise.protocol import Noise
-from partita.noise.system import SYSTEM
-from partita.releases.ranges import Ranges
-from partita.testing.tapes import EndlessTape, tape_noise
+from partita.public.axis.base.ranges import Ranges
+from partita.testing.doubles.tapes import EndlessTape, tape_noise
+from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
+from partita.trusted.mechanisms.partition.tents import Tents
+from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.secret.histogram import Histogram
 
 pytestmark = pytest.mark.statistics
 

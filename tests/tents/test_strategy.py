@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.inference.linear_ranges import Position
-from partita.inference.posterior import Posterior
-from partita.inference.tent_counts import TentCounts
-from partita.inference.tent_strategy import GRAIN, TentLevel, TentStrategy, planned
+from partita.public.axis.tent_solver.tent_counts import TentCounts
+from partita.public.axis.tent_solver.tent_strategy import GRAIN, TentLevel, TentStrategy, planned
+from partita.public.bounds.linear_ranges import Position
+from partita.public.bounds.posterior import Posterior
 
 SIZES = (1, 2, 3, 20, 21, 57, 400, 401, 12_000, 12_001, 300_000, 300_001)
 

@@ -22,11 +22,11 @@ from partita import (
     Tree,
     TreeRelease,
 )
-from partita.guarantee import Neighbors
-from partita.mechanisms.base import Private
-from partita.noise.protocol import Noise
-from partita.noise.system import SYSTEM
+from partita.guarantee.guarantee import Neighbors
 from partita.testing import check_mechanism, mechanisms
+from partita.trusted.mechanisms.base.base import Private
+from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system.system import SYSTEM
 
 
 def test_discovery_finds_the_mechanisms() -> None:

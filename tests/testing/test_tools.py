@@ -9,8 +9,6 @@ from fractions import Fraction
 import pytest
 
 from partita import Histogram, Tree
-from partita.noise.protocol import Noise
-from partita.noise.words import Tape
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -28,6 +26,8 @@ from partita.testing import (
     tape_law,
     tape_noise,
 )
+from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.system.protocol import Noise
 
 HALF, ONE = Fraction(1, 2), Fraction(1)
 

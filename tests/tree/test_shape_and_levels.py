@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita import Histogram, InvalidParameter, Tree
-from partita.inference.query_error import (
+from partita.public.axis.base.tree_cover import Hierarchy
+from partita.public.bounds.query_error import (
     difference_error,
     independent_error,
     largest_reach,
@@ -22,7 +23,6 @@ from partita.inference.query_error import (
     square_root_error,
     tree_error,
 )
-from partita.inference.tree_cover import Hierarchy
 from partita.testing import ZeroNoise
 
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita import Histogram, Tree, TreeRelease
-from partita.errors import InvalidData, InvalidParameter
-from partita.guarantee import Neighbors
-from partita.noise import Noise
+from partita.errors.errors import InvalidData, InvalidParameter
+from partita.guarantee.guarantee import Neighbors
 from partita.testing import (
     EndlessTape,
     ForbiddenNoise,
@@ -29,6 +28,7 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.noise import Noise
 
 HALF = Fraction(1, 2)
 

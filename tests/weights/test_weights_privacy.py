@@ -12,17 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors import InvalidData, InvalidParameter
-from partita.guarantee import Neighbors
-from partita.inference.weights import measured
-from partita.inference.weights.budget import Rates, WeightsBudget
-from partita.inference.weights.change import Change
-from partita.inference.weights.measured import Scales, grain_of, steps_of
-from partita.mechanisms import weights_rounds
-from partita.mechanisms.weights_rounds import Plan, planned, scales_of, weigh
-from partita.queries.operator import Operator
-from partita.queries.product import Product
-from partita.queries.spans import Spans
+from partita.errors.errors import InvalidData, InvalidParameter
+from partita.guarantee.guarantee import Neighbors
+from partita.public.queries.operator.operator import Operator
+from partita.public.queries.product.product import Product
+from partita.public.queries.ranges.spans import Spans
+from partita.public.workload.release.change import Change
+from partita.public.workload.weights import measured
+from partita.public.workload.weights.budget import Rates, WeightsBudget
+from partita.public.workload.weights.measured import Scales, grain_of, steps_of
 from partita.testing import (
     EndlessTape,
     ForbiddenNoise,
@@ -33,6 +31,8 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.weights import weights_rounds
+from partita.trusted.mechanisms.weights.weights_rounds import Plan, planned, scales_of, weigh
 from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, Recorder, Replayer, explicit, losses, output, released

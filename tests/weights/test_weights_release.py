@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.errors import InvalidData, InvalidParameter, InvalidRelease
-from partita.guarantee import Guarantee
-from partita.inference.weights.budget import WeightsBudget
-from partita.inference.weights.fit import Fit
-from partita.mechanisms.multiplicative_weights import MultiplicativeWeights
-from partita.points import Points
-from partita.queries.language import marginal, prefixes, ranges, value
-from partita.queries.universe import Universe
-from partita.releases.multiplicative_weights import WeightsRelease
-from partita.releases.ranges import Parts
+from partita.errors.errors import InvalidData, InvalidParameter, InvalidRelease
+from partita.guarantee.guarantee import Guarantee
+from partita.public.axis.base.ranges import Parts
+from partita.public.queries.language.language import marginal, prefixes, ranges, value
+from partita.public.queries.queries.universe import Universe
+from partita.public.workload.weights.budget import WeightsBudget
+from partita.public.workload.weights.fit import Fit
+from partita.public.workload.weights.multiplicative_weights import WeightsRelease
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
+from partita.trusted.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
+from partita.trusted.secret.points import Points
 from tests.queries.foreign import Foreign
 from tests.seams import SETTLING
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.inference.weights.budget import WeightsBudget
-from partita.inference.weights.change import Change
-from partita.mechanisms.weights_rounds import weigh
-from partita.noise.system import SYSTEM
-from partita.queries.product import Product
-from partita.queries.spans import Spans
+from partita.public.queries.product.product import Product
+from partita.public.queries.ranges.spans import Spans
+from partita.public.workload.release.change import Change
+from partita.public.workload.weights.budget import WeightsBudget
 from partita.testing import EndlessTape
+from partita.trusted.mechanisms.weights.weights_rounds import weigh
+from partita.trusted.noise.system.system import SYSTEM
 
 pytestmark = pytest.mark.statistics
 

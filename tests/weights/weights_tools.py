@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from partita.domain import Integer
-from partita.inference.weights.budget import WeightsBudget
-from partita.inference.weights.change import Change
-from partita.inference.weights.measured import Weighed
-from partita.mechanisms.weights_rounds import weigh
-from partita.noise import Noise
-from partita.points import Points
-from partita.queries.sparse import Sparse
-from partita.queries.universe import Universe
+from partita.public.queries.queries.universe import Universe
+from partita.public.queries.ranges.sparse import Sparse
+from partita.public.workload.release.change import Change
+from partita.public.workload.weights.budget import WeightsBudget
+from partita.public.workload.weights.measured import Weighed
 from partita.testing import EndlessTape, RationalNoise, tape_noise
+from partita.trusted.mechanisms.weights.weights_rounds import weigh
+from partita.trusted.noise import Noise
+from partita.trusted.secret.points import Points
 
 Counts = tuple[int, ...]
 

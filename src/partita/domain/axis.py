@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from partita.checks import check_bool
-from partita.domain.base import Domain
-from partita.domain.category import Category
-from partita.errors import InvalidParameter
-from partita.exact import freeze, integer
-
-__all__ = ["LARGEST_AXIS", "MOST_AXES", "Axis", "checked_axes"]
+from partita.domain.base.base import Domain
+from partita.domain.category.category import Category
+from partita.errors.checks import check_bool
+from partita.errors.errors import InvalidParameter
+from partita.numbers import freeze, integer
 
 LARGEST_AXIS: Final = 2**63
 """No axis of a box has more ordered cells."""

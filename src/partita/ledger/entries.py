@@ -21,37 +21,11 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
-from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError
-from partita.exact import integer
-from partita.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
-from partita.showing import card
-from partita.storage import Damaged
-
-__all__ = [
-    "COLUMNS",
-    "DAMAGED",
-    "LOCKED",
-    "MARK",
-    "VERSION",
-    "Amount",
-    "Balance",
-    "Connection",
-    "Debit",
-    "Found",
-    "Part",
-    "Spending",
-    "State",
-    "Store",
-    "Terms",
-    "amount",
-    "checked_day",
-    "checked_guarantee",
-    "checked_part",
-    "checked_text",
-    "digest",
-    "from_row",
-    "to_row",
-]
+from partita.errors.errors import IncompatibleGuarantees, InvalidParameter, LedgerError
+from partita.guarantee.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
+from partita.html import card
+from partita.numbers import integer
+from partita.storage.storage import Damaged
 
 # Privacy as a currency: epsilon and delta, exact, each added up for itself.
 

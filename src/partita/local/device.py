@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Self, final
 
-from partita.checks import check
-from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
-from partita.exact import rational
-from partita.local.question import Question
-from partita.local.registry import question_from, question_read
-from partita.noise.kernel import token
-
-__all__ = ["Device", "Report"]
+from partita.errors.checks import check
+from partita.errors.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
+from partita.local.question.question import Question
+from partita.local.question.registry import question_from, question_read
+from partita.numbers import rational
+from partita.trusted.noise.kernel import token
 
 _VERSION: Final = 1
 _ID_BYTES: Final = 16

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from partita.errors import (
+from partita.errors.errors import (
     EntropyError,
     HorizonReached,
     IncompatibleGuarantees,
@@ -32,17 +32,6 @@ from partita.errors import (
     StreamError,
     StreamForked,
 )
-
-__all__ = [
-    "ERRORS",
-    "ErrorBody",
-    "ErrorMiddleware",
-    "Refusal",
-    "add_error_handlers",
-    "not_found",
-    "refusal_of",
-    "strip_folders",
-]
 
 _RESPONSES: Final[Mapping[type[PartitaError], tuple[int, str | None]]] = {
     InvalidParameter: (400, None),

@@ -21,11 +21,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final, TypeAlias, final
 
-from partita.errors import InvalidParameter, PartitaError
+from partita.errors.errors import InvalidParameter, PartitaError
 from partita.service.settings import ServiceSettings
 from partita.service.tokens import TokenFile
-
-__all__ = ["ServiceEnded", "check_installed", "check_paths", "open_listener", "serve"]
 
 # ---- checks before the start ----
 

@@ -13,10 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
-from partita.errors import InvalidParameter
-from partita.exact import freeze, integer, rational
-
-__all__ = ["NAME", "VERSION", "Limits", "ServiceSettings", "is_loopback"]
+from partita.errors.errors import InvalidParameter
+from partita.numbers import freeze, integer, rational
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -22,15 +22,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
-from partita.errors import InvalidParameter
-from partita.exact import one_of
-from partita.noise.kernel import token as random_hex
-from partita.releases.file_disk import new_file
+from partita.errors.errors import InvalidParameter
+from partita.numbers import one_of
+from partita.public.streams.settings import SECOND, UNNAMED_FEEDER
 from partita.service.settings import NAME
-from partita.storage import FileLock, sync_folder
-from partita.streams.durable.settings import SECOND, UNNAMED_FEEDER
-
-__all__ = ["ANYBODY", "SCOPES", "AccessToken", "Caller", "Keyring", "TokenFile", "TokenSet"]
+from partita.storage.file_disk import new_file
+from partita.storage.storage import FileLock, sync_folder
+from partita.trusted.noise.kernel import token as random_hex
 
 # ---- tokens ----
 

@@ -7,15 +7,15 @@ noise that hides the difference (`coupled`), with the noise that releases the sa
 kept in many places (`Scattered`).
 """
 
-from partita.testing.coupling import CouplingBroken, coupled
-from partita.testing.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
-from partita.testing.loss import Loss, privacy_loss
-from partita.testing.neighbors import add_remove_pairs, change_one_pairs, data_sets
-from partita.testing.rational import OutputLaw, RationalNoise, law
+from partita.testing.doubles.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
+from partita.testing.doubles.neighbors import add_remove_pairs, change_one_pairs, data_sets
+from partita.testing.doubles.scattered import Scattered, ScatteredPoints
+from partita.testing.doubles.suite import check_mechanism, mechanisms
+from partita.testing.doubles.tapes import EndlessTape, TapeLaw, tape_law, tape_noise
+from partita.testing.laws.coupling import CouplingBroken, coupled
+from partita.testing.laws.loss import Loss, privacy_loss
+from partita.testing.laws.rational import OutputLaw, RationalNoise, law
 from partita.testing.replay import ReplayBroken, ReplayedLoss, replay, replay_publish, system_noise
-from partita.testing.scattered import Scattered, ScatteredPoints
-from partita.testing.suite import check_mechanism, mechanisms
-from partita.testing.tapes import EndlessTape, TapeLaw, tape_law, tape_noise
 
 __all__ = [
     "CouplingBroken",

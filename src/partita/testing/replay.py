@@ -25,15 +25,13 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from partita.domain import Domain
-from partita.noise.hazard import Law
-from partita.noise.reals import enclose, precision
-from partita.noise.system import SYSTEM
-from partita.publishing.pipeline import publish
-from partita.releases.file import encode
-from partita.testing.tapes import EndlessTape, tape_noise
-
-__all__ = ["ReplayBroken", "ReplayedLoss", "replay", "replay_publish", "system_noise"]
+from partita.domain.base.base import Domain
+from partita.public.file.file import encode
+from partita.publish.publish.pipeline import publish
+from partita.testing.doubles.tapes import EndlessTape, tape_noise
+from partita.trusted.noise.hazard.hazard import Law
+from partita.trusted.noise.laws.reals import enclose, precision
+from partita.trusted.noise.system.system import SYSTEM
 
 Data = TypeVar("Data")
 Runs: TypeAlias = tuple[tuple[int, int], ...]

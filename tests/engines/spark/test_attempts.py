@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from partita.domain import Domain, Integer
-from partita.errors import InvalidParameter, SourceError
-from partita.noise.system import SYSTEM
+from partita.errors.errors import InvalidParameter, SourceError
 from partita.testing import ZeroNoise
+from partita.trusted.noise.system.system import SYSTEM
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.sources.spark import SparkSource
-from partita.sources.spark.counts import SparkCounts, _Cutting, _joined, _ordinary
-from partita.sources.spark.folding import _by_piece
-from partita.sources.spark.packed import Block
-from partita.sources.spark.shards import Shards
+from partita.trusted.sources.spark.counts.counts import SparkCounts, _Cutting, _joined, _ordinary
+from partita.trusted.sources.spark.counts.folding import _by_piece
+from partita.trusted.sources.spark.counts.packed import Block
+from partita.trusted.sources.spark.counts.shards import Shards
+from partita.trusted.sources.spark.source.source import SparkSource
 
 pytestmark = pytest.mark.engines
 

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from partita.errors import SourceError
+from partita.errors.errors import SourceError
 from partita.local import Frequency, Mean
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.sources.spark import aggregate
+from partita.trusted.sources.spark.source.reports import aggregate
 
 pytestmark = pytest.mark.engines
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.sources.spark.numbers import SHIFT
-from partita.sources.spark.shards import Shards
+from partita.trusted.sources.spark.counts.numbers import SHIFT
+from partita.trusted.sources.spark.counts.shards import Shards
 
 pytestmark = pytest.mark.engines
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from partita.errors import InvalidData, InvalidParameter, SourceError
-from partita.streams.durable.open import open_counter, open_family
-from partita.streams.durable.stream import DurableCounter, DurableFamily
+from partita.errors.errors import InvalidData, InvalidParameter, SourceError
 from partita.testing import ZeroNoise
+from partita.trusted.durable.open import open_counter, open_family
+from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.sources.spark import sink
+from partita.trusted.sources.spark.session import sink
 
 pytestmark = pytest.mark.engines
 

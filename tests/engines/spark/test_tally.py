@@ -13,19 +13,19 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
-from partita.histogram import AxisCounts, Histogram
-from partita.releases.cut import Cut
-from partita.sources.opening import open_source
-from partita.sources.tally import Column, Tally, tally
+from partita.public.axis.tree.cut import Cut
+from partita.trusted.secret.histogram import AxisCounts, Histogram
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally.tally import Column, Tally, tally
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.sources.spark import SparkSource
-from partita.sources.spark.integers import are_integers, integer_cells
-from partita.sources.spark.numbers import to_longs
-from partita.sources.spark.packed import Block
-from partita.sources.spark.raw import Raw
-from partita.sources.spark.tallied import SparkTally
+from partita.trusted.sources.spark.counts.numbers import to_longs
+from partita.trusted.sources.spark.counts.packed import Block
+from partita.trusted.sources.spark.counts.tallied import SparkTally
+from partita.trusted.sources.spark.source.integers import are_integers, integer_cells
+from partita.trusted.sources.spark.source.raw import Raw
+from partita.trusted.sources.spark.source.source import SparkSource
 
 pytestmark = pytest.mark.engines
 

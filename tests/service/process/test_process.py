@@ -21,7 +21,7 @@ import pytest
 from partita.service import process
 from partita.service.settings import Limits, ServiceSettings
 from partita.service.tokens import TokenFile
-from partita.streams.durable.open import open_counter
+from partita.trusted.durable.open import open_counter
 from tests.service.web.client import CANARY
 
 pytestmark = pytest.mark.faults

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from partita.answer import Answers
-from partita.asking.grammar import parse_question
-from partita.asking.questions import COUNT, QueryRunner
-from partita.asking.records import plain
-from partita.releases.file import load
-from partita.releases.release import Release
-from partita.service.reading.answering import Answering, barred, deviations
-from partita.service.reading.asked import Bars
-from partita.service.reading.catalogue import written
+from partita.public.file.file import load
+from partita.public.grammar import parse_question
+from partita.public.questions import COUNT, QueryRunner
+from partita.public.records import plain
+from partita.public.release.release import Release
+from partita.service.reading.catalogue.catalogue import written
+from partita.service.reading.questions.answering import Answering, barred, deviations
+from partita.service.reading.questions.asked import Bars
 
 from .conftest import LIMITS, Client
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from partita.errors import StreamError, StreamForked
+from partita.errors.errors import StreamError, StreamForked
 from partita.service.access import Guard
 from partita.service.steward.feeding import EventIntake, FeedRequest, GroupCommit
-from partita.streams.durable.events import Event
-from partita.streams.durable.journal import Journal
+from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.journal import Journal
 from tests.service.streams.conftest import Service
 
 CANARY = "Rumpelstiltskin"
@@ -464,4 +464,4 @@ def refuse(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refused(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("partita.streams.durable.journal.Journal.batch", refused)
+    monkeypatch.setattr("partita.trusted.durable.journal.Journal.batch", refused)

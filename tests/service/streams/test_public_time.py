@@ -11,12 +11,12 @@ import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
+from partita.public.streams.outputs import OutputsFile
+from partita.public.streams.settings import SECOND
 from partita.service.reading import streams
 from partita.service.reading.streams import StreamWatcher, VisibleStream
 from partita.service.steward.feeding import EventIntake
 from partita.service.steward.streams import StreamRegistry
-from partita.streams.durable.outputs import OutputsFile
-from partita.streams.durable.settings import SECOND
 from partita.testing import EndlessTape, tape_noise
 from tests.service.streams.conftest import Service, Starter
 from tests.service.streams.listening import Listener
@@ -151,7 +151,7 @@ def test_planted_leaks_are_seen(
 @pytest.fixture(autouse=True)
 def same_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams have the same name for themselves, which is random, in all runs."""
-    monkeypatch.setattr("partita.streams.durable.open.token", lambda: "0" * 32)
+    monkeypatch.setattr("partita.trusted.durable.open.token", lambda: "0" * 32)
 
 
 def public_side(

@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from partita.errors import StreamError, StreamForked
+from partita.errors.errors import StreamError, StreamForked
+from partita.public.streams.settings import SECOND
 from partita.service.steward.app import steward_app
 from partita.service.steward.streams import PeriodClock
-from partita.streams.durable.settings import SECOND
 from tests.service.streams.conftest import Service
 from tests.streams.durable.test_pan_file import stored
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from partita.streams.durable.open import open_counter
-from partita.streams.durable.stream import DurableCounter
 from partita.testing import ZeroNoise
+from partita.trusted.durable.open import open_counter
+from partita.trusted.durable.stream.stream import DurableCounter
 
 Opener: TypeAlias = Callable[..., DurableCounter]
 

@@ -10,10 +10,10 @@ import resource
 import sys
 from pathlib import Path
 
-from partita.errors import PartitaError
-from partita.streams.durable.open import open_counter
-from partita.streams.durable.stream import DurableCounter
+from partita.errors.errors import PartitaError
 from partita.testing import ZeroNoise
+from partita.trusted.durable.open import open_counter
+from partita.trusted.durable.stream.stream import DurableCounter
 
 TURNS = 60
 

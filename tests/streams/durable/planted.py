@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from partita.streams.durable import journal, stream
-from partita.streams.durable.journal import Journal
-from partita.streams.durable.outputs import OutputsFile
-from partita.streams.durable.settings import Settings
+from partita.public.streams.outputs import OutputsFile
+from partita.public.streams.settings import Settings
+from partita.trusted.durable import journal
+from partita.trusted.durable.journal import Journal
+from partita.trusted.durable.stream import stream
 
 __all__ = ["PLANTED"]
 
@@ -80,8 +81,8 @@ def charge_every_time() -> None:
     """Each start pays again."""
     from dataclasses import replace
 
-    from partita.noise.kernel import token
-    from partita.streams.durable.account import Account
+    from partita.trusted.durable.stream.account import Account
+    from partita.trusted.noise.kernel import token
 
     pay = Account.mark_done
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partita.errors import PartitaError
-from partita.ledger import Ledger
-from partita.streams.durable.open import open_counter
+from partita.errors.errors import PartitaError
+from partita.ledger.ledger.ledger import Ledger
+from partita.trusted.durable.open import open_counter
 
 PROCESSES = 8
 

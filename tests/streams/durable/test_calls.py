@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors import HorizonReached, StreamError
-from partita.sources.spark import sink
-from partita.sources.spark.session import Cluster
-from partita.streams.durable import journal
-from partita.streams.durable.events import CheckedEvent, Event, checked_events, group_calls
-from partita.streams.durable.journal import SCHEMA, Journal, forget, remember
-from partita.streams.durable.open import open_counter, open_family
-from partita.streams.durable.settings import Settings
-from partita.streams.durable.slots import _pieces
-from partita.streams.durable.stream import DurableStream
+from partita.errors.errors import HorizonReached, StreamError
+from partita.public.streams.settings import Settings
 from partita.testing import ZeroNoise
+from partita.trusted.durable import journal
+from partita.trusted.durable.events.events import CheckedEvent, Event, checked_events, group_calls
+from partita.trusted.durable.journal import SCHEMA, Journal, forget, remember
+from partita.trusted.durable.open import open_counter, open_family
+from partita.trusted.durable.slots.slots import _pieces
+from partita.trusted.durable.stream.stream import DurableStream
+from partita.trusted.sources.spark.session import sink
+from partita.trusted.sources.spark.session.session import Cluster
 
 KEYS = ("north", "south")
 PORTION = 4

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors import InvalidData, InvalidParameter
-from partita.guarantee import Guarantee
-from partita.streams.durable.events import CheckedEvent, Event, Name, checked_events, split_events
-from partita.streams.durable.journal import SCHEMA, counted_by, remember
-from partita.streams.durable.settings import Settings
-from partita.streams.terms import LARGEST
+from partita.errors.errors import InvalidData, InvalidParameter
+from partita.guarantee.guarantee import Guarantee
+from partita.public.streams.settings import Settings
+from partita.public.streams.terms import LARGEST
+from partita.trusted.durable.events.events import CheckedEvent, Event, Name, checked_events, split_events
+from partita.trusted.durable.journal import SCHEMA, counted_by, remember
 from tests.streams.durable.conftest import Opener
 
 

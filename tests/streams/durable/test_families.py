@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from partita.errors import (
+from partita.errors.errors import (
     BudgetExceeded,
     HorizonReached,
     InvalidData,
@@ -21,21 +21,21 @@ from partita.errors import (
     StreamError,
     StreamForked,
 )
-from partita.guarantee import Guarantee
-from partita.ledger import Ledger
-from partita.streams.durable.events import Event
-from partita.streams.durable.open import (
+from partita.guarantee.guarantee import Guarantee
+from partita.ledger.ledger.ledger import Ledger
+from partita.public.streams.outputs import FamilyOutput, OutputsFile, read_outputs
+from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.open import (
     open_counter,
     open_family,
     resume_counter,
     resume_family,
     resume_stream,
 )
-from partita.streams.durable.outputs import FamilyOutput, OutputsFile, read_outputs
-from partita.streams.durable.stream import DurableCounter, DurableFamily
-from partita.streams.family import FAMILY_LARGEST, CounterFamily
-from partita.streams.plot import band
-from partita.testing import EndlessTape, ZeroNoise, tape_noise
+from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
+from partita.trusted.streams.family.family import FAMILY_LARGEST, CounterFamily
+from partita.trusted.streams.plot.plot import band
 
 KEYS = ["south", "north", "höhe 3"]
 HEADER = 1024
@@ -369,7 +369,7 @@ def test_the_public_side_is_the_same_but_for_the_values(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On one tape, other events change the values of their keys by their counts, and no other byte."""
-    monkeypatch.setattr("partita.streams.durable.open.token", lambda: "0" * 32)
+    monkeypatch.setattr("partita.trusted.durable.open.token", lambda: "0" * 32)
     none: list[dict[str, int]] = [{}] * 30
     many = [{"north": period * period % 7} if period % 3 else {} for period in range(30)]
     (quiet, low), (busy, high) = (public_side(opened, tmp_path, events) for events in (none, many))

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from partita.errors import (
+from partita.errors.errors import (
     BudgetExceeded,
     EntropyError,
     InvalidParameter,
@@ -27,19 +27,19 @@ from partita.errors import (
     StreamForked,
     UnknownDataset,
 )
-from partita.guarantee import Guarantee
-from partita.ledger import Ledger
-from partita.noise import SYSTEM
-from partita.streams.base import ContinualCounter
-from partita.streams.durable import account
-from partita.streams.durable.account import Account
-from partita.streams.durable.journal import Journal
-from partita.streams.durable.mechanisms import MECHANISMS
-from partita.streams.durable.open import open_counter, resume_counter
-from partita.streams.durable.outputs import Output, read_outputs
-from partita.streams.durable.settings import Settings
-from partita.streams.durable.stream import DurableCounter
+from partita.guarantee.guarantee import Guarantee
+from partita.ledger.ledger.ledger import Ledger
+from partita.public.streams.outputs import Output, read_outputs
+from partita.public.streams.settings import Settings
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
+from partita.trusted.durable.events.mechanisms import MECHANISMS
+from partita.trusted.durable.journal import Journal
+from partita.trusted.durable.open import open_counter, resume_counter
+from partita.trusted.durable.stream import account
+from partita.trusted.durable.stream.account import Account
+from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.noise import SYSTEM
+from partita.trusted.streams.base.base import ContinualCounter
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
 

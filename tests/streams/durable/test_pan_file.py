@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from partita.errors import StreamError
-from partita.streams import slots_file
-from partita.streams.durable.open import open_counter
-from partita.streams.durable.slots import _joined, _parted
-from partita.streams.durable.stream import DurableCounter
-from partita.streams.pan_private import PanPrivateCounter
-from partita.streams.slots_file import PanStore
-from partita.streams.state import unpack
+from partita.errors.errors import StreamError
 from partita.testing import EndlessTape
+from partita.trusted.durable.open import open_counter
+from partita.trusted.durable.slots import slots_file
+from partita.trusted.durable.slots.slots import _joined, _parted
+from partita.trusted.durable.slots.slots_file import PanStore
+from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.streams.base.state import unpack
+from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
 from tests.streams.pan_views import GivenNoise, Vector, Views, look, pan_private, unit
 
 VARIANTS = ("default", "book")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from partita.errors import HorizonReached, InvalidParameter
-from partita.streams.durable.mechanisms import MECHANISMS
-from partita.streams.durable.outputs import Output
-from partita.streams.durable.settings import SECOND, Schedule, moment_of, nanoseconds, period_of
-from partita.streams.durable.ticker import Ticker
+from partita.errors.errors import HorizonReached, InvalidParameter
+from partita.public.streams.outputs import Output
+from partita.public.streams.settings import SECOND, Schedule, moment_of, nanoseconds, period_of
 from partita.testing import EndlessTape, tape_noise
+from partita.trusted.durable.events.mechanisms import MECHANISMS
+from partita.trusted.durable.stream.ticker import Ticker
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
 HEADER, RECORD = 1024, 64
@@ -171,7 +171,7 @@ def test_the_public_side_is_the_same_but_for_the_values(
 
     A sparse counter seals segments elsewhere and draws other noise then, so its values differ as they like.
     """
-    monkeypatch.setattr("partita.streams.durable.open.token", lambda: "0" * 32)
+    monkeypatch.setattr("partita.trusted.durable.open.token", lambda: "0" * 32)
     none, many = [0] * 40, [period * period % 97 for period in range(40)]
     (quiet, low), (busy, high) = (public_side(opened, tmp_path, events, mechanism) for events in (none, many))
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from partita.errors import HorizonReached
-from partita.streams.durable.events import Event
-from partita.streams.durable.journal import Journal
-from partita.streams.durable.stream import DurableCounter
-from partita.streams.durable.ticker import ClockPriorityLock
+from partita.errors.errors import HorizonReached
+from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.journal import Journal
+from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream.ticker import ClockPriorityLock
 from tests.streams.durable.conftest import Opener
 
 Sizes = list[int]

@@ -12,19 +12,17 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from partita.service.errors import not_found
-from partita.service.reading.answering import Answering
-from partita.service.reading.asking import question_routes
 from partita.service.reading.batches import BODY_MODELS, count_routes
-from partita.service.reading.catalogue import Catalogue, Replies
-from partita.service.reading.http import set_openapi
+from partita.service.reading.catalogue.catalogue import Catalogue, Replies
+from partita.service.reading.catalogue.http import set_openapi
+from partita.service.reading.questions.answering import Answering
+from partita.service.reading.questions.asking import question_routes
 from partita.service.reading.releases import download_routes, release_routes
 from partita.service.reading.streams import StreamWatcher, stream_routes
 from partita.service.reading.views import view_routes
 from partita.service.reading.work import Lanes
 from partita.service.settings import VERSION, ServiceSettings
 from partita.service.web import secure
-
-__all__ = ["STATIC", "pages_router", "reading_app"]
 
 # ---- the page ----
 

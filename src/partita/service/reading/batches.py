@@ -19,19 +19,17 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from pydantic_core import from_json, to_json
 
 from partita.answer import Answers
-from partita.conditions import Closed, Range
-from partita.errors import InvalidParameter
-from partita.releases.release import Release
+from partita.errors.errors import InvalidParameter
+from partita.public.conditions import Closed, Range
+from partita.public.release.release import Release
 from partita.service.errors import Refusal
-from partita.service.reading.answered import Shown
-from partita.service.reading.asked import Cell, conditions_of, places
-from partita.service.reading.asked import read as read_parameters
-from partita.service.reading.catalogue import Catalogue
-from partita.service.reading.http import ERRORS, JSON, Name
+from partita.service.reading.catalogue.catalogue import Catalogue
+from partita.service.reading.catalogue.http import ERRORS, JSON, Name
+from partita.service.reading.questions.answered import Shown
+from partita.service.reading.questions.asked import Cell, conditions_of, places
+from partita.service.reading.questions.asked import read as read_parameters
 from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
 from partita.service.settings import Limits
-
-__all__ = ["BODY_MODELS", "BatchTask", "count_routes", "parse_batch"]
 
 # ---- the batch ----
 

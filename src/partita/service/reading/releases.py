@@ -12,19 +12,23 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.asking.questions import COUNT
-from partita.asking.records import Record, column_records, query_record, sum_records, view_records
-from partita.errors import InvalidParameter
-from partita.guarantee import Guarantee
-from partita.releases.file_entries import guarantee_entries, provenance_entries
-from partita.releases.release import Release
-from partita.releases.report import factor_words, promise_words
+from partita.errors.errors import InvalidParameter
+from partita.guarantee.guarantee import Guarantee
+from partita.public.file_entries.file_entries import guarantee_entries, provenance_entries
+from partita.public.questions import COUNT
+from partita.public.records import Record, column_records, query_record, sum_records, view_records
+from partita.public.release.release import Release
+from partita.public.report.report import factor_words, promise_words
 from partita.service.errors import Refusal
-from partita.service.reading.answered import NumberAnswer, Shown
-from partita.service.reading.answering import Answering
-from partita.service.reading.asked import Bars
-from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, FileIdentity, Replies, written
-from partita.service.reading.http import (
+from partita.service.reading.catalogue.catalogue import (
+    SUFFIX,
+    Catalogue,
+    Entry,
+    FileIdentity,
+    Replies,
+    written,
+)
+from partita.service.reading.catalogue.http import (
     CSV,
     ERRORS,
     JSON,
@@ -35,11 +39,12 @@ from partita.service.reading.http import (
     csv_bytes,
     file_route,
 )
+from partita.service.reading.questions.answered import NumberAnswer, Shown
+from partita.service.reading.questions.answering import Answering
+from partita.service.reading.questions.asked import Bars
 from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
 from partita.service.reading.work import check_work, values_work
 from partita.service.settings import Limits
-
-__all__ = ["download_routes", "release_routes"]
 
 # ---- models ----
 

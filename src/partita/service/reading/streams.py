@@ -29,26 +29,17 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.types import Send
 
-from partita.exact import failure
-from partita.releases.file_entries import guarantee_entries
+from partita.numbers import failure
+from partita.public.file_entries.file_entries import guarantee_entries
+from partita.public.streams.outputs import OUTPUTS, AnyOutput, OutputsFile
+from partita.public.streams.settings import SECOND, Settings, moment_of
 from partita.service.access import CALLER
 from partita.service.errors import Refusal, not_found
-from partita.service.reading.http import ERRORS, JSON, attachment, format_csv
+from partita.service.reading.catalogue.http import ERRORS, JSON, attachment, format_csv
 from partita.service.reading.work import Lanes, WorkerPool
 from partita.service.settings import NAME, Limits, ServiceSettings
 from partita.service.web import Log
-from partita.streams.durable.outputs import OUTPUTS, AnyOutput, OutputsFile
-from partita.streams.durable.settings import SECOND, Settings, moment_of
-from partita.streams.plot import band
-
-__all__ = [
-    "StreamEntry",
-    "StreamWatcher",
-    "VisibleStream",
-    "describe_stream",
-    "stream_entries",
-    "stream_routes",
-]
+from partita.trusted.streams.plot.plot import band
 
 # ---- looks at the public files ----
 

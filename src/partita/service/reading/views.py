@@ -18,23 +18,21 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from partita.answer import Answers
-from partita.asking.questions import COUNT, write_conditions
-from partita.asking.records import Record, plain
-from partita.cached import cached_property
-from partita.conditions import OneOf, Range, Where
-from partita.domain import Domain, Special
-from partita.errors import InvalidParameter
-from partita.releases.bins import cells_of_bins, even_bins
-from partita.releases.cdf import cdf
-from partita.releases.release import Release
-from partita.service.reading.answered import NumberAnswer, Shown
-from partita.service.reading.answering import Answering, deviations
-from partita.service.reading.asked import Bars, Column, conditions_of
-from partita.service.reading.catalogue import SUFFIX, Catalogue, Entry, Replies
-from partita.service.reading.http import CSV, ERRORS, Name, attachment, csv_bytes, file_route
+from partita.domain.base.base import Domain, Special
+from partita.errors.errors import InvalidParameter
+from partita.lazy.cached import cached_property
+from partita.public.conditions import OneOf, Range, Where
+from partita.public.questions import COUNT, write_conditions
+from partita.public.records import Record, plain
+from partita.public.release.release import Release
+from partita.public.results.bins import cells_of_bins, even_bins
+from partita.public.results.cdf import cdf
+from partita.service.reading.catalogue.catalogue import SUFFIX, Catalogue, Entry, Replies
+from partita.service.reading.catalogue.http import CSV, ERRORS, Name, attachment, csv_bytes, file_route
+from partita.service.reading.questions.answered import NumberAnswer, Shown
+from partita.service.reading.questions.answering import Answering, deviations
+from partita.service.reading.questions.asked import Bars, Column, conditions_of
 from partita.service.reading.work import Predicted, check_work
-
-__all__ = ["view_routes"]
 
 # ---- snippets to copy ----
 
@@ -42,7 +40,7 @@ __all__ = ["view_routes"]
 def snippets(name: str, where: Where, *, origin: str) -> Record:
     """How to ask for the count of the selection elsewhere: Python, curl, and the text of a question.
 
-    >>> from partita.asking.grammar import parse_where
+    >>> from partita.public.grammar import parse_where
     >>> shown = snippets("people", parse_where("age < 30"), origin="http://localhost:8000")
     >>> print(shown["python"])
     import partita as pt

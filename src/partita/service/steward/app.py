@@ -10,14 +10,12 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from partita.noise.protocol import Noise
 from partita.service.settings import VERSION, ServiceSettings
 from partita.service.steward.feeding import feeding_routes
 from partita.service.steward.publishing import publishing_router
 from partita.service.steward.streams import PeriodClock, StreamRegistry
 from partita.service.web import secure
-
-__all__ = ["steward_app"]
+from partita.trusted.noise.system.protocol import Noise
 
 _ABOUT: Final = """Make streams, feed them, and start publishing. Only for stewards and their feeders:
 nothing here is for readers, who have an application of their own, in another process."""

@@ -24,14 +24,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-from partita.errors import InvalidParameter, KeyReused
-from partita.guarantee import positive_epsilon
+from partita.errors.errors import InvalidParameter, KeyReused
+from partita.guarantee.guarantee import positive_epsilon
 from partita.ledger.entries import checked_text
-from partita.noise.kernel import token
 from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
 from partita.service.settings import NAME, ServiceSettings
-
-__all__ = ["JobQueue", "PublishOrder", "Publisher", "TerminalOutput", "publishing_router"]
+from partita.trusted.noise.kernel import token
 
 # ---- jobs ----
 

@@ -14,30 +14,20 @@ from typing import Any, Final, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked
-from partita.ledger import Ledger
-from partita.noise.kernel import token
-from partita.noise.protocol import Noise
-from partita.releases.file_entries import guarantee_entries
+from partita.errors.errors import InvalidParameter, LedgerError, StreamError, StreamForked
+from partita.ledger.ledger.ledger import Ledger
+from partita.public.file_entries.file_entries import guarantee_entries
+from partita.public.streams.outputs import OUTPUTS
+from partita.public.streams.settings import FAMILY, SECOND, Settings, moment_of, nanoseconds, period_of
 from partita.service.errors import Refusal, not_found
 from partita.service.settings import NAME, ServiceSettings
 from partita.service.web import Log
-from partita.streams.durable.journal import SECRET
-from partita.streams.durable.open import open_counter, open_family, resume_stream
-from partita.streams.durable.outputs import OUTPUTS
-from partita.streams.durable.settings import FAMILY, SECOND, Settings, moment_of, nanoseconds, period_of
-from partita.streams.durable.slots import SLOTS, Slots
-from partita.streams.durable.stream import DurableCounter, DurableFamily
-
-__all__ = [
-    "MOST_DUE",
-    "AnyStream",
-    "NewStream",
-    "PeriodClock",
-    "StewardStream",
-    "StreamRegistry",
-    "slice_size",
-]
+from partita.trusted.durable.journal import SECRET
+from partita.trusted.durable.open import open_counter, open_family, resume_stream
+from partita.trusted.durable.slots.slots import SLOTS, Slots
+from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
+from partita.trusted.noise.kernel import token
+from partita.trusted.noise.system.protocol import Noise
 
 # ---- models of requests and responses ----
 

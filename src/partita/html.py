@@ -1,0 +1,174 @@
+"""What a notebook shows: small pieces of HTML without any script, every text of others escaped.
+
+Colours are those of the page, made fainter, so that they can be read in light and in dark. Whoever uses this
+hands in what is public; nothing here looks for more.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from types import ModuleType
+from typing import Final, TypeAlias, final
+
+_BLUE: Final = "76, 120, 168"
+_FAINT: Final = "rgba(128, 128, 128, 0.25)"
+_BOX: Final = f"display: inline-block; border: 1px solid {_FAINT}; border-radius: 6px; padding: 8px 14px"
+_TABLE: Final = "border-collapse: collapse; border: none; margin: 4px 0; font-size: 0.95em"
+_CELL: Final = "padding: 2px 14px 2px 0; text-align: {}; vertical-align: top; border: none"
+_EACH_END: Final = 5
+_WIDE, _HIGH, _INSET = 240.0, 28.0, 6.0
+_DARKEST: Final = 0.75
+
+
+@final
+class Html(str):
+    """Text that is HTML already: made by this module, never by data or by a file."""
+
+    __slots__ = ()
+
+
+Entry: TypeAlias = object
+Row: TypeAlias = Sequence[Entry]
+
+
+def card(title: str, facts: Iterable[tuple[str, Entry]], *, below: Iterable[Html] = ()) -> str:
+    """A frame with a title, a line for each fact that is not None, and anything below.
+
+    >>> "a&lt;b" in card("Answer", [("a<b", 3)])
+    True
+    """
+    rows = [(_faint(name), entry) for name, entry in facts if entry is not None]
+    body = _table([], rows, left=2)
+    return Html(f'<div style="{_BOX}"><b>{escape(title)}</b>{body}{"".join(below)}</div>')
+
+
+def grid(heads: Sequence[str], rows: Iterable[Row], *, left: int = 1, note: str = "") -> Html:
+    """A table, its first `left` columns to the left and the others to the right, and a note below it."""
+    said = f'<div style="opacity: 0.7; max-width: 60em">{escape(note)}</div>' if note else ""
+    return Html(_table([_faint(head) for head in heads], rows, left=left) + said)
+
+
+def shortlist(length: int, row: Callable[[int], Row]) -> list[Row]:
+    """All rows of a short table; of a long one the first and the last five, with dots between.
+
+    >>> [first for first, *_ in shortlist(30, lambda n: [n])]
+    [0, 1, 2, 3, 4, '...', 25, 26, 27, 28, 29]
+    """
+    if length <= 2 * _EACH_END:
+        return list(map(row, range(length)))
+    first, last = map(row, range(_EACH_END)), list(map(row, range(length - _EACH_END, length)))
+    return [*first, ["..."] * len(last[0]), *last]
+
+
+def number(value: float) -> str:
+    """A number for people: whole from a thousand on, else four figures.
+
+    >>> number(1234567.8), number(12.3456), number(float("inf")), number(float("nan"))
+    ('1,234,568', '12.35', '∞', 'not determinable')
+    """
+    if math.isnan(value):
+        return "not determinable"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value + 0.0:.4g}"
+
+
+def plus_minus(value: float, error: float) -> str:
+    """A number and its standard error.
+
+    >>> plus_minus(13077.2, 754.12), plus_minus(0.21234, 0.02748)
+    ('13,077 ± 754', '0.2123 ± 0.0275')
+    """
+    if math.isnan(value):
+        return number(value)
+    return f"{number(value)} ± {f'{error:.3g}' if error < 100 else number(round(error))}"
+
+
+def span(ends: tuple[object, object]) -> str:
+    """From one value to another."""
+    return " to ".join(number(end) if isinstance(end, float) else str(end) for end in ends)
+
+
+def bars(values: Sequence[float]) -> Html:
+    """Bars side by side, the highest as high as the picture; what is below zero is drawn as none."""
+    most = max(*values, 0.0) or 1.0
+    width = _WIDE / len(values)
+    drawn = "".join(
+        _bar(place * width, _HIGH * max(0.0, value) / most, width) for place, value in enumerate(values)
+    )
+    return _picture(drawn, _HIGH)
+
+
+def whisker(value: float, likely: tuple[float, float], certain: tuple[float, float]) -> Html:
+    """A dot at the value, a thick line over the likely bounds, a thin one over the guaranteed ones.
+
+    Where some of them are not finite there is nothing to draw.
+    """
+    ends = (*certain, *likely, value)
+    if not all(map(math.isfinite, ends)):
+        return Html("")
+    low, wide = min(ends), (max(ends) - min(ends)) or 1.0
+
+    def across(end: float) -> float:
+        return _INSET + (_WIDE - 2 * _INSET) * (end - low) / wide
+
+    thin, thick = (_line(across(a), across(b), w) for (a, b), w in ((certain, 1.5), (likely, 5)))
+    dot = f'<circle cx="{across(value):.1f}" cy="9" r="4.5" fill="currentColor"/>'
+    return _picture(thin + thick + dot, 18.0)
+
+
+def field(text: str, share: float) -> Html:
+    """A text on a ground that is the darker the closer the share comes to 1."""
+    dark = _DARKEST * min(1.0, max(0.0, share))
+    ground = f"background: rgba({_BLUE}, {dark:.2f}); padding: 1px 6px; display: block"
+    return Html(f'<span style="{ground}">{escape(text)}</span>')
+
+
+def kernel() -> ModuleType | None:
+    """IPython, if this code runs in the kernel of a notebook; it is found if it is there, never imported."""
+    there = sys.modules.get("IPython")
+    shell = None if there is None else there.get_ipython()
+    return there if getattr(shell, "kernel", None) is not None else None
+
+
+def _table(heads: Sequence[Entry], rows: Iterable[Row], *, left: int) -> str:
+    top = f"<thead>{_row(heads, left, 'th')}</thead>" if heads else ""
+    body = "".join(_row(row, left, "td") for row in rows)
+    return f'<table style="{_TABLE}">{top}<tbody>{body}</tbody></table>'
+
+
+def _row(entries: Row, left: int, tag: str) -> str:
+    sides = ("left" if place < left else "right" for place in range(len(entries)))
+    cells = (
+        f'<{tag} style="{_CELL.format(side)}">{_written(entry)}</{tag}>'
+        for side, entry in zip(sides, entries, strict=True)
+    )
+    return f'<tr style="background: none">{"".join(cells)}</tr>'
+
+
+def _written(entry: Entry) -> str:
+    return entry if isinstance(entry, Html) else escape(str(entry))
+
+
+def _faint(text: str) -> Html:
+    return Html(f'<span style="opacity: 0.7; font-weight: normal; white-space: nowrap">{escape(text)}</span>')
+
+
+def _picture(drawn: str, high: float) -> Html:
+    size = f'width="{_WIDE:.0f}" height="{high:.0f}" viewBox="0 0 {_WIDE:.0f} {high:.0f}"'
+    return Html(f'<svg {size} role="img" aria-hidden="true" style="display: block">{drawn}</svg>')
+
+
+def _bar(left: float, high: float, width: float) -> str:
+    return (
+        f'<rect x="{left:.1f}" y="{_HIGH - high:.1f}" width="{0.9 * width:.1f}" height="{high:.1f}" '
+        f'fill="rgb({_BLUE})"/>'
+    )
+
+
+def _line(left: float, right: float, width: float) -> str:
+    ends = f'x1="{left:.1f}" x2="{right:.1f}" y1="9" y2="9"'
+    return f'<line {ends} stroke="rgb({_BLUE})" stroke-width="{width}"/>'

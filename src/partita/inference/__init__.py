@@ -1,1 +1,0 @@
-"""Post-processing of released numbers: free, deterministic, and unable to reach data or noise."""

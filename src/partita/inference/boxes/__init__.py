@@ -1,1 +1,0 @@
-"""Inference over boxes: products of ranges along several axes."""

@@ -1,1 +1,0 @@
-"""Numerical queries after the release: thresholds, graded operators, decompositions of values."""

@@ -1,1 +1,0 @@
-"""Publish once: one file per published algorithm."""

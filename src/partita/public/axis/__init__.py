@@ -1,0 +1,1 @@
+"""Releases of one axis, and what is inferred from them."""

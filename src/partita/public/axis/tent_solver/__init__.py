@@ -1,0 +1,1 @@
+"""tent_solver"""

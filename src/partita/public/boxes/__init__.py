@@ -1,0 +1,1 @@
+"""Releases of several axes, and what is inferred from them."""

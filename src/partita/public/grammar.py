@@ -1,0 +1,381 @@
+"""Questions read from text, by the forms of their kinds.
+
+    question   := count [where (conditions | half-space) {and (conditions | half-space)}]
+                | quantile SHARE of COLUMN [where conditions] | median of COLUMN [where conditions]
+                | cdf of COLUMN [at VALUE {, VALUE}] [where conditions]
+                | histogram of COLUMN [in NUMBER bins] [where conditions]
+                | histogram of COLUMN, COLUMN [in NUMBER [by NUMBER] bins] [where conditions]
+                | difference between (conditions) and (conditions)
+                | (sum | mean | variance | std) of COLUMN [where conditions]
+                | answers
+    conditions := condition {and condition}
+    condition  := COLUMN between VALUE and VALUE
+                | COLUMN >= VALUE | COLUMN > VALUE | COLUMN <= VALUE | COLUMN < VALUE
+                | COLUMN = VALUE | COLUMN in (VALUE {, VALUE})
+                | COLUMN is null | invalid | below | above | other
+    half-space := [-] term {(+ | -) term} (<= | >=) NUMBER
+    term       := [NUMBER *] COLUMN
+
+A column or a value is one word, or anything in single or double quotes (doubled inside). Words of
+the grammar may be written in capitals; a column that is called like one needs quotes. The + and - of
+a half-space stand between spaces. Values stay text, so that nothing is rounded on its way to the
+release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any, Final, Literal, NamedTuple, NoReturn, final
+
+from partita.errors.errors import InvalidParameter
+from partita.numbers import failure, rational
+from partita.public.conditions import OneOf, Range
+from partita.public.questions import (
+    KINDS,
+    RESERVED,
+    SPECIALS,
+    Form,
+    HalfSpace,
+    Parameter,
+    Piece,
+    Question,
+    QuestionKind,
+    Type,
+)
+
+_LONGEST: Final = 10_000
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<symbol><=|>=|[<>=(),*])
+          |'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"]|"")*)"
+          |(?P<word>[^\s'"(),<>=*]+))""",
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """A piece of the text, where it starts, counted from 1, and whether it is a word of the grammar."""
+
+    text: str
+    place: int
+    kind: Literal["word", "quoted", "symbol", "end"]
+
+    def says(self, *words: str) -> bool:
+        """Whether it is one of these words or symbols of the grammar."""
+        return self.kind in ("word", "symbol") and self.text.lower() in words
+
+
+@final
+class Tokens:
+    """The pieces of a text, taken one after the other; whatever comes wrongly is refused at its place.
+
+    `example` is a question like the one that is being read, shown where nothing better can be said.
+    """
+
+    def __init__(self, text: str, *, example: str) -> None:
+        self.example = example
+        if len(text) > _LONGEST:
+            raise InvalidParameter(
+                "question", f"must have at most {_LONGEST} characters", given=len(text), fix="ask several"
+            )
+        self._tokens = list(_tokens(text))
+        self._next = 0
+
+    @property
+    def token(self) -> Token:
+        """The next piece, which is the end if all are taken."""
+        return self._tokens[self._next]
+
+    @property
+    def taken(self) -> int:
+        """How many pieces are taken."""
+        return self._next
+
+    def restart(self, taken: int, *, example: str) -> None:
+        """Go back to where so many pieces were taken."""
+        self._next, self.example = taken, example
+
+    @property
+    def ahead(self) -> Token:
+        """The piece behind the next one, or the end."""
+        return self._tokens[min(self._next + 1, len(self._tokens) - 1)]
+
+    def skip(self, word: str) -> bool:
+        """Whether this word comes next; then it is taken."""
+        return self.token.says(word) and bool(self._take())
+
+    def comes(self, word: str, *others: str) -> bool:
+        """Whether this optional word comes next, and then take it; else only the others may.
+
+        Empty text among the others is the end.
+        """
+        if self.skip(word):
+            return True
+        if self.token.says(*others) or (self.token.kind == "end" and "" in others):
+            return False
+        expected = [each or "end" for each in (word, *others)]
+        return self._miss(*expected, role="go on with" if "" in others else "have")
+
+    def expect(self, *words: str, role: str = "have") -> str:
+        """The next piece, which must be one of these words or symbols, in small letters."""
+        return self._take().text.lower() if self.token.says(*words) else self._miss(*words, role=role)
+
+    def value(self, role: str = "a value") -> str:
+        """The next piece, which must be a word or quoted."""
+        if self.token.kind not in ("word", "quoted"):
+            self.refuse(self.token, f"have {role}")
+        return self._take().text
+
+    def number(self, role: str) -> Fraction:
+        """The next piece, which must be a number."""
+        place = self.token.place
+        return rational(self.value(role), f"number at character {place} of the question")
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.token.kind != "end":
+            self.refuse(self.token, "end")
+
+    def refuse(self, token: Token, rule: str, *, fix: str | None = None) -> NoReturn:
+        """The error for a question that stops making sense at this piece."""
+        _refuse(token, rule, fix=f'for example "{self.example}"' if fix is None else fix)
+
+    def _take(self) -> Token:
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def _miss(self, *words: str, role: str) -> NoReturn:
+        near = get_close_matches(self.token.text.lower(), words, n=1)
+        fix = f"did you mean {near[0]}?" if near else None
+        self.refuse(self.token, f"{role} {_listed(words)}", fix=fix)
+
+
+def _refuse(token: Token, rule: str, *, fix: str) -> NoReturn:
+    given = "the end" if token.kind == "end" else token.text
+    raise InvalidParameter("question", f"must {rule} at character {token.place}", given=given, fix=fix)
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """All pieces of a text, the last of them its end."""
+    place = 0
+    while text[place:].strip():
+        match = _TOKEN.match(text, place)
+        if match is None:
+            opened = len(text) - len(text[place:].lstrip())
+            quote = Token(text[opened:], opened + 1, "word")
+            _refuse(quote, "close the quote that it opens", fix="double a quote that stands for itself")
+        yield _token(match)
+        place = match.end()
+    yield Token("", len(text) + 1, "end")
+
+
+def _token(match: re.Match[str]) -> Token:
+    group = str(match.lastgroup)
+    if group in ("symbol", "word"):
+        return Token(match[group], match.start(group) + 1, "symbol" if group == "symbol" else "word")
+    quote = "'" if group == "single" else '"'
+    return Token(match[group].replace(2 * quote, quote), match.start(group), "quoted")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+_CONDITIONS: Final = "age between 30 and 39"
+
+
+def parse_question(text: str) -> Question:
+    """The question that `text` asks.
+
+    Of several forms that begin with the same word, the first that fits is taken. If none does, the error is
+    that of the form which fits furthest.
+
+    >>> parse_question("count where age > 30 and age <= 39")["where"]
+    {'age': Range(low='30', high='39', closed='right')}
+    >>> parse_question("count wher age > 30")
+    Traceback (most recent call last):
+        ...
+    partita.errors.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
+did you mean where?
+    """
+    tokens = Tokens(text, example=f"count where {_CONDITIONS}")
+    forms = [(form, kind) for kind in KINDS.values() for form in kind.parsed_forms]
+    word = tokens.expect(*dict.fromkeys(form.word for form, _ in forms), role="start with")
+    missed: list[tuple[int, InvalidParameter]] = []
+    for form, kind in forms:
+        if form.word == word:
+            tokens.restart(1, example=form.example)
+            try:
+                return _Reader(tokens).question(kind, form.pieces[1:])
+            except InvalidParameter as error:
+                missed.append((tokens.taken, error))
+    raise max(missed, key=lambda each: each[0])[1]
+
+
+def parse_where(text: str, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+    """The conditions that `text` says, as they stand behind `where`; a half-space goes in the list, if any.
+
+    >>> parse_where("age >= 65 and region = north")
+    {'age': Range(low='65', high=None, closed='both'), 'region': 'north'}
+    """
+    tokens = Tokens(text, example=_CONDITIONS)
+    where = _Reader(tokens).conditions(half_spaces)
+    tokens.end()
+    return where
+
+
+class _Reader:
+    """A question, read from left to right."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._text = tokens
+
+    def question(self, kind: QuestionKind, pieces: Sequence[Piece]) -> Question:
+        """All that follows the first word, to the end of the text."""
+        arguments: dict[str, Any] = {}
+        self._read(kind, pieces, arguments)
+        self._text.end()
+        return kind(**arguments)
+
+    def _read(self, kind: QuestionKind, pieces: Sequence[Piece], arguments: dict[str, Any]) -> None:
+        for place, piece in enumerate(pieces, 1):
+            if isinstance(piece, str):
+                self._text.expect(piece)
+            elif isinstance(piece, Parameter):
+                arguments |= self._argument(kind, piece)
+            elif self._text.comes(piece.word, *_next_words(pieces[place:])):
+                self._read(kind, piece.pieces[1:], arguments)
+
+    def _argument(self, kind: QuestionKind, parameter: Parameter) -> dict[str, Any]:
+        match parameter.type:
+            case Type.COLUMN:
+                return {parameter.name: self._column()}
+            case Type.SHARE:
+                return {parameter.name: self._share()}
+            case Type.BINS:
+                return {parameter.name: self._number_of_bins()}
+            case Type.VALUES:
+                return {parameter.name: self._values()}
+        found: list[HalfSpace] = []
+        shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
+        where = self.conditions(found if shapes else None)
+        return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
+
+    def _share(self) -> Fraction:
+        place = self._text.token.place
+        return failure(self._text.value("a share such as 0.5"), f"share at character {place} of the question")
+
+    def conditions(self, half_spaces: list[HalfSpace] | None) -> dict[str, object]:
+        """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
+        where: dict[str, object] = {}
+        while True:
+            if half_spaces is not None and self._is_half_space():
+                self._add_half_space(half_spaces)
+            else:
+                self._add_condition(where)
+            if not self._text.skip("and"):
+                return where
+
+    def _add_condition(self, where: dict[str, object]) -> None:
+        start, column = self._text.token, self._column()
+        condition = self._condition()
+        where[column] = self._both(where[column], condition, start) if column in where else condition
+
+    def _both(self, earlier: object, later: object, start: Token) -> Range:
+        """A lower and an upper end of one column, given one after the other."""
+        if isinstance(earlier, Range) and isinstance(later, Range):
+            if earlier.high is None and later.low is None:
+                return _range(earlier.low, later.high, earlier.low_closed, later.high_closed)
+            if earlier.low is None and later.high is None:
+                return self._both(later, earlier, start)
+        rule = "have one condition on a column, or one lower and one upper end"
+        return self._text.refuse(start, rule)
+
+    def _condition(self) -> object:
+        match self._text.expect("between", "in", "is", "=", "<", "<=", ">", ">="):
+            case "between":
+                low = self._text.value()
+                self._text.expect("and")
+                return Range(low, self._text.value())
+            case "in":
+                self._text.expect("(")
+                values = self._values()
+                self._text.expect(")")
+                return OneOf(values)
+            case "is":
+                from partita.domain.base.base import Special
+
+                return Special.named(self._text.expect(*SPECIALS))
+            case "=":
+                return self._text.value()
+            case sign if sign.startswith(">"):
+                return _range(self._text.value(), None, sign == ">=", True)
+            case sign:
+                return _range(None, self._text.value(), True, sign == "<=")
+
+    def _is_half_space(self) -> bool:
+        return self._text.token.says("-") or self._text.ahead.says("*", "+", "-")
+
+    def _add_half_space(self, half_spaces: list[HalfSpace]) -> None:
+        start = self._text.token
+        half_spaces.append(self._half_space())
+        if len(half_spaces) > 1:
+            self._text.refuse(start, "have one half-space")
+
+    def _half_space(self) -> HalfSpace:
+        weights: dict[str, Fraction] = {}
+        self._add_term(weights, -1 if self._text.skip("-") else 1)
+        while (sign := self._text.expect("+", "-", "<=", ">=")) in ("+", "-"):
+            self._add_term(weights, -1 if sign == "-" else 1)
+        return HalfSpace(weights, self._text.number("a number"), "<=" if sign == "<=" else ">=")
+
+    def _add_term(self, weights: dict[str, Fraction], sign: int) -> None:
+        weight = Fraction(sign)
+        if self._text.ahead.says("*"):
+            weight *= self._text.number("a weight")
+            self._text.expect("*")
+        start, column = self._text.token, self._column()
+        if column in weights:
+            self._text.refuse(start, "name each column of a half-space once")
+        weights[column] = weight
+
+    def _number_of_bins(self) -> int:
+        from partita.public.results.bins import MOST_BINS
+
+        token, text = self._text.token, self._text.value("a number of bins")
+        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_BINS:
+            self._text.refuse(token, f"have a number of bins from 1 to {MOST_BINS}")
+        return int(text)
+
+    def _values(self) -> tuple[str, ...]:
+        values = [self._text.value()]
+        while self._text.skip(","):
+            values.append(self._text.value())
+        return tuple(values)
+
+    def _column(self) -> str:
+        token = self._text.token
+        if token.kind == "word" and token.text.lower() in RESERVED:
+            self._text.refuse(
+                token, "have a column", fix="name a column; put quotes around it if it is called like that"
+            )
+        return self._text.value("a column")
+
+
+def _range(low: str | None, high: str | None, low_closed: bool, high_closed: bool) -> Range:
+    if low_closed:
+        return Range(low, high, "both" if high_closed else "left")
+    return Range(low, high, "right" if high_closed else "neither")
+
+
+def _next_words(pieces: Sequence[Piece]) -> list[str]:
+    """The words that may follow where an optional part is left out; empty text stands for the end."""
+    words: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            return [*words, piece]
+        if isinstance(piece, Form):
+            words.append(piece.word)
+    return [*words, ""]

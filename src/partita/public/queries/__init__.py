@@ -1,0 +1,1 @@
+"""The algebra and the language of linear queries."""

@@ -1,0 +1,364 @@
+"""Answers and releases as plain records, answers as lines of text, and records as JSON can say them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import Enum, auto
+from fractions import Fraction
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+if TYPE_CHECKING:
+    from partita.answer import Answer, Answers
+    from partita.public.file_entries.published import Published
+    from partita.public.questions import Question
+    from partita.public.release.release import Release
+    from partita.public.results.bins import Bins
+    from partita.public.results.cdf import Cdf
+    from partita.public.results.heat import Heat
+    from partita.public.results.quantiles import Quantile
+    from partita.public.sums.base.answers import Ratio, SumAnswer
+
+Record: TypeAlias = Mapping[str, object]
+Shown: TypeAlias = Mapping[str, Any]
+"""A record whose entries are known by the question that it answers."""
+
+Line: TypeAlias = Sequence[str]
+
+
+def plain(value: object) -> object:
+    """A value as JSON can say it: exact numbers and dates as text, what is not finite as null.
+
+    >>> plain({"epsilon": Fraction(1, 3), "high": math.inf})
+    {'epsilon': '1/3', 'high': None}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (Fraction, Decimal, date)):
+        return value.isoformat() if isinstance(value, date) else str(value)
+    return value
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Text:
+    """An answer as lines of text, under heads of its own; an answer of one line may do without."""
+
+    lines: Sequence[Line]
+    heads: Line = ()
+
+
+class Result(ABC):
+    """What becomes of the answer to a kind of question."""
+
+    @abstractmethod
+    def record(self, found: Any, confidence: float, beta: float | None) -> Record:
+        """The answer as a record, with guaranteed bounds unless beta is None."""
+
+    @abstractmethod
+    def text(self, question: Question, record: Shown) -> Text:
+        """The record, which has guaranteed bounds, as lines for people."""
+
+
+@final
+class Number(Result):
+    """A count or a difference of counts."""
+
+    def record(self, found: Answer, confidence: float, beta: float | None) -> Record:
+        """Value, error and bars."""
+        return {"value": found.value, "error": found.error, **_bars(found, confidence, beta)}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """One line."""
+        from partita.public.base.figures import figure
+
+        return Text([(record["question"], figure(record["value"]), figure(record["error"]), *_spans(record))])
+
+
+@final
+class Summary(Result):
+    """A sum, a mean, a variance or a standard deviation, and what values it covers."""
+
+    def record(self, found: SumAnswer | Ratio, confidence: float, beta: float | None) -> Record:
+        """Value, error, what it covers, and bars."""
+        return {**summary_record(found), **_bars(found, confidence, beta)}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A value in units of its column, and what it covers; or that there is none."""
+        value, error, interval, worst = (record[name] for name in ("value", "error", "interval", "worst"))
+        shown = ("not determinable", "") if math.isnan(value) else (_measure(value), _measure(error))
+        bars = (f"{_measure(ends['low'])} .. {_measure(ends['high'])}" for ends in (interval, worst))
+        heads = (*line_heads(interval["confidence"], worst["beta"]), "covers")
+        return Text([(record["question"], *shown, *bars, record["covers"]["text"])], heads)
+
+
+@final
+class QuantileValue(Result):
+    """A value of a column, and between which values and ranks it lies."""
+
+    def record(self, found: Quantile, confidence: float, beta: float | None) -> Record:
+        """Value, bars and ranks."""
+        ranks = _ends(found.rank_interval(confidence))
+        return {"value": found.value, **_bars(found, confidence, beta), "ranks": ranks}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """One line; the error of a value is its interval."""
+        return Text([(record["question"], str(record["value"]), "", *_spans(record))])
+
+
+class Cell(Enum):
+    """What stands in a column of a table."""
+
+    VALUE = auto()
+    """Of a column of the release."""
+    PAIR = auto()
+    """A value of each of two columns."""
+    NUMBER = auto()
+    SHARE = auto()
+    TEXT = auto()
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name in records, what it holds, and its head in text."""
+
+    name: str
+    cell: Cell
+    head: str
+
+    def text(self, value: Any) -> str:
+        """A cell as text."""
+        from partita.public.base.figures import figure
+
+        if self.cell is Cell.SHARE:
+            return f"{100 * value:.2f}%"
+        return figure(value) if self.cell is Cell.NUMBER else str(value)
+
+
+@dataclass(frozen=True)
+class Table(Result):
+    """Rows, each with the error of its number; `rows` takes the answer apart.
+
+    `name` is the entry of the record, `title` and `row` say what the answer and a row of it are. A
+    `cumulative` table follows the distribution of its column.
+    """
+
+    name: str
+    title: str
+    row: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Any], Iterable[Sequence[object]]]
+    cumulative: bool = False
+
+    def record(self, found: Any, confidence: float, beta: float | None) -> Record:
+        """The rows, without bars."""
+        names = [column.name for column in self.columns]
+        return {self.name: [dict(zip(names, row, strict=True)) for row in self.rows(found)]}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A line for each row."""
+        lines = [[column.text(row[column.name]) for column in self.columns] for row in record[self.name]]
+        return Text(lines, tuple(column.head for column in self.columns))
+
+
+@final
+class Tiles(Table):
+    """Bins of two columns."""
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A line for each bin of the first column, and a cell for each of the second."""
+        from partita.public.base.figures import figure
+
+        rows = [list(tiles) for _, tiles in groupby(record[self.name], key=lambda tile: tile["low"][0])]
+        lines = [
+            (_bin(tiles[0], 0), *(f"{figure(tile['count'])} ± {figure(tile['error'])}" for tile in tiles))
+            for tiles in rows
+        ]
+        return Text(lines, (f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])))
+
+
+def line_heads(confidence: float, beta: float) -> Line:
+    """What stands above answers of one line."""
+    return "question", "answer", "± error", f"{100 * confidence:g}% interval", f"guaranteed, beta {beta:g}"
+
+
+def _bars(found: Answer | SumAnswer | Ratio | Quantile, confidence: float, beta: float | None) -> Record:
+    bars = {"interval": {"confidence": confidence, **_ends(found.interval(confidence))}}
+    return bars if beta is None else {**bars, "worst": {"beta": beta, **_ends(found.worst(beta))}}
+
+
+def _ends(pair: tuple[object, object]) -> Record:
+    return {"low": pair[0], "high": pair[1]}
+
+
+def _spans(record: Shown) -> Iterable[str]:
+    """Both bars of an answer of one line."""
+    from partita.public.base.figures import figure
+
+    for ends in (record["interval"], record["worst"]):
+        shown = (figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
+        yield " .. ".join(shown)
+
+
+def _measure(number: float) -> str:
+    """A number in units of a column, to six figures."""
+    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
+
+
+def _bin(tile: Shown, side: int) -> str:
+    low, high = tile["low"][side], tile["high"][side]
+    return str(low) if low == high else f"{low} .. {high}"
+
+
+def _numbers(answers: Answers) -> tuple[list[float], list[float]]:
+    return answers.values.ravel().tolist(), answers.error.ravel().tolist()
+
+
+def _cdf_rows(found: Cdf) -> Iterable[Sequence[object]]:
+    return zip(found.values, found.fractions.tolist(), *_numbers(found.counts), strict=True)
+
+
+def _bin_rows(found: Bins) -> Iterable[Sequence[object]]:
+    return zip(found.lows, found.highs, *_numbers(found.counts), strict=True)
+
+
+def _tile_rows(found: Heat) -> Iterable[Sequence[object]]:
+    """Bins of the first column one after the other; low and high are a value for each column."""
+    return zip(product(*found.lows), product(*found.highs), *_numbers(found.counts), strict=True)
+
+
+def _answer_rows(found: tuple[list[str], Answers]) -> Iterable[Sequence[object]]:
+    return zip(found[0], *_numbers(found[1]), strict=True)
+
+
+_COUNTED: Final = (Column("count", Cell.NUMBER, "count"), Column("error", Cell.NUMBER, "± error"))
+
+NUMBER: Final = Number()
+SUMMARY: Final = Summary()
+QUANTILE: Final = QuantileValue()
+CDF: Final = Table(
+    "cdf",
+    "A distribution at some values.",
+    "How many rows are at most a value.",
+    (Column("value", Cell.VALUE, "at most"), Column("share", Cell.SHARE, "share"), *_COUNTED),
+    _cdf_rows,
+    cumulative=True,
+)
+BINS: Final = Table(
+    "histogram",
+    "Counts in bins.",
+    "From one value to another, both in it, and how many rows.",
+    (Column("low", Cell.VALUE, "from"), Column("high", Cell.VALUE, "to"), *_COUNTED),
+    _bin_rows,
+)
+TILES: Final = Tiles(
+    "histogram",
+    "Counts in bins of two columns, row by row.",
+    "A bin of two columns: the values of the first and of the second.",
+    (Column("low", Cell.PAIR, "from"), Column("high", Cell.PAIR, "to"), *_COUNTED),
+    _tile_rows,
+)
+ANSWERS: Final = Table(
+    "answers",
+    "The answers to all queries, in their order.",
+    "The answer to a query that was published.",
+    (
+        Column("query", Cell.TEXT, "query"),
+        Column("value", Cell.NUMBER, "answer"),
+        Column("error", Cell.NUMBER, "± error"),
+    ),
+    _answer_rows,
+)
+
+
+# --- releases ----------------------------------------------------------------------------------
+
+
+def view_records(release: Release) -> list[Record]:
+    """Which columns were published together, by which mechanism, and why; sums by their keys, and queries."""
+    return [
+        {"view": named(view), "columns": view.columns, "mechanism": view.mechanism, "why": view.why}
+        for view in release.published
+    ]
+
+
+def named(view: Published) -> str:
+    """The name of a view."""
+    from partita.public.file_entries.file_views import about, form_of
+
+    return form_of(view).name(about(view))
+
+
+def column_records(release: Release) -> list[Record]:
+    """Every column, its domain, and its noisy special cells."""
+    return [
+        {
+            "column": column,
+            "domain": release.slice(column).domain.to_spec(),
+            "specials": _cells(specials(release, column)),
+        }
+        for column in release.columns
+    ]
+
+
+def sum_records(release: Release) -> list[Record]:
+    """Every summed column, by which keys it can be asked for, its noisy special cells, and its whole sum."""
+    return [
+        {
+            "column": view.column,
+            "keys": view.keys,
+            "domain": view.domain.to_spec(),
+            "moments": view.moments,
+            "specials": _cells(view.specials),
+            "sum": summary_record(view.sum({})),
+        }
+        for view in release.sums
+    ]
+
+
+def query_record(release: Release, beta: float) -> Record | None:
+    """The queries that were published, and a bound on the errors of all answers."""
+    view = release.queries
+    if view is None:
+        return None
+    bound = {"beta": beta, "bound": view.error(beta)}
+    return {"queries": str(view.queries), "columns": view.columns, "number": len(view), "error": bound}
+
+
+def summary_record(answer: SumAnswer | Ratio) -> Record:
+    """A sum or a ratio, and what values it covers."""
+    covers = answer.covers
+    covered = {
+        "low": covers.low,
+        "high": covers.high,
+        "none_below": covers.lower.gone,
+        "none_above": covers.upper.gone,
+        "everything": covers.everything,
+        "text": covers.text,
+    }
+    return {"value": answer.value, "error": answer.error, "covers": covered}
+
+
+def specials(release: Release, column: str) -> dict[str, Answer]:
+    """The counts of what is beside the axis of a column, by the name of the cell."""
+    from partita.domain.base.base import Special
+
+    cells = release.slice(column).domain.specials
+    return {name: release.count({column: Special.named(name)}) for name in cells}
+
+
+def _cells(counts: Mapping[str, Answer]) -> Record:
+    return {name: {"value": answer.value, "error": answer.error} for name, answer in counts.items()}

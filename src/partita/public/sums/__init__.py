@@ -1,0 +1,1 @@
+"""Releases of sums, means and variances."""

@@ -1,0 +1,143 @@
+"""Sums of one column of a release, by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, final
+
+from partita.answer import Answer
+from partita.domain.axis import Axis
+from partita.domain.base.base import Domain
+from partita.errors.checks import check_release
+from partita.errors.errors import InvalidParameter, InvalidRelease
+from partita.guarantee.guarantee import Guarantee, rows_changed
+from partita.public.base.html import view_card
+from partita.public.conditions import Where
+from partita.public.sums.base.answers import Ratio, SumAnswer
+from partita.public.sums.level_trees.level_trees import LevelTreesRelease
+from partita.public.sums.log_tree.log_tree import LogTreeRelease
+from partita.public.sums.view.key_counts import KeyCounts
+from partita.public.views.box_where import box_terms
+
+Sums: TypeAlias = LevelTreesRelease | LogTreeRelease
+Found = TypeVar("Found")
+
+
+def sum_name(column: str, keys: Sequence[str]) -> str:
+    """A view of sums in words, with which its series in a file begin.
+
+    >>> sum_name("salary", ["age", "region"]), sum_name("salary", [])
+    ('sum of salary by age x region', 'sum of salary')
+    """
+    return f"sum of {column} by {' x '.join(keys)}" if keys else f"sum of {column}"
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SumView:
+    """A summed column, its keys, and what was released about them.
+
+    A question names some of the keys; without any it is about all rows. Where the only key is the
+    summed column itself, sums are asked for between two of its values. `beside` is what the counts of the
+    same release say about the keys.
+    """
+
+    keys: tuple[str, ...]
+    column: str
+    declared: Mapping[str, Domain]
+    sums: Sums
+    beside: KeyCounts | None
+    mechanism: str
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if set(self.declared) != {*self.keys, self.column} or len(set(self.keys)) < len(self.keys):
+            raise InvalidRelease("sums", "must have a domain for each column", fix="get the file again")
+        if self.sums.own_key != (self.keys == (self.column,)):
+            raise InvalidRelease("sums", "must be of a kind that suits their keys", fix="get the file again")
+        rule, fix = "must have the cells of their domains", "get the file again"
+        check_release(self.sums.keys == tuple(map(Axis.of, self.domains)), "sums", rule, fix=fix)
+
+    def __repr__(self) -> str:
+        return f"SumView({self.name}; {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        return view_card(self, self.declared, released=self.name)
+
+    @property
+    def name(self) -> str:
+        """The summed column and its keys in words."""
+        return sum_name(self.column, self.keys)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys, which are what a question may name."""
+        return self.keys
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the summed column."""
+        return self.declared[self.column]
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains of the keys."""
+        return tuple(self.declared[key] for key in self.keys)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What was promised; None for injected noise."""
+        return self.sums.guarantee
+
+    @property
+    def keeps_its_promise(self) -> bool:
+        """Whether the sums have the noise that the guarantee asks for."""
+        promise = self.guarantee
+        return promise is None or promise.epsilon >= self.sums.spent * rows_changed(
+            promise.neighbors, promise.contributions
+        )
+
+    @property
+    def moments(self) -> bool:
+        """Whether variances can be asked for."""
+        return self.sums.moments
+
+    @property
+    def total(self) -> Answer:
+        """How many rows there are: with a number, and without."""
+        return Answer.together([self._ask(each, {}) for each in (self.sums.count, self.sums.nulls)])
+
+    @property
+    def specials(self) -> Mapping[str, Answer]:
+        """How many rows of the summed column are below or above its bounds, invalid, and null."""
+        return self.sums.specials
+
+    def sum(self, asked: Where) -> SumAnswer:
+        """The sum of the column over the rows that have the keys asked for."""
+        return self._ask(self.sums.sum, asked)
+
+    def mean(self, asked: Where) -> Ratio:
+        """The mean of the column over the rows that have the keys asked for."""
+        return self._ask(self.sums.mean, asked)
+
+    def variance(self, asked: Where) -> Ratio:
+        """The variance of the column over the rows that have the keys asked for."""
+        self._check_moments()
+        return self._ask(self.sums.variance, asked)
+
+    def std(self, asked: Where) -> Ratio:
+        """The standard deviation of the column over the rows that have the keys asked for."""
+        self._check_moments()
+        return self._ask(self.sums.std, asked)
+
+    def _ask(self, what: Callable[..., Found], asked: Where) -> Found:
+        """Put a question about boxes of the keys, with the counts beside them where there are some."""
+        terms = box_terms({key: self.declared[key] for key in self.keys}, asked)
+        return what(terms) if self.beside is None else what(terms, self.beside)
+
+    def _check_moments(self) -> None:
+        if not self.moments:
+            rule = "must have moments for a variance, and sums are all that was released of it"
+            fix = f"publish with moments=[{self.column!r}]"
+            raise InvalidParameter("column", rule, given=self.column, fix=fix)

@@ -1,0 +1,1 @@
+"""Releases of answers to lists of linear queries."""

@@ -1,0 +1,1 @@
+"""Publish a table: check the request, count, debit, draw, write."""

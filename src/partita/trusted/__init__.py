@@ -1,0 +1,1 @@
+"""Whatever sees rows or draws noise."""

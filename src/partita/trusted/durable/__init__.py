@@ -1,0 +1,1 @@
+"""Counters that go on after a crash and publish by the clock."""

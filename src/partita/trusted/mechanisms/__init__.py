@@ -1,0 +1,1 @@
+"""The mechanisms: exact counts in, a release out. One file per mechanism or small family."""

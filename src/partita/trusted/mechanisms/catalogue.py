@@ -1,0 +1,298 @@
+"""The mechanisms that columns can be published with, by name, and the choice among them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Final, Generic, TypeVar, cast, final, get_args, get_type_hints
+
+from partita.domain.axis import Axis
+from partita.domain.base.base import Domain
+from partita.domain.category.category import Category
+from partita.errors.errors import InvalidParameter
+from partita.guarantee.guarantee import Neighbors, Unit
+from partita.lazy.discovery import find_classes
+from partita.public.axis.base.ranges import Ranges
+from partita.public.boxes.base.boxes import Boxes
+from partita.public.queries.queries.queries import Queries
+from partita.public.queries.queries.universe import Universe
+from partita.public.sums.base.sums import SumRelease
+from partita.public.workload.release.workload import WorkloadRelease
+from partita.trusted.mechanisms.base.base import Private
+from partita.trusted.mechanisms.base.with_specials import AxisMechanism
+from partita.trusted.mechanisms.boxes.box_mechanism import BoxMechanism
+from partita.trusted.mechanisms.workload.workload_mechanism import WorkloadMechanism, sentence
+
+Chosen = TypeVar("Chosen", covariant=True)
+
+AUTO: Final = "auto"
+MECHANISM_PACKAGES: Final = (
+    "partita.trusted.mechanisms",
+    "partita.trusted.mechanisms.base",
+    "partita.trusted.mechanisms.boxes",
+    "partita.trusted.mechanisms.flat",
+    "partita.trusted.mechanisms.numerical",
+    "partita.trusted.mechanisms.online_weights",
+    "partita.trusted.mechanisms.partition",
+    "partita.trusted.mechanisms.spending_tree",
+    "partita.trusted.mechanisms.sums",
+    "partita.trusted.mechanisms.tree",
+    "partita.trusted.mechanisms.weights",
+    "partita.trusted.mechanisms.workload",
+)
+"""The packages whose modules define mechanisms."""
+ROWS: Final = (10**3, 10**5, 10**7)
+"""Numbers of rows that stand for few, usual and many, where nobody has said how many there are."""
+
+_EQUALITY: Final = "histogram"
+_RANGES: Final = "intervals"
+_BOXES: Final = "rectangles"
+_PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
+_FEW_CELLS: Final = 2**12
+_ASKED_FOR: Final = "It was asked for by name."
+
+
+@final
+@dataclass(frozen=True)
+class Choice(Generic[Chosen]):
+    """A mechanism for a view, and the sentence that says why: functions of public facts."""
+
+    name: str
+    why: str
+    mechanism: Chosen
+
+
+def mechanisms() -> dict[str, type[Any]]:
+    """Every mechanism that takes a table once and releases, by the name of its class."""
+    found = find_classes(*MECHANISM_PACKAGES)
+    return {each.__name__: each for each in found if issubclass(each, Private) and hasattr(each, "release")}
+
+
+@cache
+def axis_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases an axis of cells, by the name users know."""
+    return _made_from({"size"}, Ranges)
+
+
+@cache
+def box_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases several axes together, by the name users know."""
+    return _made_from({"axes"}, Boxes)
+
+
+@cache
+def query_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that answers a list of queries, by the name users know."""
+    return _made_from({"queries", "universe"}, WorkloadRelease)
+
+
+def sum_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases sums of a column; which of them is used follows from the keys."""
+    return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
+
+
+def choose(
+    domain: Domain,
+    *,
+    epsilon: object,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "add-remove",
+    contributions: int = 1,
+    unit: Unit | None = None,
+) -> Choice[AxisMechanism]:
+    """The mechanism asked for by name, or the one that public facts speak for.
+
+    "auto" never looks at data: of categories each is counted, and of an ordered column with few
+    cells the predicted errors decide, over the numbers of rows in `ROWS`.
+    """
+    known = axis_mechanisms()
+    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
+    if mechanism != AUTO:
+        name = _known(mechanism, known)
+        return Choice(name, _ASKED_FOR, _made(known[name], name, domain, facts))
+    name, why = _best(domain, known, facts)
+    return Choice(name, why, _made(known[name], name, domain, facts))
+
+
+def choose_boxes(
+    domains: Sequence[Domain],
+    *,
+    epsilon: object,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "add-remove",
+    contributions: int = 1,
+    unit: Unit | None = None,
+) -> Choice[BoxMechanism]:
+    """The mechanism for several columns together: the one asked for by name, or the default.
+
+    The default decides on its structure itself: it adds how, and its release says what it decided.
+    """
+    known = box_mechanisms()
+    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
+    name = _known(_BOXES if mechanism == AUTO else mechanism, known)
+    made = _made_boxes(known[name], name, domains, facts)
+    why = f"It is the default for {len(domains)} columns together." if mechanism == AUTO else _ASKED_FOR
+    return Choice(name, f"{why} {made.why}".rstrip(), made)
+
+
+def choose_queries(
+    queries: Queries,
+    universe: Universe,
+    *,
+    epsilon: object,
+    delta: object = 0,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "add-remove",
+    contributions: int = 1,
+    unit: Unit | None = None,
+) -> Choice[WorkloadMechanism]:
+    """The mechanism for a list of queries: the one asked for by name, or that of the least predicted error.
+
+    The predicted errors are compared over the numbers of rows in `ROWS`, for rows that reach the largest
+    weights. A mechanism that cannot have these queries, or so many cells, does not take part.
+    """
+    known = query_mechanisms()
+    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
+
+    def make(kind: type[Any]) -> WorkloadMechanism:
+        spends = {"delta": delta} if "delta" in inspect.signature(kind).parameters else {}
+        return cast(WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **facts))
+
+    if mechanism != AUTO:
+        name = _known(mechanism, known)
+        made = make(known[name])
+        return Choice(name, f"{_ASKED_FOR} {_reason(made)}".rstrip(), made)
+    return _least(dict(_able(make, known)))
+
+
+def check_name(mechanism: object, widths: Iterable[int], *, queries: bool = False) -> None:
+    """Refuse a name that is no mechanism's, or of one that suits no view of so many columns, nor queries."""
+    if mechanism == AUTO:
+        return
+    suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
+    suiting += [query_mechanisms()] if queries else []
+    name = _known(mechanism, {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms()})
+    if any(name in known for known in suiting):
+        return
+    kind = _suited(name)
+    fix = f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}"
+    raise InvalidParameter("mechanism", f"must suit a view, and this one is for {kind}", given=name, fix=fix)
+
+
+def _suited(name: str) -> str:
+    """What the mechanism of this name is for."""
+    if name in query_mechanisms():
+        return "queries"
+    return "several columns together" if name in box_mechanisms() else "one column"
+
+
+def _able(
+    make: Callable[[type[Any]], WorkloadMechanism], known: Mapping[str, type[Any]]
+) -> Iterator[tuple[str, WorkloadMechanism]]:
+    """The mechanisms that can have these queries; the first refusal, if there are none."""
+    refusals: list[InvalidParameter] = []
+    for name, kind in known.items():
+        try:
+            yield name, make(kind)
+        except InvalidParameter as error:
+            refusals.append(error)
+    if len(refusals) == len(known):
+        raise refusals[0]
+
+
+def _least(able: Mapping[str, WorkloadMechanism]) -> Choice[WorkloadMechanism]:
+    """The mechanism of the least predicted error, and by how much it is the least."""
+    errors = {name: _typical(made) for name, made in able.items()}
+    best, *others = sorted(errors, key=lambda name: errors[name])
+    beside = f" against {errors[others[0]]:.3g} of {others[0]!r}" if others else ""
+    why = (
+        "It has the smallest predicted error of an answer, as a mean over 10^3, 10^5 and 10^7 rows: "
+        f"{errors[best]:.3g}{beside}. {_reason(able[best])}"
+    )
+    return Choice(best, why.rstrip(), able[best])
+
+
+def _reason(made: WorkloadMechanism) -> str:
+    """What a mechanism for queries says that it has chosen, as a sentence."""
+    return sentence(made.why) if made.why else ""
+
+
+def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, Any]) -> tuple[str, str]:
+    if isinstance(domain, Category):
+        return _EQUALITY, "The column has categories: each is asked for by itself, so each is counted."
+    if domain.size > _FEW_CELLS:
+        return _RANGES, f"The column has {domain.size:,} cells in order, too many to count one by one."
+    errors = {name: _typical(_made(known[name], name, domain, facts)) for name in (_RANGES, _EQUALITY)}
+    best, other = sorted(errors, key=lambda name: errors[name])
+    return best, (
+        f"For {domain.size:,} cells in order it has the smallest predicted error of a range, as a mean over "
+        f"10^3, 10^5 and 10^7 rows: {errors[best]:.3g} against {errors[other]:.3g} of {other!r}."
+    )
+
+
+def _typical(mechanism: AxisMechanism | WorkloadMechanism) -> float:
+    """The geometric mean of the predicted errors over `ROWS`."""
+    return math.prod(mechanism.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
+
+
+def _made(kind: type[Any], name: str, domain: Domain, facts: Mapping[str, Any]) -> AxisMechanism:
+    """The mechanism over the cells of a domain; a domain too large for it is the mechanism's fault."""
+    try:
+        return cast(AxisMechanism, kind(size=domain.size, **facts))
+    except InvalidParameter as error:
+        if error.parameter != "size":
+            raise
+        rule = error.rule
+    raise _unsuited(name, f"must suit a column of {domain.size} cells, where size {rule}")
+
+
+def _made_boxes(
+    kind: type[Any], name: str, domains: Sequence[Domain], facts: Mapping[str, Any]
+) -> BoxMechanism:
+    """The mechanism over the axes of some domains; axes that it cannot have are the mechanism's fault."""
+    axes = [Axis.of(domain) for domain in domains]
+    try:
+        return cast(BoxMechanism, kind(axes=axes, **facts))
+    except InvalidParameter as error:
+        if error.parameter != "axes":
+            raise
+        rule = error.rule
+    widths = " x ".join(str(axis.width) for axis in axes)
+    raise _unsuited(name, f"must suit columns of {widths} cells, special cells included: axes {rule}")
+
+
+def _unsuited(name: str, rule: str) -> InvalidParameter:
+    return InvalidParameter("mechanism", rule, given=name, fix=f"use {AUTO!r}, or a coarser domain")
+
+
+def _known(name: object, known: Mapping[str, type[Any]]) -> str:
+    if isinstance(name, str) and name in known:
+        return name
+    near = get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    rule = f"must be {AUTO!r} or one of {', '.join(sorted(known))}"
+    fix = f"did you mean {near[0]!r}?" if near else f"leave it {AUTO!r}"
+    raise InvalidParameter("mechanism", rule, given=name, fix=fix)
+
+
+def _made_from(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:
+    """The mechanisms made from `shape` and what all have, whose releases are of this class."""
+    found = mechanisms().values()
+    return {each.name: each for each in found if _takes(each, shape) and _releases(each, released)}
+
+
+def _takes(each: type[Any], shape: set[str]) -> bool:
+    if not hasattr(each, "name"):
+        return False
+    takes = inspect.signature(each).parameters
+    needed = {name for name, parameter in takes.items() if parameter.default is inspect.Parameter.empty}
+    return {*shape, *_PARAMETERS} <= set(takes) and needed <= {*shape, *_PARAMETERS}
+
+
+def _releases(each: type[Any], released: type[object]) -> bool:
+    """Whether what a mechanism releases, or every type of a union, is of this class."""
+    made = get_type_hints(each.release).get("return")
+    return all(inspect.isclass(kind) and issubclass(kind, released) for kind in get_args(made) or (made,))

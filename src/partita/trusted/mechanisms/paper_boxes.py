@@ -1,0 +1,254 @@
+"""Boxes over huge axes as in the paper: axis partitions under a tree of trees [DNRR15, section 3.3]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors.checks import check
+from partita.guarantee.guarantee import Guarantee
+from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
+from partita.public.axis.curve.curve import Bools, Ints, UInts
+from partita.public.axis.tree_solver.spending_rule import MOST_NODES
+from partita.public.boxes.paper.paper_guess import Guess
+from partita.public.boxes.paper.paper_rectangles import PaperRectanglesRelease
+from partita.public.boxes.tree_of_trees.tree_of_trees import (
+    SegmentTree,
+    Stage,
+    TreeOfTrees,
+    nodes_over_one_point,
+    spread,
+)
+from partita.trusted.mechanisms.base.checks import check_scale
+from partita.trusted.mechanisms.base.part_noise import PartNoise
+from partita.trusted.mechanisms.boxes.box_mechanism import BoxMechanism
+from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.noise.hazard.tails import floor_log
+from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.secret.points import PointCounts
+from partita.trusted.secret.secret import Descent
+
+_MOST_LEVELS: Final = 31
+_LARGEST_THRESHOLD: Final = 2**20
+
+
+@final
+@frozen(kw_only=True)
+class PaperRectangles(BoxMechanism):
+    """A private partition of every axis, counted by a tree of trees as in the paper: every box.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DNRR15, Thm 3.3]
+    Error:     O((c^2 log size + c (2 log n)^(1.5c+1) log 1/beta) / epsilon) on c axes, all boxes at once,
+               for sets; each release bounds its own, `error(beta)`.
+    Proof:     docs/proofs/paper_rectangles.md (integer noise, exact number of nodes, pruning)
+
+    Faithful to the paper on purpose: half of epsilon on a partition of each axis with its threshold, half
+    on the tree of trees, minimal covers. A node whose noisy count is below `threshold` times the noise
+    scale is empty, and nothing below it is looked at; None is ln(2m_1 ... 2m_c / beta), m_a segments on
+    axis a, which keeps nodes away that hold nobody (Remark 3.4).
+
+    >>> from partita.domain.axis import Axis
+    >>> PaperRectangles(axes=[Axis(size=2**32), Axis(size=2**32)], epsilon=1).scale((8, 1))
+    Fraction(16, 1)
+    """
+
+    name: ClassVar[str] = "rectangles-paper"
+
+    beta: Exact = parameter(default="0.05")
+    threshold: Converted[object, Fraction | None] = parameter(default=None)
+
+    def _convert(self) -> None:
+        super()._convert()
+        threshold = None if self.threshold is None else _threshold(self.threshold)
+        freeze(self, beta=failure(self.beta), threshold=threshold)
+
+    def _check(self) -> None:
+        for levels in (1, _MOST_LEVELS):
+            check_scale(self.scale([2 ** (levels - 1)] * len(self.axes)), self.epsilon)
+
+    @cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Figure 1 on each axis, each with its share of half of epsilon and of half of beta."""
+        share = 2 * len(self.axes)
+        return tuple(
+            Partition(
+                size=axis.size,
+                epsilon=self.epsilon / share,
+                beta=self.beta / share,
+                law="laplace",
+                threshold="paper",
+                **self.protected,
+            )
+            for axis in self.axes
+        )
+
+    def scale(self, segments: Sequence[int]) -> Fraction:
+        """The noise on a node: half of epsilon is shared by all nodes over one point."""
+        return 2 * nodes_over_one_point([SegmentTree(number) for number in segments]) / self.rate
+
+    def floor(self, segments: Sequence[int]) -> int:
+        """The least noisy count of a node that is kept; at least one."""
+        scale = self.scale(segments)
+        if self.threshold is None:
+            return floor_log(math.prod(2 * number for number in segments) / self.beta, scale) + 1
+        return math.ceil(self.threshold * scale)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The partitions, and the counts with the other half."""
+        spent = sum((partition.epsilon for partition in self.partitions), self.epsilon / 2)
+        return Guarantee(epsilon=spent, **self.protected)
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random box, if that many rows lie evenly."""
+        return self._guess(rows).error
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds: an edge for each segment, three for each kept node."""
+        return self._guess(rows).numbers
+
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> PaperRectanglesRelease:
+        """Cut every axis, then count the products of segments in a tree of trees, pruned as it grows."""
+        points = self.fitting(points)
+        session = noise.session()
+        edges = tuple(self._edges(points, axis, session) for axis in range(len(self.axes)))
+        segments = [cut.size for cut in edges]
+        looks = _Looks(session, self.scale(segments), self.floor(segments))
+        return PaperRectanglesRelease(
+            axes=self.axes,
+            edges=edges,
+            trees=_grow(looks, segments, points.descent(partial(_Rows.of_all, edges))),
+            scale=looks.scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _edges(self, points: PointCounts, index: int, session: Noise) -> UInts:
+        """The last position of each segment of an axis; every special cell is a segment of its own."""
+        axis, partition = self.axes[index], self.partitions[index]
+        start, behind = np.uint64(axis.before), np.uint64(axis.before + axis.size)
+        cut = partition.cut(points.along(index), noise=PartNoise(session))
+        before = np.arange(axis.before, dtype=np.uint64)
+        return np.concatenate([before, cut.edges + start, np.arange(axis.after, dtype=np.uint64) + behind])
+
+    def _guess(self, rows: int) -> Guess:
+        """What to expect of that many rows that lie evenly: segments as heavy as the threshold."""
+        number = integer(rows, "rows", low=0)
+        segments = [
+            min(partition.size, 1 + number // (1 + partition.threshold), 2 ** (_MOST_LEVELS - 1))
+            for partition in self.partitions
+        ]
+        return Guess(number, tuple(segments), self.scale(segments), self.floor(segments))
+
+
+class _Looks:
+    """The only place where counts meet noise. Counts below the floor are dropped.
+
+    If more nodes of one dimension are left than there is room for, the largest counts stay, and the floor
+    rises above the others: everything that was dropped lies below it.
+    """
+
+    def __init__(self, session: Noise, scale: Fraction, floor: int) -> None:
+        self.scale, self.floor = scale, floor
+        self._session, self._least = session, floor
+
+    def take(self, counts: Ints, room: int) -> tuple[Bools, NDArray[Any]]:
+        """Which nodes are kept, and their noisy counts."""
+        noisy = self._session.add(counts, self.scale)
+        kept = np.asarray(noisy >= self._least, bool)
+        if int(kept.sum()) > room:
+            order = np.argsort(np.where(kept, -noisy, 0), kind="stable")
+            kept[order[room:]] = False
+            self.floor = max(self.floor, 1 + int(noisy[order[room]]))
+        return kept, noisy[kept]
+
+
+def _grow(looks: _Looks, segments: Sequence[int], walk: Descent[_Rows]) -> TreeOfTrees:
+    """Dimension by dimension: the kept nodes of one are the owners of the trees of the next."""
+    stages = [_stage(looks, SegmentTree(segments[0]), walk, 1)]
+    for size in segments[1:]:
+        walk.go(partial(_owned, stages[-1]))
+        stages.append(_stage(looks, SegmentTree(size), walk, stages[-1].nodes.size))
+    return TreeOfTrees(tuple(stages), looks.floor)
+
+
+def _stage(looks: _Looks, tree: SegmentTree, walk: Descent[_Rows], number: int) -> Stage:
+    """The trees of so many owners, all at once and level by level: children of kept nodes are visited."""
+    levels = []
+    owners, nodes, room = np.arange(number), np.ones(number, np.int64), MOST_NODES
+    while nodes.size:
+        kept, noisy = looks.take(walk.folded(partial(_counted, owners, nodes)), room)
+        owners, nodes = owners[kept], nodes[kept]
+        levels.append((owners, nodes, noisy))
+        room -= nodes.size
+        parents, nodes = tree.children(nodes)
+        owners = owners[parents]
+    return Stage.of(tree, levels)
+
+
+def _owned(stage: Stage, rows: _Rows) -> _Rows:
+    return rows.within(stage)
+
+
+def _counted(owners: Ints, nodes: Ints, rows: _Rows) -> Ints:
+    return rows.count(owners, nodes)
+
+
+class _Segments(NamedTuple):
+    """The segments that points lie in, dimension by dimension, how many there are, and the rows of each."""
+
+    places: tuple[Ints, ...]
+    sizes: tuple[int, ...]
+    counts: Ints
+
+
+class _Rows:
+    """The secret of one dimension: the points in the box of each owner, by owner and then by segment."""
+
+    def __init__(self, segments: _Segments, dimension: int, points: Ints, owners: Ints) -> None:
+        self._segments, self._dimension = segments, dimension
+        self._tree = SegmentTree(segments.sizes[dimension])
+        keys = owners * self._tree.size + segments.places[dimension][points]
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._points = keys[order], points[order]
+        self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(segments.counts[self._points])])
+
+    @classmethod
+    def of_all(cls, edges: Sequence[UInts], places: UInts, counts: Ints) -> _Rows:
+        """All points belong to the one owner of the first dimension."""
+        located = tuple(np.searchsorted(cut, places[:, axis]) for axis, cut in enumerate(edges))
+        segments = _Segments(located, tuple(cut.size for cut in edges), counts)
+        return cls(segments, 0, np.arange(counts.size), np.zeros(counts.size, np.int64))
+
+    def count(self, owners: Ints, nodes: Ints) -> Ints:
+        """The exact count of each node of the trees of these owners.
+
+        A point counts once for every owner, so the running sums may wrap around; but a node has less than
+        2^62 rows, so the difference of two sums, taken modulo 2^64, is exact.
+        """
+        first, behind = self._stretches(owners, nodes)
+        return np.asarray(self._before[behind] - self._before[first])
+
+    def within(self, stage: Stage) -> _Rows:
+        """The points in each kept node, which is the owner of a tree of the next dimension."""
+        owners, rows = spread(*self._stretches(stage.owners, stage.nodes))
+        return _Rows(self._segments, self._dimension + 1, self._points[rows], owners)
+
+    def _stretches(self, owners: Ints, nodes: Ints) -> tuple[Ints, Ints]:
+        """Where the points of each node begin and end: they are neighbours."""
+        first, behind = (owners * self._tree.size + bound for bound in self._tree.spans(nodes))
+        return np.searchsorted(self._keys, first), np.searchsorted(self._keys, behind)
+
+
+def _threshold(threshold: object) -> Fraction:
+    """At least one noise scale, below which trees of empty nodes would grow without end."""
+    exact = rational(threshold, "threshold")
+    rule, fix = "must lie between 1 and 2^20 noise scales", "leave it out, or pass for example 4"
+    check(1 <= exact <= _LARGEST_THRESHOLD, "threshold", rule, given=threshold, fix=fix)
+    return exact

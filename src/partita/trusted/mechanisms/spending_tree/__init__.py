@@ -1,0 +1,1 @@
+"""spending_tree"""

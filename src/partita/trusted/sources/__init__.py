@@ -1,0 +1,1 @@
+"""Where rows are. A source gives exact grouped counts; no error shows a value."""

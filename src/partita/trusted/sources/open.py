@@ -1,0 +1,115 @@
+"""One entrance for data: whatever holds the rows, out comes a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from partita.errors.checks import check_data, check_source
+from partita.errors.errors import InvalidData, InvalidParameter
+from partita.ledger.postgres import is_address
+from partita.numbers import integer
+from partita.trusted.sources.arrow.frames import Frame, Mapped
+from partita.trusted.sources.arrow.parquet import Parquet
+from partita.trusted.sources.base.files import File, find
+from partita.trusted.sources.base.names import checked
+from partita.trusted.sources.base.protocol import Rows, Source
+from partita.trusted.sources.engine.grouped import Grouped
+from partita.trusted.sources.postgres.postgres import Postgres
+from partita.trusted.sources.spark.session.session import is_spark
+from partita.trusted.sources.spark.source.source import SparkSource
+from partita.trusted.sources.text.csv import Csv
+from partita.trusted.sources.text.jsonl import JsonLines
+
+_LEAST_MEMORY: Final = 2**26
+
+
+def open_source(
+    data: object,
+    *,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+) -> Source:
+    """The source that holds the rows of `data`.
+
+    `data` is a path or glob of Parquet (.parquet), CSV (.csv) or JSON lines (.jsonl, .ndjson),
+    the latter two also packed (.gz); a list of paths; a mapping of column names to NumPy arrays
+    or lists; or any object with `__arrow_c_stream__`, such as a pandas, Polars or PyArrow table
+    or a DuckDB relation. A Spark DataFrame is counted on its cluster. A `Postgres` or `SparkSource` is a
+    source already. A CSV file starts with a line of column
+    names, unless `header` gives them; every line is one row, and no field may hold a line feed, which is not
+    checked. `threads` and `memory` (in bytes) bound what grouping may use;
+    beyond that it goes to a private temporary directory.
+
+    >>> open_source({"age": [30, 31, 30]}).counts(["age"]).to_pydict()
+    {'age': [30, 31], 'count': [2, 1]}
+    """
+    if threads is not None:
+        integer(threads, "threads", low=1)
+    if memory is not None:
+        integer(memory, "memory", low=_LEAST_MEMORY)
+    if isinstance(data, Postgres | SparkSource):
+        return data
+    if is_spark(data):
+        return SparkSource(data)
+    return Grouped(_rows(data, delimiter, header), threads, memory)
+
+
+def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
+    fix = 'pass Postgres(address, table="visits")'
+    check_data(not is_address(data), "data", "must say which rows of a database", fix=fix)
+    if isinstance(data, (str, os.PathLike)) or _is_list_of_paths(data):
+        return _file_rows(find(data), delimiter, header)
+    if hasattr(data, "__arrow_c_stream__"):
+        return Frame(data)
+    if isinstance(data, Mapping):
+        checked(list(data), "data")
+        return Mapped(data)
+    raise InvalidData(
+        "data",
+        "must be a path, a list of paths, a mapping of columns or a table that speaks Arrow",
+        fix='pass for example "people.parquet" or a pandas, Polars or PyArrow table',
+    )
+
+
+def _is_list_of_paths(data: object) -> bool:
+    return (
+        isinstance(data, (list, tuple))
+        and bool(data)
+        and all(isinstance(item, (str, os.PathLike)) for item in data)
+    )
+
+
+def _file_rows(files: list[File], delimiter: str, header: Sequence[str] | None) -> Rows:
+    delimiter, names = _delimiter(delimiter), None if header is None else checked(header, "header")
+    formats: dict[str, Callable[[list[File]], Rows]] = {
+        ".parquet": Parquet,
+        ".csv": lambda found: Csv(found, delimiter, names),
+        ".jsonl": JsonLines,
+        ".ndjson": JsonLines,
+    }
+    for file in files:
+        check_source(
+            file.extension in formats and (file.extension != ".parquet" or not file.compressed),
+            file.shown,
+            "must be a .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz file",
+            fix="rename or convert it",
+        )
+    fix = "convert them, or publish them apart"
+    check_source(len({file.extension for file in files}) <= 1, "data", "must be files of one format", fix=fix)
+    return formats[files[0].extension](files)
+
+
+def _delimiter(delimiter: object) -> str:
+    if (
+        not isinstance(delimiter, str)
+        or len(delimiter) != 1
+        or not "\0" < delimiter < "\x7f"
+        or delimiter in '"\r\n'
+    ):
+        rule = "must be one ASCII character, and no quote or line ending"
+        raise InvalidParameter("delimiter", rule, given=delimiter, fix='pass ",", ";", "|" or "\\t"')
+    return delimiter

@@ -1,0 +1,1 @@
+"""Spark: counts are taken where the rows are."""

@@ -1,0 +1,1 @@
+"""Counters under continual observation."""

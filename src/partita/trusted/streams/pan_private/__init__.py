@@ -1,0 +1,1 @@
+"""pan_private"""

@@ -1,0 +1,300 @@
+"""A counter that stays private if its memory is read once [DR14, section 12.3.1]."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import ClassVar, Final, Self, final, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partita.errors.checks import check, check_bool
+from partita.numbers import failure, integer, one_of
+from partita.public.streams.terms import LARGEST, Terms, horizon_of, misfit
+from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system.system import KERNEL, SMALLEST_SCALE
+from partita.trusted.streams.base.base import ContinualCounter, Floats, Running, counted, counts_of
+from partita.trusted.streams.base.state import Fields
+from partita.trusted.streams.base.stepping import Stepping
+from partita.trusted.streams.counter.bounds import Mix
+from partita.trusted.streams.pan_private.pan_accuracy import law_of, most_noises, noises_after
+from partita.trusted.streams.pan_private.pan_blocks import BLOCKS, CELLS, Block, Cells, Variant, block_length
+
+_LARGEST_SCALE: Final = 2**40
+
+
+@final
+class PanPrivateCounter(Stepping, ContinualCounter):
+    """Count under continual observation, private even if the memory is read once at an unknown time.
+
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events: for all
+               outputs together with the whole state at one time, and again after each
+               `announce_intrusion`; for any stream and any time, also if chosen while outputs are seen.
+    Error:     standard deviation of an output below 2 log2(horizon)^1.5 / epsilon, on average 0.7 of
+               that; with `variant="book"` below 1.42 (1 + log2 horizon)^1.5 / epsilon.
+    Proof:     docs/proofs/pan_private_counter.md (one noise before the events, another after them)
+
+    What is protected is the state between two calls. A period is counted in one step, `update`; what waits to
+    be counted is not protected. With `live=True` events may be counted one by one as they come, with `open`,
+    `add` and `update`, and a look may fall between them; that costs a little accuracy. Two looks that nobody
+    announced give away the events between them: that is beyond any such counter. Counts are modulo 2^64.
+
+    `variant` "default" is Figure 12.1 with fresh noise on the outputs, "book" is Figure 12.2. Without a
+    horizon it goes on as long as it is asked to, in blocks that grow.
+
+    >>> counter = PanPrivateCounter(epsilon=1, horizon=1000)
+    >>> outputs = [counter.update(x) for x in (0, 1, 5)]
+    >>> counter.guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=event, intrusions=1)
+    """
+
+    name: ClassVar[str] = "pan-private"
+    granularity = Fraction(1)
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        horizon: int | None = None,
+        variant: Variant = "default",
+        live: bool = False,
+        change: int = 1,
+        contributions: int = 1,
+        noise: Noise = KERNEL,
+    ) -> None:
+        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        known = None if horizon is None else horizon_of(horizon)
+        self._cells = _zeros()
+        super().__init__(terms=terms, horizon=known, secure=noise is KERNEL)
+        if self.guarantee is not None:
+            self.guarantee = replace(self.guarantee, intrusions=1)
+        self.variant: Variant = one_of(variant, "variant", get_args(Variant))
+        self.live = check_bool(live, "live")
+        self._noise = noise
+        self._start = self._value = 0
+        self._opened = False
+        self._carried = _zeros()
+        self._block = self._block_here()
+        _check_scale(self._block.scale, self.terms)
+
+    @property
+    def exact(self) -> Fraction:
+        """The last output; 0 before the first."""
+        return Fraction(self._value)
+
+    def open(self) -> None:
+        """Begin a period in which events are counted as they come: called by the clock, in a live counter."""
+        self._require_live()
+        self._make_room(1)
+        with self._step():
+            self._begin()
+
+    def add(self, x: int = 1) -> None:
+        """Count x in the open period. Nothing is published; `update` closes the period."""
+        x = counted(x)
+        self._require_live()
+        self._make_room(1)
+        check(self._opened, "add", "needs an open period", given="none", fix="call open() by the clock")
+        with self._step():
+            self._block.add(self._cells, self._position, x)
+
+    def update(self, x: int = 0) -> float:
+        """Close one period in which x was counted, or x more in an open one: its output."""
+        x = counted(x)
+        self._make_room(1)
+        with self._step():
+            self._begin()
+            self._block.add(self._cells, self._position, x)
+            self._finish(1)
+        return self.value
+
+    def update_many(self, xs: ArrayLike) -> Floats:
+        """Close a period for each number: all outputs. The same as one by one."""
+        counts = counts_of(xs).tolist()
+        self._make_room(len(counts))
+        return np.array([self.update(x) for x in counts], dtype=np.float64)
+
+    def advance(self, periods: int) -> None:
+        """Close periods in which nothing was counted; only the last of their outputs is published."""
+        left = integer(periods, "periods", low=0, high=LARGEST)
+        self._make_room(left)
+        with self._step():
+            while left:
+                self._begin()
+                run = min(left, self._block.length - self._position)
+                self._finish(run)
+                left -= run
+
+    def announce_intrusion(self) -> None:
+        """Start a new block with fresh noise: the next look is again the first.
+
+        To be called before a look that is known of, which then sees published numbers only, or after one
+        that was found out. Looks may be announced any number of times; each adds to the error of later
+        outputs the error of the last one. In a live counter, call it again when a look that it was called
+        for is over.
+        """
+        self._make_room(0)
+        check(not self._opened, "period", "must be closed before", given="open", fix="call update() first")
+        with self._step():
+            self._renew()
+
+    def answer(self, beta: float = 0.05) -> Running:
+        """The last output with its error: for this period, and for all periods at once.
+
+        All periods are those up to the horizon, or up to the end of the present block if there is none.
+        """
+        chance = float(failure(beta))
+        number = self.horizon or self._start + self._block.length
+        most = law_of(self._block, most_noises(self._block, self._carried))
+        return self._law().around(self.value, chance, everywhere=most.reach(chance / number))
+
+    def variance(self) -> float:
+        """The variance of the last output."""
+        return self._law().variance
+
+    def state(self) -> bytes:
+        """All that the counter remembers: one look at it is covered by the guarantee, two are not.
+
+        To store it and go on with this counter is to have two states: store `restart_state()` instead.
+        """
+        return super().state()
+
+    def restart_state(self) -> bytes:
+        """What a restart needs, and nothing else: published numbers, the clock, and cells of zero.
+
+        It is the state that `announce_intrusion` leaves, and is a function of public facts at any time, also
+        within an open period. So it may be stored beside a counter that goes on. A counter that is made from
+        it begins a new block with fresh noise; events of a period that was not closed are lost.
+        """
+        return self._packed(self._rows(self._periods, opened=False, carried=self._noises(), cells=_zeros()))
+
+    def abandon(self) -> None:
+        """Erase the cells, and never go on: for a counter whose place another one takes."""
+        self._abandon()
+
+    @classmethod
+    def from_state(cls, state: bytes, *, noise: Noise = KERNEL) -> Self:
+        """The counter that gave this state; anything else is an `InvalidState`.
+
+        It must go on in one place only: two that go on from one state are as two looks at it.
+        """
+        return super().from_state(state, noise=noise)
+
+    def __repr__(self) -> str:
+        """Parameters, and what is published."""
+        return (
+            f"PanPrivateCounter(epsilon={self.terms.epsilon}, horizon={self.horizon}, "
+            f"variant={self.variant!r}, periods={self._periods}, value={self._value})"
+        )
+
+    def _fields(self) -> Fields:
+        return self._rows(self._start, opened=self._opened, carried=self._carried, cells=self._cells)
+
+    def _rows(self, start: int, *, opened: bool, carried: Cells, cells: Cells) -> Fields:
+        """The rows of a state in which the block began after `start` periods."""
+        known = -1 if self.horizon is None else self.horizon
+        return {
+            "shape": [known, get_args(Variant).index(self.variant), int(self.live)],
+            "now": [start, int(opened), self._value],
+            "carried": carried,
+            "cells": cells,
+        }
+
+    @classmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        known, variant, live = fields["shape"]
+        return cls(
+            epsilon=terms.epsilon,
+            horizon=None if known == -1 else known,
+            variant=get_args(Variant)[_index(variant, 2)],
+            live=bool(_index(live, 2)),
+            change=terms.change,
+            contributions=terms.contributions,
+            noise=noise,
+        )
+
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        start, opened, value = fields["now"]
+        self._start = _index(start, LARGEST + 1)
+        self._block = self._block_here()
+        self._opened = bool(_index(opened, 1 + self.live))
+        _index(self._position, self._block.length + 1 - opened)
+        self._value = _index(value + 2**63, 2**64) - 2**63
+        self._carried[:], self._cells[:] = _row(fields["carried"]), _row(fields["cells"])
+        if self._carried.min() < 0:
+            raise misfit("hold numbers of noises")
+
+    @property
+    def _position(self) -> int:
+        """The period of the block that is not closed yet."""
+        return self._periods - self._start
+
+    def _begin(self) -> None:
+        """Begin a period, unless one is open."""
+        if self._opened:
+            return
+        if self._position == self._block.length:
+            self._renew()
+        self._block.begin(self._cells, self._position, self._value)
+        self._opened = True
+
+    def _finish(self, run: int) -> None:
+        """Close the open period, and the empty ones after it."""
+        self._value = self._block.close(self._cells, self._position, self._position + run - 1)
+        self._periods += run
+        self._opened = False
+
+    def _renew(self) -> None:
+        """Forget everything but the last output, and go on from there in a new block."""
+        self._carried[:] = self._noises()
+        self._cells.fill(0)
+        self._start = self._periods
+        self._block = self._block_here()
+
+    def _block_here(self) -> Block:
+        """The block that starts with the next period: up to the horizon, or longer than all before."""
+        return BLOCKS[self.variant](
+            length=block_length(self._start, self.horizon),
+            rate=self.terms.rate,
+            live=self.live,
+            noise=self._noise,
+        )
+
+    def _noises(self) -> Cells:
+        """How many noises of blocks with so many levels are in the last output."""
+        return noises_after(self._block, self._carried, self._position)
+
+    def _law(self) -> Mix:
+        """The noise in the last output."""
+        return law_of(self._block, self._noises())
+
+    def _abandon(self) -> None:
+        """Never go on, and forget what a step that was not done left in the cells."""
+        super()._abandon()
+        self._cells.fill(0)
+
+    def _require_live(self) -> None:
+        check(self.live, "live", "must be True to count within a period", given=False, fix="set it")
+
+
+def _zeros() -> Cells:
+    return np.zeros(CELLS, dtype=np.int64)
+
+
+def _check_scale(scale: Fraction, terms: Terms) -> None:
+    rule, fix = "must give noise of a scale between 2^-20 and 2^40", "choose a usual one, like 1"
+    check(SMALLEST_SCALE <= scale <= _LARGEST_SCALE, "epsilon", rule, given=terms.epsilon, fix=fix)
+
+
+def _index(number: int, count: int) -> int:
+    """A number from a state, if it is one of 0, ..., count-1."""
+    if not 0 <= number < count:
+        raise misfit("hold numbers that a counter has")
+    return number
+
+
+def _row(numbers: list[int]) -> Cells:
+    if len(numbers) != CELLS:
+        raise misfit("hold all cells")
+    return np.array(numbers, dtype=np.int64)
