@@ -28,7 +28,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "samples have half of the scale",
-        "trusted/noise/laws/laplace.py",
+        "trusted/noise/laws.py",
         "self.rate = 1 / scale",
         "self.rate = 2 / scale",
         "tests/noise/test_enumeration.py::test_discrete_laplace_noise_has_its_law",
@@ -36,7 +36,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "one draw is added to every entry of an array",
-        "trusted/noise/system/system.py",
+        "trusted/noise/system.py",
         "noise = self._integers(scale, values.size, signed=True).reshape(values.shape)",
         "noise = np.full(values.shape, self._integers(scale, 1, signed=True)[0])",
         "tests/noise/test_range.py::test_noise_takes_the_shape_of_the_data",
@@ -44,7 +44,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "better scores are chosen too often",
-        "trusted/noise/system/selection.py",
+        "trusted/noise/system.py",
         "[-int(gap) / scale for gap in classes]",
         "[-2 * int(gap) / scale for gap in classes]",
         "tests/noise/test_enumeration.py::test_a_candidate_has_the_probability_of_its_score",
@@ -52,7 +52,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "a walk is off by one level",
-        "trusted/noise/hazard/hazard.py",
+        "trusted/noise/hazard.py",
         "return lambda: -((-(enclose(-rate * (level + 1)).exp())).log1p())",
         "return lambda: -((-(enclose(-rate * (level + 2)).exp())).log1p())",
         "tests/noise/test_enumeration.py::test_the_first_success_has_its_law",
@@ -68,7 +68,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "what holds noise can be copied",
-        "trusted/noise/laws/words.py",
+        "trusted/noise/laws.py",
         "def __reduce_ex__(self, protocol: Any) -> NoReturn:",
         "def _refuse_copies(self, protocol: Any) -> NoReturn:",
         "tests/noise/test_sessions.py::test_what_holds_noise_cannot_be_copied",
@@ -76,7 +76,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "a forked child goes on with the key of its parent",
-        "trusted/noise/laws/words.py",
+        "trusted/noise/laws.py",
         "self._stream = Cipher(",
         'self._stream = getattr(self, "_stream", None) or Cipher(',
         "tests/noise/test_faults.py::test_a_child_has_words_of_its_own",
@@ -109,7 +109,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "integers take no doubt from the absolute error of a target",
-        "trusted/noise/hazard/sweep.py",
+        "trusted/noise/hazard.py",
         "doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2",
         "doubt = 2",
         "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
@@ -117,7 +117,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "kernels that do not load fail from some number of cells on",
-        "trusted/noise/laws/fast.py",
+        "trusted/noise/laws.py",
         "count >= (_SMALL if _MODULE in sys.modules else large) and _loads()",
         "count >= (_SMALL if _MODULE in sys.modules else large)",
         "tests/noise/test_small_words.py::test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only",
@@ -125,7 +125,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "words that were given back are handed out twice",
-        "trusted/noise/laws/words.py",
+        "trusted/noise/laws.py",
         "self._returned.append(words[count:])",
         "self._returned.append(words)",
         "tests/noise/test_words.py::test_every_word_is_used_once_and_in_order",
@@ -133,7 +133,7 @@ NOISE: Final = (
     Bug(
         "noise",
         "a cut and what is drawn after it share words",
-        "trusted/noise/laws/words.py",
+        "trusted/noise/laws.py",
         "self._returned.append(words[count:])",
         "self._returned.append(words)",
         "tests/noise/test_words.py::test_no_draw_uses_the_word_of_another",
@@ -144,7 +144,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "a changed row counts as one",
-        "guarantee/guarantee.py",
+        "guarantee.py",
         "each = 2 if neighbors == CHANGE_ONE else 1",
         "each = 1",
         "tests/intervals/test_additive_privacy.py::test_moves_and_persons_are_paid_for",
@@ -152,7 +152,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "the rows of a person count as one",
-        "trusted/mechanisms/base/base.py",
+        "trusted/mechanisms/base.py",
         "return self.epsilon / self.rows_changed",
         "return self.epsilon / rows_changed(self.neighbors, 1)",
         "tests/intervals/test_additive_privacy.py::test_moves_and_persons_are_paid_for",
@@ -160,7 +160,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "a histogram of persons with more rows is taken",
-        "trusted/mechanisms/base/checks.py",
+        "trusted/mechanisms/base.py",
         "check(data.contributions <= contributions, ",
         "check(data.contributions >= contributions, ",
         "tests/tree/test_tree.py::test_other_universes_and_looser_bounds_are_refused_before_any_draw",
@@ -168,7 +168,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "parts compose in parallel where rows move between them",
-        "guarantee/guarantee.py",
+        "guarantee.py",
         "        if self.neighbors != ADD_REMOVE:\n            raise IncompatibleGuarantees(\n"
         '                f"parallel',
         "        if not self.neighbors:\n            raise IncompatibleGuarantees(\n"
@@ -178,7 +178,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "concentrated losses cost half",
-        "guarantee/accounting.py",
+        "guarantee.py",
         "_converts(weight * rate**2 / 2, whole, log)",
         "_converts(weight * rate**2 / 4, whole, log)",
         "tests/core/test_accounting.py::test_rates_are_the_largest_that_the_theorem_allows",
@@ -186,7 +186,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "advanced composition forgets selections",
-        "guarantee/accounting.py",
+        "guarantee.py",
         "advanced_rate(epsilon, delta, count + selections)",
         "advanced_rate(epsilon, delta, count)",
         "tests/core/test_accounting.py::test_the_theorem_that_is_named_allows_mechanisms_and_selections",
@@ -194,7 +194,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "ln(1/delta) is rounded down",
-        "guarantee/accounting.py",
+        "guarantee.py",
         "return _log(1 / exact, ROUND_CEILING)",
         "return _log(1 / exact, ROUND_FLOOR)",
         "tests/core/test_accounting.py::test_a_cost_is_never_rounded_down",
@@ -202,7 +202,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "the root of rho ln(1/delta) is rounded down",
-        "guarantee/accounting.py",
+        "guarantee.py",
         "// x.denominator) + 1, 1 << _ROOT_BITS)",
         "// x.denominator), 1 << _ROOT_BITS)",
         "tests/core/test_accounting.py::test_a_cost_is_never_rounded_down",
@@ -210,7 +210,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "logarithms have their slack on the wrong side",
-        "guarantee/accounting.py",
+        "guarantee.py",
         "_LOG_SLACK if rounding == ROUND_CEILING else -_LOG_SLACK",
         "_LOG_SLACK if rounding == ROUND_FLOOR else -_LOG_SLACK",
         "tests/core/test_accounting.py::test_logarithms_are_rounded_to_the_side_that_is_named",
@@ -218,7 +218,7 @@ GUARANTEES: Final = (
     Bug(
         "guarantees",
         "what advanced composition leaves to spare is rounded up",
-        "guarantee/accounting.py",
+        "guarantee.py",
         "rate <= _log(1 + spare / (count * rate), ROUND_FLOOR)",
         "rate <= _log(1 + spare / (count * rate), ROUND_CEILING)",
         "tests/core/test_accounting.py::test_each_logarithm_is_rounded_to_the_side_of_privacy",
@@ -229,7 +229,7 @@ AXES: Final = (
     Bug(
         "axes",
         "counts have half of the noise",
-        "trusted/mechanisms/base/additive.py",
+        "trusted/mechanisms/base.py",
         "return self.sensitivity / self.rate",
         "return self.sensitivity / (2 * self.rate)",
         "tests/intervals/test_additive_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
@@ -237,7 +237,7 @@ AXES: Final = (
     Bug(
         "axes",
         "a scale is rounded to a float",
-        "trusted/mechanisms/base/additive.py",
+        "trusted/mechanisms/base.py",
         "return self.sensitivity / self.rate",
         "return Fraction(float(self.sensitivity / self.rate))",
         "tests/intervals/test_additive_privacy.py::test_every_row_of_every_neighbor_is_paid_for",
@@ -245,7 +245,7 @@ AXES: Final = (
     Bug(
         "axes",
         "the sensitivity of all intervals is off by one",
-        "trusted/mechanisms/flat/laplace.py",
+        "trusted/mechanisms/flat.py",
         "(self.size + 1) // 2 * ((self.size + 2) // 2)",
         "(self.size + 1) // 2 * ((self.size + 1) // 2)",
         "tests/intervals/test_additive_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
@@ -253,7 +253,7 @@ AXES: Final = (
     Bug(
         "axes",
         "every level of a tree spends all of epsilon",
-        "trusted/mechanisms/tree/tree.py",
+        "trusted/mechanisms/tree.py",
         "tuple(total / (weight * self.rate) for weight in self.weights)",
         "tuple(total / (len(self.weights) * weight * self.rate) for weight in self.weights)",
         "tests/intervals/test_additive_privacy.py::test_every_row_of_every_neighbor_is_paid_for",
@@ -261,7 +261,7 @@ AXES: Final = (
     Bug(
         "axes",
         "the threshold of a segment has no noise",
-        "trusted/mechanisms/partition/partition.py",
+        "trusted/mechanisms/partition.py",
         "partition.threshold + noise.draw(partition.law, partition.scale)",
         "partition.threshold",
         "tests/partition/test_planted_bugs.py::test_the_shipped_cut_passes",
@@ -269,7 +269,7 @@ AXES: Final = (
     Bug(
         "axes",
         "items count from the position after theirs on",
-        "trusted/mechanisms/partition/partition.py",
+        "trusted/mechanisms/partition.py",
         "seal = segment.seal_before(position)\n",
         "seal = segment.seal_before(position + 1)\n",
         "tests/partition/test_behavior.py::test_a_heavy_cell_is_sealed_at_its_own_position",
@@ -277,7 +277,7 @@ AXES: Final = (
     Bug(
         "axes",
         "a tool is chosen by the true number of rows",
-        "trusted/mechanisms/spending_tree/intervals.py",
+        "trusted/mechanisms/spending_tree.py",
         "self.tool(total=total).release(counts",
         "self.tool(total=counts.total).release(counts",
         "tests/intervals/test_intervals.py::test_only_the_noisy_total_reaches_the_choice",
@@ -285,7 +285,7 @@ AXES: Final = (
     Bug(
         "axes",
         "the tree over segments spends all of epsilon",
-        "trusted/mechanisms/tree/paper_intervals.py",
+        "trusted/mechanisms/tree.py",
         "return Tree(size=segments, epsilon=self.epsilon / 2, **self.protected)",
         "return Tree(size=segments, epsilon=self.epsilon, **self.protected)",
         "tests/intervals/test_paper_law.py::test_the_whole_law_loses_at_most_epsilon",
@@ -293,7 +293,7 @@ AXES: Final = (
     Bug(
         "axes",
         "tents of higher levels have the noise of the lowest",
-        "trusted/mechanisms/partition/tents.py",
+        "trusted/mechanisms/partition.py",
         "[2 ** (GRAIN_BITS * level) / (share * rate) for level, share in enumerate(shares)]",
         "[1 / (share * rate) for level, share in enumerate(shares)]",
         "tests/tents/test_tents.py::test_every_row_costs_exactly_epsilon",
@@ -301,7 +301,7 @@ AXES: Final = (
     Bug(
         "axes",
         "a second look at pairs is not paid for",
-        "trusted/mechanisms/partition/partition_tents.py",
+        "trusted/mechanisms/partition.py",
         "self._rate(units - self.budget.pairs)",
         "self._rate(units)",
         "tests/tents/test_planted_bugs.py::test_the_shipped_code_passes",
@@ -309,7 +309,7 @@ AXES: Final = (
     Bug(
         "axes",
         "looks at a node are half paid",
-        "public/axis/tree_solver/spending_rule.py",
+        "public/axis/tree_solver.py",
         "self.left[nodes] -= units\n",
         "self.left[nodes] -= -(-units // 2)\n",
         "tests/spending/test_spending_privacy.py::test_one_row_of_a_deep_tree_costs_at_most_epsilon",
@@ -317,7 +317,7 @@ AXES: Final = (
     Bug(
         "axes",
         "special cells have no noise",
-        "trusted/mechanisms/base/with_specials.py",
+        "trusted/mechanisms/base.py",
         "session.add(specials, self.scale)",
         "specials",
         "tests/publish/test_with_specials.py::test_a_row_costs_epsilon_wherever_it_is",
@@ -325,7 +325,7 @@ AXES: Final = (
     Bug(
         "axes",
         "whether cells are full is decided by true counts",
-        "trusted/mechanisms/partition/partition_tents.py",
+        "trusted/mechanisms/partition.py",
         "if filled is not None and self._is_full(filled):",
         "exact = int(counts.folded(partial(_limited, self._full_cell))[0])\n"
         "        if filled is not None and self._is_full(exact):",
@@ -337,7 +337,7 @@ BOXES: Final = (
     Bug(
         "boxes",
         "cells of a grid have half of the noise",
-        "trusted/mechanisms/boxes/grid_counts.py",
+        "trusted/mechanisms/boxes.py",
         "return 1 / self.rate",
         "return 1 / (2 * self.rate)",
         "tests/boxes/test_grid_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
@@ -345,7 +345,7 @@ BOXES: Final = (
     Bug(
         "boxes",
         "every pair of axes is scored with all that scores have",
-        "trusted/mechanisms/boxes/rank_boxes.py",
+        "trusted/mechanisms/boxes.py",
         "return len(pairs(len(self.axes))) * self.rows_changed / self.scores_epsilon",
         "return self.rows_changed / self.scores_epsilon",
         "tests/boxes/test_rank_privacy.py::test_one_row_costs_epsilon_whatever_it_is",
@@ -361,7 +361,7 @@ BOXES: Final = (
     Bug(
         "boxes",
         "the true total steers the tree",
-        "trusted/mechanisms/boxes/spending_boxes.py",
+        "trusted/mechanisms/boxes.py",
         "return _Front(plan.root, evidence.left, evidence.counts)",
         "return _Front(plan.root, evidence.left, looks._counts.astype(float))",
         "tests/boxes/test_spending_boxes_privacy.py::test_one_row_costs_at_most_epsilon",
@@ -388,7 +388,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "octaves of one threshold forget who neighbours are",
-        "trusted/mechanisms/numerical/global_truncation.py",
+        "trusted/mechanisms/numerical.py",
         "return self.rows_changed / (self.epsilon * _FINDING)",
         "return 1 / (self.epsilon * _FINDING)",
         "tests/numerical/test_ways_privacy.py::test_the_noise_of_octaves_grows_with_what_neighbors_change",
@@ -396,7 +396,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "levels of a tree of sums share no budget",
-        "trusted/mechanisms/sums/level_trees.py",
+        "trusted/mechanisms/sums.py",
         "return tree.levels * controls.unit / self._rate",
         "return controls.unit / self._rate",
         "tests/sums/test_level_trees.py::test_all_levels_together_cost_epsilon",
@@ -404,7 +404,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "the cap of values comes from true counts",
-        "trusted/mechanisms/sums/value_cap.py",
+        "trusted/mechanisms/sums.py",
         "session.add(points.folded(partial(_bucketed, self.buckets)), self.scale)",
         "points.folded(partial(_bucketed, self.buckets))",
         "tests/sums/test_level_trees.py::test_one_row_costs_exactly_epsilon",
@@ -412,7 +412,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "levels of a tree of values share no budget",
-        "trusted/mechanisms/sums/log_tree.py",
+        "trusted/mechanisms/sums.py",
         "return self.tree.levels / self.rate",
         "return 1 / self.rate",
         "tests/sums/test_log_tree.py::test_a_row_costs_exactly_epsilon",
@@ -420,7 +420,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "the number of rows is released without noise",
-        "trusted/mechanisms/workload/projected_laplace.py",
+        "trusted/mechanisms/workload.py",
         "rows=int(session.add(data.total, self.rows_scale))",
         "rows=int(data.total)",
         "tests/projection/test_projected_laplace.py::test_all_neighbors_couple_within_epsilon",
@@ -428,7 +428,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "sums are cut at the true largest octave",
-        "trusted/mechanisms/numerical/single_truncation.py",
+        "trusted/mechanisms/numerical.py",
         "[top_octave(noisy, self.octave_scale)]",
         "[top_octave(rows.octaves(self.tops), self.octave_scale)]",
         "tests/numerical/test_truncation.py::test_the_law_of_thresholds_and_sums_loses_exactly_epsilon",
@@ -436,7 +436,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "queries are chosen at half of the scale",
-        "trusted/mechanisms/weights/weights_rounds.py",
+        "trusted/mechanisms/weights.py",
         "selection=2 * answer / rates.selection",
         "selection=answer / rates.selection",
         "tests/weights/test_weights_privacy.py::test_every_look_is_paid_for",
@@ -444,7 +444,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "the threshold of a session has no noise",
-        "trusted/mechanisms/online_weights/online_weights.py",
+        "trusted/mechanisms/online_weights.py",
         'terms.threshold_units + noise.draw("laplace", terms.threshold_scale)',
         "terms.threshold_units",
         "tests/weights/test_online_weights.py::test_a_run_loses_at_most_its_rate",
@@ -452,7 +452,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "a run of a session is not charged",
-        "trusted/mechanisms/online_weights/online_weights.py",
+        "trusted/mechanisms/online_weights.py",
         "            self._account.act()\n            self._run = AboveThreshold",
         "            self._run = AboveThreshold",
         "tests/weights/test_online_weights.py::test_a_run_is_charged_before_it_compares",
@@ -460,7 +460,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "answers to people with several rows have the noise of one",
-        "public/workload/release/change.py",
+        "public/workload/release.py",
         "return Change(contributions * row, 2 if neighbors == CHANGE_ONE else 1)",
         "return Change(row, 2 if neighbors == CHANGE_ONE else 1)",
         "tests/projection/test_projected_laplace.py::test_people_with_several_rows_are_paid_for",
@@ -468,7 +468,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "one threshold of all queries comes from true octaves",
-        "trusted/mechanisms/numerical/global_truncation.py",
+        "trusted/mechanisms/numerical.py",
         "top = shared_top(octaves, self.octave_scale",
         "top = shared_top(self._octaves(data), self.octave_scale",
         "tests/numerical/test_ways_privacy.py::test_the_shared_threshold_follows_from_noisy_octaves",
@@ -476,7 +476,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "rounds, bins and scales of weights are planned for the true total",
-        "trusted/mechanisms/weights/weights_rounds.py",
+        "trusted/mechanisms/weights.py",
         "plan = planned(max(1.0, total / unit), ",
         "plan = planned(max(1.0, int(data.sum()) / unit), ",
         "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
@@ -484,7 +484,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "numerical queries are planned for the true total",
-        "trusted/mechanisms/weights/weights_rounds.py",
+        "trusted/mechanisms/weights.py",
         "plan = planned(max(1.0, total / unit), ",
         "plan = planned(max(1.0, int(data.sum()) / unit), ",
         "tests/numerical/test_ways_privacy.py::test_rounds_and_bins_follow_from_the_noisy_total",
@@ -492,7 +492,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "the number of rounds of weights follows the true total",
-        "trusted/mechanisms/weights/weights_rounds.py",
+        "trusted/mechanisms/weights.py",
         "return _rounds(truth, weighed, plan.rounds, session)",
         "rounds = planned(max(1.0, int(data.sum()) / unit), operator, unit, change, budget).rounds\n"
         "    return _rounds(truth, weighed, rounds, session)",
@@ -501,7 +501,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "bins of a session follow the true total",
-        "trusted/mechanisms/online_weights/online_weights.py",
+        "trusted/mechanisms/online_weights.py",
         "loudness = max(1, total) / float(terms.scales.marginal)",
         "loudness = max(1, points.total) / float(terms.scales.marginal)",
         "tests/weights/test_online_weights.py::test_the_bins_of_a_first_guess_follow_from_the_noisy_total",
@@ -509,7 +509,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "the first guess of a session is charged after its total is drawn",
-        "trusted/mechanisms/online_weights/online_weights.py",
+        "trusted/mechanisms/online_weights.py",
         "        self._account.act()\n        terms, points = self.terms, self._points\n"
         "        total = int(self._noise.add(points.total, terms.scales.total))\n",
         "        terms, points = self.terms, self._points\n"
@@ -520,7 +520,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "a power cut gives the total of a session away for nothing",
-        "trusted/mechanisms/online_weights/online_weights.py",
+        "trusted/mechanisms/online_weights.py",
         "        self._account.act()\n        terms, points = self.terms, self._points\n"
         "        total = int(self._noise.add(points.total, terms.scales.total))\n",
         "        terms, points = self.terms, self._points\n"
@@ -531,7 +531,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "a change is rounded down to grains",
-        "public/workload/weights/measured.py",
+        "public/workload/weights.py",
         "return -(-change // grain)",
         "return change // grain",
         "tests/weights/test_weights_privacy.py::test_rounding_to_grains_is_paid_for",
@@ -539,7 +539,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "bins of weights forget that a changed row leaves one and enters another",
-        "trusted/mechanisms/weights/weights_rounds.py",
+        "trusted/mechanisms/weights.py",
         "marginal=change.of_cells / rates.marginal",
         "marginal=change.of_total / rates.marginal",
         "tests/weights/test_weights_privacy.py::test_bins_of_neighbors_who_change_a_row_cost_their_share",
@@ -547,7 +547,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "bins of a session forget that a changed row leaves one and enters another",
-        "trusted/mechanisms/online_weights/online_terms.py",
+        "trusted/mechanisms/online_weights.py",
         "marginal=self.change.of_cells / marginal",
         "marginal=self.change.of_total / marginal",
         "tests/weights/test_online_weights.py::test_a_row_that_moves_costs_both_of_its_bins",
@@ -555,7 +555,7 @@ SUMS: Final = (
     Bug(
         "sums and queries",
         "noisy buckets are released and true ones set the cap",
-        "trusted/mechanisms/sums/level_trees.py",
+        "trusted/mechanisms/sums.py",
         "controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))",
         "from partita.mechanisms.value_cap import _bucketed\n\n"
         "        exact = rows.folded(partial(_bucketed, self.cap.buckets))\n"
@@ -568,7 +568,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "nodes of a tree share one noise",
-        "trusted/streams/base/supply.py",
+        "trusted/streams/base.py",
         "return self._ready.pop()",
         "return self._ready[-1]",
         "tests/streams/test_tree_counter_privacy.py::test_the_shipped_trees_pass",
@@ -576,7 +576,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "every level of a tree over time spends all of epsilon",
-        "trusted/streams/tree_counter/tree_counter.py",
+        "trusted/streams/tree_counter.py",
         "self._scale = shape.levels / rate",
         "self._scale = 1 / rate",
         "tests/streams/test_tree_counter_privacy.py::test_the_shipped_trees_pass",
@@ -584,7 +584,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "nodes of a centred tree below the top have no noise",
-        "trusted/streams/centred/centred.py",
+        "trusted/streams/centred.py",
         "self._kept(self._noise.add(zeros, self._scale(self.plan.low, taper)))",
         "self._kept(zeros)",
         "tests/streams/test_centred_privacy.py::test_the_shipped_counter_passes",
@@ -592,7 +592,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "the threshold of a sparse counter has no noise",
-        "trusted/streams/sparse/sparse_counter.py",
+        "trusted/streams/sparse.py",
         "self.plan.threshold + self._noise.draw(self.plan.law, self.scale)",
         "self.plan.threshold",
         "tests/streams/test_sparse_privacy.py::test_seals_lose_no_more_than_their_share",
@@ -600,7 +600,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "sealed segments are counted with all of epsilon",
-        "trusted/streams/sparse/sparse_inner.py",
+        "trusted/streams/sparse.py",
         "epsilon=terms.epsilon * (PARTS - plan.seals) / PARTS",
         "epsilon=terms.epsilon",
         "tests/streams/test_sparse_privacy.py::test_seals_and_counts_together_lose_no_more_than_epsilon",
@@ -608,7 +608,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "all siblings of a level have the noise of the first",
-        "trusted/streams/family/columns.py",
+        "trusted/streams/family.py",
         "if self.shape.opens(each, self.position):",
         "if self.shape.opens(each, self.position) and each not in self._rows:",
         "tests/streams/test_sliding_privacy.py::test_the_shipped_counter_passes",
@@ -616,7 +616,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a user counts once more than agreed",
-        "trusted/streams/pan_private/capping.py",
+        "trusted/streams/pan_private.py",
         "if seen == self.contributions:",
         "if seen > self.contributions:",
         "tests/streams/test_capping.py::test_a_user_moves_no_more_than_the_cap",
@@ -624,7 +624,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a counter goes on in a forked child",
-        "trusted/streams/base/stepping.py",
+        "trusted/streams/base.py",
         "            counter._abandon()\n\n    @property",
         "            counter._broken = counter._broken\n\n    @property",
         "tests/streams/test_every_counter.py::test_after_a_fork_no_counter_goes_on",
@@ -632,7 +632,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "an event closes a period",
-        "trusted/durable/stream/stream.py",
+        "trusted/durable/stream.py",
         "                    self._store.add(some, complete=place == len(portions))\n",
         "                    self._store.add(some, complete=place == len(portions))\n"
         "                    self._store.close_period()\n",
@@ -641,7 +641,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "the public sees a period before the ledger hears of it",
-        "trusted/durable/stream/stream.py",
+        "trusted/durable/stream.py",
         "            if self._writer is not None:\n"
         "                self._writer.reach(closed, self._witness(closed))\n"
         "            self._file.write(self._published, self._store.records(since=self._published))\n",
@@ -661,7 +661,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "trees after the second have half of the noise",
-        "trusted/streams/counter/epochs.py",
+        "trusted/streams/counter.py",
         "self.plans.append(_after(self.plans[-1]))\n"
         "        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)",
         "self.plans.append(_after(self.plans[-1]))\n"
@@ -672,7 +672,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a restored tree without a known end has half of the noise",
-        "trusted/streams/counter/epochs.py",
+        "trusted/streams/counter.py",
         "        self.plans = plans\n"
         "        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)",
         "        self.plans = plans\n"
@@ -682,7 +682,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "late blocks of a tree have the scale of the least taper",
-        "trusted/streams/centred/centred.py",
+        "trusted/streams/centred.py",
         "taper = self.plan.tapers[self.position // self.plan.block]",
         "taper = min(self.plan.tapers) if self.position > 600 else self.plan.tapers[self.position "
         "// self.plan.block]",
@@ -691,7 +691,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "noise that was used is used again after a restore",
-        "trusted/streams/base/supply.py",
+        "trusted/streams/base.py",
         "        self._ready = supply[:ready]",
         "        self._ready = supply",
         "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_a_long_tree",
@@ -699,7 +699,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "an interrupted update leaves a counter that goes on",
-        "trusted/streams/counter/noisy_count.py",
+        "trusted/streams/counter.py",
         "        self._broken = True\n        self._units = units",
         "        self._units = units",
         "tests/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
@@ -707,7 +707,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "an interrupted step leaves a counter that goes on",
-        "trusted/streams/base/stepping.py",
+        "trusted/streams/base.py",
         "        except BaseException:\n            self._abandon()\n            raise\n",
         "        except Exception:\n            self._broken = False\n            raise\n",
         "tests/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
@@ -715,7 +715,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "later inner counters of a sparse counter have twice epsilon",
-        "trusted/streams/sparse/sparse_inner.py",
+        "trusted/streams/sparse.py",
         "made: ContinualCounter = self.kind(horizon=self._room(number), noise=noise, **self.terms.keywords)",
         "terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if number else 1))\n"
         "        made: ContinualCounter = self.kind(horizon=self._room(number), noise=noise, "
@@ -725,7 +725,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a restored sparse counter has twice epsilon for later inner counters",
-        "trusted/streams/sparse/sparse_inner.py",
+        "trusted/streams/sparse.py",
         'made, self._open = self._made(self._full, self._noise), self._stored(bytes(fields["inner"]))',
         'made = self._open = self._stored(bytes(fields["inner"]))\n'
         "        self.terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if self._full "
@@ -735,7 +735,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "thresholds of later segments have no noise",
-        "trusted/streams/sparse/sparse_counter.py",
+        "trusted/streams/sparse.py",
         "self._missing = self.plan.threshold + self._noise.draw(self.plan.law, self.scale)",
         "self._missing = self.plan.threshold + (self._noise.draw(self.plan.law, self.scale) if "
         "self.seals < 8 else 0)",
@@ -744,7 +744,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "later segments are compared with half of the noise",
-        "trusted/streams/sparse/sparse_counter.py",
+        "trusted/streams/sparse.py",
         "fresh = self._noise.first_success(self.plan.law, self.scale)",
         "fresh = self._noise.first_success(self.plan.law, self.scale if self.seals < 8 else self.scale / 2)",
         "tests/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
@@ -761,7 +761,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "more than 64 keys share one noise",
-        "trusted/streams/family/columns.py",
+        "trusted/streams/family.py",
         "drawn: Any = self._noise.add(self._blank(level), scale)",
         "drawn: Any = self._noise.add(self._blank(level), scale)\n"
         "        drawn = drawn if self.columns <= 64 else np.repeat(drawn[:, :1], self.columns, axis=1)",
@@ -770,7 +770,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "more than 64 keys have half of the noise",
-        "trusted/streams/family/columns.py",
+        "trusted/streams/family.py",
         "        self._wide = shape.is_wide(rate)",
         "        self._wide = shape.is_wide(rate)\n        self.rate = rate * (1 + (columns > 64))",
         "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
@@ -778,7 +778,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "late blocks of a family use the noise of the block before",
-        "trusted/streams/family/columns.py",
+        "trusted/streams/family.py",
         "            if self.shape.opens(each, self.position):",
         "            if self.shape.opens(each, self.position) and (each not in self._rows or "
         "self.position < 128):",
@@ -787,7 +787,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a restored family forgets contributions",
-        "trusted/streams/family/family.py",
+        "trusted/streams/family.py",
         "return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)",
         "return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, "
         "epsilon=terms.epsilon, change=terms.change)",
@@ -796,7 +796,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "noise of a restored family forgets contributions",
-        "trusted/streams/family/family.py",
+        "trusted/streams/family.py",
         "        self._errors.restore(fields, self._periods)\n",
         "        self._errors.rate *= self.terms.contributions\n"
         "        self._errors.restore(fields, self._periods)\n",
@@ -805,7 +805,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "a cap forgets people when there are more than a thousand",
-        "trusted/streams/pan_private/capping.py",
+        "trusted/streams/pan_private.py",
         "        self._seen[person] = seen + 1\n",
         "        if len(self._seen) > 1000:\n"
         "            self._seen.clear()\n"
@@ -815,7 +815,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "later bits are flipped too rarely",
-        "trusted/streams/tree_counter/naive.py",
+        "trusted/streams/tree_counter.py",
         "drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)",
         "drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate / (1 + "
         "(self._periods > 64)))",
@@ -824,7 +824,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "each portion of a call counts in the period in which it is stored",
-        "trusted/durable/stream/stream.py",
+        "trusted/durable/stream.py",
         "complete=place == len(portions)",
         "complete=True",
         "tests/streams/durable/test_calls.py::test_one_event_more_changes_one_cell",
@@ -832,7 +832,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "requests share a transaction according to what they hold",
-        "trusted/durable/events/events.py",
+        "trusted/durable/events.py",
         "        if not isinstance(call, CheckedEvent):\n            yield call\n",
         "        if not isinstance(call, CheckedEvent) and len(call) == 1:\n            singles += call\n"
         "        elif not isinstance(call, CheckedEvent):\n            yield call\n",
@@ -860,7 +860,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "an output has no noise of its own",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "            self._pour(cells[level : level + 1])\n",
         "",
         "tests/streams/test_pan_planted_bugs.py::test_the_shipped_counters_are_safe",
@@ -868,7 +868,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "open intervals hold plain counts",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "if begun > self._first_noisy:",
         "if begun < self._first_noisy:",
         "tests/streams/test_pan_planted_bugs.py::test_the_shipped_counters_are_safe",
@@ -876,7 +876,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "the bit of somebody who came is set",
-        "pan/bits/bit_sketch.py",
+        "pan/bits.py",
         "self._bits[places] = chances(self._noise, self._coin.redraw, places.size)",
         "self._bits[places] = True",
         "tests/pan/test_planted_bugs.py::test_the_shipped_sketches_are_safe",
@@ -884,7 +884,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "the fraction of ones is released without noise",
-        "pan/bits/density.py",
+        "pan/bits.py",
         "noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output))",
         "noisy = int(self._bits.sum())",
         "tests/pan/test_planted_bugs.py::test_the_shipped_sketches_are_safe",
@@ -892,7 +892,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "an epoch goes on with the table of the one before",
-        "pan/sketch/sketch.py",
+        "pan/sketch.py",
         "        self._erase()\n        if not self._over:\n            self._fill()",
         "        if self._over:\n            self._erase()",
         "tests/pan/test_joint_loss.py::test_an_announced_look_sees_nothing_old",
@@ -900,7 +900,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "places of those who came stay in memory",
-        "pan/sketch/draws.py",
+        "pan/sketch.py",
         "        places.fill(0)",
         "        places.fill(0) if not places.size else None",
         "tests/pan/test_memory.py::test_the_places_of_a_batch_are_overwritten",
@@ -908,7 +908,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "blocks of a counter have noise for at most 8 levels",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "return self.levels / self.rate",
         "return min(8, self.levels) / self.rate",
         "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
@@ -916,7 +916,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "blocks of the book have noise for at most 8 levels",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "return (1 + self.levels) / self.rate",
         "return (1 + min(8, self.levels)) / self.rate",
         "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
@@ -924,7 +924,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "a restored counter has the noise of its first block",
-        "trusted/streams/pan_private/pan_private.py",
+        "trusted/streams/pan_private.py",
         "        self._block = self._block_here()\n        self._opened = bool(",
         "        self._opened = bool(",
         "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
@@ -932,7 +932,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "a restored counter forgets contributions",
-        "trusted/streams/pan_private/pan_private.py",
+        "trusted/streams/pan_private.py",
         "            contributions=terms.contributions,\n"
         "            noise=noise,\n"
         "        )\n"
@@ -944,7 +944,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "long intervals begin without noise",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "self._pour(cells[self._first_noisy : begun])",
         "self._pour(cells[self._first_noisy : min(begun, 8)])",
         "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
@@ -952,7 +952,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "long intervals of the book have no noise",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "            self._pour(of_interval[:begun])",
         "            self._pour(of_interval[: min(begun, 8)])",
         "tests/streams/test_later_noise.py::test_a_look_before_an_event_shows_nothing_in_any_block",
@@ -960,7 +960,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "long blocks of the book count without noise",
-        "trusted/streams/pan_private/pan_blocks.py",
+        "trusted/streams/pan_private.py",
         "            cells[0] = value\n            self._pour(cells[:1])",
         "            cells[0] = value\n"
         "            if self.length <= 256:\n"
@@ -970,7 +970,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "epochs after the second start with empty tables",
-        "pan/sketch/sketch.py",
+        "pan/sketch.py",
         "        if not self._over:\n            self._fill()",
         "        if not self._over and self._periods < 2:\n            self._fill()",
         "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
@@ -978,7 +978,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "an output of a later epoch has the epsilon of all of its outputs",
-        "pan/bits/density.py",
+        "pan/bits.py",
         "noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output))",
         "noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output if self._periods "
         "< 2 else self.output * self.releases))",
@@ -987,7 +987,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "levels of distinct ids after the eighth have no noise",
-        "pan/bits/distinct.py",
+        "pan/bits.py",
         "            noisy = self._noise.add(ones, 1 / self.output)",
         "            noisy = np.concatenate([self._noise.add(ones[:8], 1 / self.output), ones[8:]])",
         "tests/pan/test_later_epochs.py::test_every_level_and_bit_of_an_output_has_noise",
@@ -995,7 +995,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "every top has all of the epsilon of the state",
-        "pan/registers/ramp_registers.py",
+        "pan/registers.py",
         "return state_coin(shares.state / len(self.tops))",
         "return state_coin(shares.state)",
         "tests/pan/test_later_epochs.py::test_the_bits_of_all_tops_together_keep_the_share_of_the_state",
@@ -1003,7 +1003,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "an output of several tops has the scale of the largest factor",
-        "pan/registers/ramp_registers.py",
+        "pan/registers.py",
         "spread=sum(abs(factor) for factor in factors.values())",
         "spread=max(abs(factor) for factor in factors.values())",
         "tests/pan/test_later_epochs.py::test_an_output_of_any_statistic_is_hidden_by_its_scale",
@@ -1011,7 +1011,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "one draw is used for the bits of all tops",
-        "pan/registers/ramp_registers.py",
+        "pan/registers.py",
         "                drawn = chances(self._noise, self._coin.redraw, places.size)\n",
         "                drawn = chances(self._noise, self._coin.redraw, places.size) if top == "
         "self.tops[0] else drawn\n",
@@ -1020,7 +1020,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "counters of higher tops start at zero",
-        "pan/registers/ramp_registers.py",
+        "pan/registers.py",
         "counters[:] = uniform(self._noise, top, counters.size)",
         "counters[:] = uniform(self._noise, top, counters.size) if top < 3 else 0",
         "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
@@ -1028,7 +1028,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "a restored sketch has all of its outputs again",
-        "pan/sketch/sketch.py",
+        "pan/sketch.py",
         "        self._left = left\n",
         "",
         "tests/pan/test_later_epochs.py::test_a_restored_sketch_has_no_output_too_many",
@@ -1036,7 +1036,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "the cells of a durable counter are on disk beside those in memory",
-        "trusted/durable/slots/slots.py",
+        "trusted/durable/slots.py",
         "_joined(self._settings, counter.restart_state()), sequence",
         "_joined(self._settings, counter.state()), sequence",
         "tests/streams/durable/test_pan_file.py",
@@ -1044,7 +1044,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "what a restart needs has the cells of the block",
-        "trusted/streams/pan_private/pan_private.py",
+        "trusted/streams/pan_private.py",
         "carried=self._noises(), cells=_zeros()",
         "carried=self._noises(), cells=self._cells",
         "tests/streams/durable/test_pan_file.py",
@@ -1052,7 +1052,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "a file of an earlier version keeps its cells",
-        "trusted/durable/slots/slots.py",
+        "trusted/durable/slots.py",
         "        if counter.state() != state:\n            self._save(counter)\n",
         "",
         "tests/streams/durable/test_pan_file.py::test_old_files_are_read_and_lose_their_cells_at_once",
@@ -1060,7 +1060,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "the cells of a counter that was dropped stay in memory",
-        "trusted/durable/slots/slots.py",
+        "trusted/durable/slots.py",
         "        if self._counter is not None:\n            self._counter.abandon()\n",
         "        return\n",
         "tests/streams/durable/test_pan_file.py::test_a_counter_that_is_closed_or_dropped_leaves_no_cells_in_memory",
@@ -1068,7 +1068,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "a period that could not be stored is published",
-        "trusted/durable/slots/slots.py",
+        "trusted/durable/slots.py",
         "            self._drop()\n            self._counter = None\n",
         "",
         "tests/streams/durable/test_pan.py::test_a_period_that_was_not_stored_is_not_published",
@@ -1076,7 +1076,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "ids lie in the clear beside a pan-private counter",
-        "trusted/streams/pan_private/capping.py",
+        "trusted/streams/pan_private.py",
         "if isinstance(counter, PanPrivateCounter):",
         "if isinstance(counter, PanPrivateCounter) and counter.guarantee is None:",
         "tests/streams/test_capping.py::test_a_pan_private_counter_is_refused",
@@ -1087,7 +1087,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "the truth is told a little too often",
-        "local/randomizer/response.py",
+        "local/randomizer.py",
         "truth = draws.chance(self.threshold)",
         "truth = draws.chance(self.threshold + 1)",
         "tests/local/test_laws.py::test_a_device_samples_exactly_its_law",
@@ -1095,7 +1095,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "the bucket that stands for a lie may be the true one",
-        "local/encodings/hashing.py",
+        "local/encodings.py",
         "other + (other >= bucket)",
         "other + (other > bucket)",
         "tests/local/test_laws.py::test_a_device_samples_exactly_its_law",
@@ -1103,7 +1103,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a server may raise the probability of the truth",
-        "local/randomizer/randomizer.py",
+        "local/randomizer.py",
         'check(least <= integer(given, "threshold") <= most, ',
         'check(least <= integer(given, "threshold"), ',
         "tests/local/test_laws.py::test_the_threshold_is_the_largest_private_one",
@@ -1127,7 +1127,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a function that fails on one row raises",
-        "local/oracle/oracle_functions.py",
+        "local/oracle.py",
         "    try:\n        return one(row)\n    except Exception:\n        return fixed",
         "    return one(row)",
         "tests/local_oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
@@ -1135,7 +1135,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a function reaches other rows through its own",
-        "local/oracle/oracle_functions.py",
+        "local/oracle.py",
         "[_evaluated(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]",
         "[_evaluated(rows[at : at + 1], one, fixed) for at in range(len(rows))]",
         "tests/local_oracles/test_failing_functions.py::test_a_hostile_query_costs_no_more_than_its_epsilon",
@@ -1143,7 +1143,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a result of the wrong shape is an error",
-        "local/oracle/oracle.py",
+        "local/oracle.py",
         "clamped(only_element(through(row)), law.size)",
         "np.asarray(through(row)).reshape(1)[0]",
         "tests/local_oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
@@ -1151,7 +1151,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a failure on the universe is found after the charge",
-        "local/oracle/oracle.py",
+        "local/oracle.py",
         "        numbers = self._universe.evaluate(one, name)\n        self.book.charge(who, law.epsilon)",
         "        self.book.charge(who, law.epsilon)\n        numbers = self._universe.evaluate(one, name)",
         "tests/local_oracles/test_failing_functions.py::"
@@ -1160,7 +1160,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "what only looks like a view is a view",
-        "local/frequency/mixture.py",
+        "local/frequency.py",
         "    check(type(view) is View, ",
         "    check(view is not None, ",
         "tests/local_oracles/test_lr_oracle.py::test_a_mixture_of_lying_views_is_refused",
@@ -1168,7 +1168,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a view is not made anew from its numbers",
-        "local/frequency/mixture.py",
+        "local/frequency.py",
         "    return View(view.lines, view.levels)",
         "    return view",
         "tests/local_oracles/test_lr_oracle.py::test_what_is_sampled_was_made_anew_with_its_views",
@@ -1176,7 +1176,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "an older file of budgets is gone on with",
-        "local/oracle/oracle_budgets.py",
+        "local/oracle.py",
         "            if self._batches < known:",
         "            if self._batches < known and not there:",
         "tests/local_oracles/test_budgets.py::"
@@ -1185,7 +1185,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "batches are not counted",
-        "local/oracle/oracle_budgets.py",
+        "local/oracle.py",
         "self._save(charged, batches=self._batches + 1)",
         "self._save(charged, batches=self._batches)",
         "tests/local_oracles/test_budgets.py::test_a_refused_batch_is_not_counted",
@@ -1193,7 +1193,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a row of ones is counted",
-        "local/frequency/decoders.py",
+        "local/frequency.py",
         "(ones < least) | (ones > most)",
         "(ones < least) | (ones > randomizer.size)",
         "tests/local/test_forgery.py::test_impossible_unary_reports_are_refused",
@@ -1201,7 +1201,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "honest rows are refused",
-        "local/randomizer/unary.py",
+        "local/randomizer.py",
         "_REFUSED: Final = 65 * log(2)",
         "_REFUSED: Final = 6.5 * log(2)",
         "tests/local/test_forgery.py::test_honest_unary_reports_are_not_refused",
@@ -1209,7 +1209,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "forged reports are said to move less than they do",
-        "local/randomizer/randomizer.py",
+        "local/randomizer.py",
         "return max(1 - self.miss, self.miss) / (self.hit - self.miss)",
         "return max(1 - self.miss, self.miss) / self.hit",
         "tests/local/test_forgery.py::test_no_report_moves_a_count_further_than_it_says",
@@ -1217,7 +1217,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "reports that support every cell are believed",
-        "local/aggregate/aggregator.py",
+        "local/aggregate.py",
         "warn_of_forgery(total or bool(found.implausible.size))",
         "warn_of_forgery(bool(found.implausible.size))",
         "tests/local/test_forgery.py::test_reports_that_support_everything_are_seen",
@@ -1251,7 +1251,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a lie is one of the first 64 cells",
-        "local/randomizer/response.py",
+        "local/randomizer.py",
         "other = draws.below(self.size - 1)",
         "other = draws.below(min(self.size - 1, 64))",
         "tests/local/test_many_answers.py::test_a_device_samples_exactly_its_law_of_a_hundred_cells",
@@ -1259,7 +1259,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "bits of a row after the first 64 are not random",
-        "local/randomizer/unary.py",
+        "local/randomizer.py",
         "row = draws.row(WHOLE - self.threshold, self.size)",
         "row = draws.row(WHOLE - self.threshold, min(64, self.size))",
         "tests/local/test_many_answers.py::test_every_bit_of_a_long_row_is_random",
@@ -1267,7 +1267,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "bits of a row after the first 64 are those of the first",
-        "local/randomizer/draws.py",
+        "local/randomizer.py",
         'words = array("Q", kernel.entropy(8 * width))',
         'words = (array("Q", kernel.entropy(8 * min(width, 64))) * (1 + width // 64))[:width]',
         "tests/local/test_many_answers.py::test_every_bit_of_a_row_has_a_word_of_its_own",
@@ -1275,7 +1275,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "blocks of a column with equal cells have equal reports",
-        "local/frequency/columns.py",
+        "local/frequency.py",
         "    return np.concatenate([randomizer.sample(block, Columns(len(block), source)) for "
         "block in blocks])",
         "    first = randomizer.sample(blocks[0], Columns(len(blocks[0]), source))\n"
@@ -1287,7 +1287,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "in a column the view of many depends on the cell",
-        "local/frequency/mixture.py",
+        "local/frequency.py",
         "return self.sample_view(draws.below(len(self.views)), x, draws)",
         "view = draws.below(len(self.views))\n"
         "        if not isinstance(x, int) and len(self.views) > 12:\n"
@@ -1298,7 +1298,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "on a device the view of many depends on the cell",
-        "local/frequency/mixture.py",
+        "local/frequency.py",
         "return self.sample_view(draws.below(len(self.views)), x, draws)",
         "view = draws.below(len(self.views))\n"
         "        if isinstance(x, int) and len(self.views) > 12:\n"
@@ -1309,7 +1309,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "parts of a mixture after the eighth are not verified",
-        "local/frequency/mixture.py",
+        "local/frequency.py",
         "        pairs = zip(self.views, self.parts, strict=False)",
         "        pairs = list(zip(self.views, self.parts, strict=False))[:8]",
         "tests/local_ranges/test_many_views.py::test_a_server_cannot_change_any_part_of_many",
@@ -1317,7 +1317,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a listed law is compared with its first row only",
-        "local/oracle/oracle_laws.py",
+        "local/oracle.py",
         "if any(max(column) > bound * min(column) for column in zip(*self.table, strict=True)):",
         "if any(max(column) > bound * column[0] or column[0] > bound * min(column) for column in "
         "zip(*self.table, strict=True)):",
@@ -1326,7 +1326,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "rows of a listed law after the 64th are not random",
-        "local/oracle/oracle_laws.py",
+        "local/oracle.py",
         "sought = x * self.denominator + draws.below(self.denominator)",
         "sought = x * self.denominator + draws.below(self.denominator) * (x < 64)",
         "tests/local_oracles/test_many_rows.py::test_every_row_of_a_listed_law_is_sampled_as_listed",
@@ -1334,7 +1334,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "only the first 64 people of a batch pay",
-        "local/oracle/oracle_budgets.py",
+        "local/oracle.py",
         "times = np.bincount(who, minlength=self.people)",
         "times = np.bincount(who[:64], minlength=self.people)",
         "tests/local_oracles/test_many_rows.py::test_the_budget_of_an_oracle_runs_out_after_many_questions",
@@ -1377,7 +1377,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "the same key is charged again",
-        "ledger/ledger/ledger.py",
+        "ledger/ledger.py",
         'earlier = None if debit.key is None else _find_debit(connection, "key", debit.key)',
         "earlier = None",
         "tests/ledger/test_keys.py::test_a_done_debit_comes_back_without_a_charge",
@@ -1385,7 +1385,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "a key pays for another request",
-        "ledger/ledger/ledger.py",
+        "ledger/ledger.py",
         "if not earlier.same_request(debit):",
         "if earlier.dataset != debit.dataset:",
         "tests/ledger/test_keys.py::test_a_key_for_another_request_is_refused",
@@ -1393,7 +1393,7 @@ LEDGER: Final = (
     Bug(
         "ledger",
         "lost budget is given back",
-        "ledger/ledger/ledger.py",
+        "ledger/ledger.py",
         'FROM entries WHERE dataset = ?"\n',
         "FROM entries WHERE dataset = ? AND state <> 'lost'\"\n",
         "tests/ledger/test_keys.py::test_lost_budget_stays_spent",
@@ -1404,7 +1404,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "noise is drawn before the debit",
-        "publish/publish/account.py",
+        "publish/publish.py",
         '        debit = self._debit()\n        if debit.state == "done":\n'
         "            return self._loaded(store.place, debit)\n        try:\n            release = make()\n",
         '        release = make()\n        debit = self._debit()\n        if debit.state == "done":\n'
@@ -1414,7 +1414,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "a release names the path that it was stored at",
-        "publish/publish/pipeline.py",
+        "publish/publish.py",
         "version=partita.__version__,",
         'version=f"{partita.__version__} {path}",',
         "tests/publish/test_publish.py::test_provenance_holds_public_facts_only",
@@ -1422,7 +1422,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "a release names the number of rows",
-        "publish/publish/pipeline.py",
+        "publish/publish.py",
         "return store.keep(draw(request, counted, provenance))",
         "about = {**vars(provenance), 'version': f'{counted[0].histogram.total} rows'}\n"
         "    return store.keep(draw(request, counted, Provenance(**about)))",
@@ -1431,7 +1431,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "special cells have half of their noise",
-        "trusted/mechanisms/base/with_specials.py",
+        "trusted/mechanisms/base.py",
         "/ self.axis.epsilon",
         "/ (2 * self.axis.epsilon)",
         "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
@@ -1439,7 +1439,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "special cells forget how many rows a person has",
-        "trusted/mechanisms/base/with_specials.py",
+        "trusted/mechanisms/base.py",
         "rows_changed(self.axis.neighbors, self.axis.contributions)",
         "rows_changed(self.axis.neighbors, 1)",
         "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
@@ -1447,7 +1447,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "views forget that rows may change",
-        "publish/views/view_request.py",
+        "publish/views.py",
         '"neighbors": guarantee.neighbors',
         '"neighbors": "add-remove"',
         "tests/publish/test_replay.py::test_a_person_who_changes_two_rows_is_paid_for",
@@ -1455,7 +1455,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "every view spends all of epsilon",
-        "publish/views/view_request.py",
+        "publish/views.py",
         "share * guarantee.epsilon",
         "guarantee.epsilon",
         "tests/publish/test_replay.py::"
@@ -1464,7 +1464,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "the true number of rows is in the scale of a tree",
-        "trusted/mechanisms/tree/tree.py",
+        "trusted/mechanisms/tree.py",
         "levels = [session.add(level, scale) for level",
         "levels = [session.add(level, scale * (1 + Fraction(1, 2 + counts.total))) for level",
         "tests/publish/test_replay.py::"
@@ -1473,7 +1473,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "sums by keys have half of their noise",
-        "trusted/mechanisms/sums/level_trees.py",
+        "trusted/mechanisms/sums.py",
         "noisy=session.add(tree.sums(masses).ravel(), scale)",
         "noisy=session.add(tree.sums(masses).ravel(), scale / 2)",
         "tests/publish/test_replay.py::"
@@ -1482,7 +1482,7 @@ PUBLISHING: Final = (
     Bug(
         "publishing",
         "twice as many rows of a person are kept as declared",
-        "trusted/sources/tally/bounding.py",
+        "trusted/sources/tally.py",
         "heapq.nsmallest(limit,",
         "heapq.nsmallest(2 * limit,",
         "tests/publish/test_replay.py::test_a_person_with_too_many_rows_costs_no_more",
@@ -1493,7 +1493,7 @@ SHOWN: Final = (
     Bug(
         "what is shown",
         "progress shows how many rows there are",
-        "publish/publish/making.py",
+        "publish/publish.py",
         "            counted.append(view.counted(rows(first[frozenset(view.columns)])))\n",
         "            counted.append(view.counted(rows(first[frozenset(view.columns)])))\n"
         '        with phase(f"{counted[0].histogram.total} rows"):\n            pass\n',
@@ -1502,7 +1502,7 @@ SHOWN: Final = (
     Bug(
         "what is shown",
         "an error shows what was counted",
-        "trusted/streams/base/base.py",
+        "trusted/streams/base.py",
         'InvalidData("x", "must be an integer between -2^62 and 2^62", fix',
         'InvalidData("x", f"must be an integer between -2^62 and 2^62, not {x!r}", fix',
         "tests/streams/test_base.py::test_only_integers_are_counted_and_none_is_shown",
@@ -1510,7 +1510,7 @@ SHOWN: Final = (
     Bug(
         "what is shown",
         "an error drags along the one that it stands for",
-        "errors/unchained.py",
+        "errors.py",
         "        pass\n    raise failure",
         "        raise failure from None\n    raise failure",
         "tests/core/test_unchained.py::test_an_error_about_data_has_no_cause_and_no_context",
@@ -1518,15 +1518,15 @@ SHOWN: Final = (
     Bug(
         "what is shown",
         "a printed histogram shows its number of rows",
-        "trusted/secret/histogram.py",
-        "contributions={self.contributions}, secret)",
-        "contributions={self.contributions}, rows={self.total})",
+        "trusted/secret.py",
+        "        return f\"Histogram(size={self.size}, contributions={self.contributions}, secret)",
+        "        return f\"Histogram(size={self.size}, contributions={self.contributions}, rows={self.total})",
         "tests/core/test_histogram.py::test_printing_shows_public_facts_only",
     ),
     Bug(
         "what is shown",
         "a receipt of CSV files keeps their condition to itself",
-        "cli/publish/publish.py",
+        "cli/publish.py",
         "conditions = [_ONE_LINE] if _names_csv(options.data) else []",
         "conditions: list[str] = []",
         "tests/cli/test_publish.py::test_a_receipt_of_csv_says_what_the_steward_states",
@@ -1537,7 +1537,7 @@ SOURCES: Final = (
     Bug(
         "sources",
         "a person keeps one row too many",
-        "trusted/sources/tally/bounding.py",
+        "trusted/sources/tally.py",
         "heapq.nsmallest(limit, ",
         "heapq.nsmallest(limit + 1, ",
         "tests/sources/test_bounding.py::test_the_rows_with_the_smallest_numbers_are_kept",
@@ -1545,7 +1545,7 @@ SOURCES: Final = (
     Bug(
         "sources",
         "rows without an id are several persons",
-        "trusted/sources/tally/bounding.py",
+        "trusted/sources/tally.py",
         'return b"" if math.isnan(value) else str(value).encode()',
         "return str(value).encode()",
         "tests/sources/test_bounding.py::test_rows_without_an_id_are_one_person",
@@ -1553,7 +1553,7 @@ SOURCES: Final = (
     Bug(
         "sources",
         "a quote that is left open swallows the rows after it",
-        "trusted/sources/text/lines.py",
+        "trusted/sources/text.py",
         "feeds = np.flatnonzero(data == _FEED)",
         "feeds = np.flatnonzero((data == _FEED) & (np.cumsum(data == ord('\"')) % 2 == 0))",
         "tests/sources/test_lines.py::test_an_open_quote_spoils_its_own_row_only",
@@ -1561,7 +1561,7 @@ SOURCES: Final = (
     Bug(
         "sources",
         "rows of other parts are counted too",
-        "trusted/sources/tally/tally.py",
+        "trusted/sources/tally.py",
         "encoded.special == Special.ORDINARY)",
         "encoded.special != Special.NULL)",
         "tests/sources/test_where.py::test_every_row_is_in_one_part_at_most",
@@ -1569,7 +1569,7 @@ SOURCES: Final = (
     Bug(
         "sources",
         "a library's error, with rows in it, is the context of ours",
-        "trusted/sources/base/quiet.py",
+        "trusted/sources/base.py",
         "        interrupted = _is_interrupt(error)\n    raise KeyboardInterrupt if interrupted else failure",
         "        raise KeyboardInterrupt if _is_interrupt(error) else failure from None",
         "tests/sources/test_errors.py::test_no_value_is_ever_shown",
@@ -1577,7 +1577,7 @@ SOURCES: Final = (
     Bug(
         "sources",
         "a number that is rounded to a bound counts as beyond it",
-        "domain/numeric/grid.py",
+        "domain/numeric.py",
         "(2 * rest == over and whole % 2)",
         "(2 * rest == over and (whole % 2 or whole == self.high))",
         "tests/domain/test_numbers.py::test_rounding_comes_before_the_bounds",
@@ -1588,7 +1588,7 @@ FILES: Final = (
     Bug(
         "files",
         "a checksum is not compared",
-        "public/file/spec.py",
+        "public/file.py",
         'check_release(self.spec["checksum"] == checksum(self.spec, self.values), ',
         'check_release(self.spec["checksum"], ',
         "tests/release_file/test_refusals.py::test_any_changed_number_breaks_the_checksum",
@@ -1596,7 +1596,7 @@ FILES: Final = (
     Bug(
         "files",
         "a file may promise more than its noise keeps",
-        "public/report/promise.py",
+        "public/report.py",
         "check_release(all(view.keeps_its_promise for view in views), ",
         "check_release(views, ",
         "tests/release_file/test_refusals.py::test_a_forged_guarantee_is_refused_even_where_it_adds_up",
@@ -1604,7 +1604,7 @@ FILES: Final = (
     Bug(
         "files",
         "a signature covers the context only",
-        "public/file/signing.py",
+        "public/file.py",
         'return _CONTEXT + bytes.fromhex(text(stored.spec["checksum"])) + to_canonical(stored.spec)',
         "return _CONTEXT",
         "tests/release_file/test_signing.py::test_a_signature_belongs_to_one_release",
@@ -1612,7 +1612,7 @@ FILES: Final = (
     Bug(
         "files",
         "the file of a process that is still writing is taken for abandoned",
-        "storage/file_disk.py",
+        "storage.py",
         "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        if os.path.samestat(",
         "        if os.path.samestat(",
         "tests/release_file/test_disk.py::test_files_of_living_processes_are_kept",
@@ -1620,7 +1620,7 @@ FILES: Final = (
     Bug(
         "files",
         "files of other machines are taken for abandoned",
-        "storage/file_disk.py",
+        "storage.py",
         'rf"\\.partita-{_boot()}-[0-9]+-[0-9]+\\.part"',
         'r"\\.partita-[0-9a-f]+-[0-9]+-[0-9]+\\.part"',
         "tests/release_file/test_disk.py::test_files_that_may_belong_to_others_are_kept",

@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from campaign.part import Outcome, Part, shown
-from partita.public.axis.base.ranges import Ranges
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.file.file import encode
-from partita.public.sums.base.sums import SumRelease
-from partita.public.workload.release.workload import WorkloadRelease
+from partita.public.axis.base import Ranges
+from partita.public.boxes.base import Boxes
+from partita.public.file import encode
+from partita.public.sums.base import SumRelease
+from partita.public.workload.release import WorkloadRelease
 from tests.release_file.specimens import release
 
 PART: Final = Part(name="files", case="a mutated release file", goal=1_000_000, quick=2_000)

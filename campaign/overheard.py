@@ -11,7 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from partita.errors.errors import PartitaError
+from partita.errors import PartitaError
 
 __all__ = ["Overheard", "overheard"]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from campaign.part import Outcome, Part, shown
 from partita.audit import CaseCount, enumerate_all, public_mechanisms
-from partita.audit.base.case import Depth
+from partita.audit.base import Depth
 
 PART: Final = Part(
     name="pairs", case="a pair of neighbouring inputs, compared exactly", goal=100_000, quick=2_000

@@ -18,28 +18,26 @@ from campaign.part import Outcome, Part, shown
 from partita import local
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.public.queries.language.language import ranges, value
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.language import ranges, value
+from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, Scattered, ScatteredPoints, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.laws import fast
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.family.family import CounterFamily
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.mechanisms.partition import Partition
+from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.noise import laws
+from partita.trusted.noise.hazard import Law
+from partita.trusted.secret import Histogram, Points
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.family import CounterFamily
+from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.sparse import SparseCounter
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 from tests.secrets.likeness import alike
 
 PART: Final = Part(
@@ -82,7 +80,7 @@ def _noise(number: int, path: Any = "auto") -> Any:
 
 
 def _paths() -> tuple[Any, ...]:
-    return ("numpy", "compiled") if fast.available() else ("numpy", "exact")
+    return ("numpy", "compiled") if laws.available() else ("numpy", "exact")
 
 
 def _axis(dice: Random, number: int) -> tuple[str, Case]:

@@ -16,8 +16,8 @@ from matplotlib import pyplot
 from telling import FAINT, PUBLISHED, SURE, TRUTH, Told
 
 import partita as pt
-from partita.pan.sketch.packing import bits_of
-from partita.trusted.streams.base.state import unpack
+from partita.pan.sketch import bits_of
+from partita.trusted.streams.base import unpack
 
 told = Told("clinic_density")
 PEOPLE, QUARTERS, EPSILON = 200_000, 4, 5

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import partita as pt
 from partita.cli import main as command_line
-from partita.public.report.chart import chart
+from partita.public.report import chart
 
 PEOPLE = 200_000
 TOP_CODE = 150_000_00

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Data, Questions
 from partita import Answer
-from partita.public.axis.base.ranges import Ranges
-from partita.public.axis.curve.curve import Floats
-from partita.public.boxes.base.boxes import Boxes
+from partita.public.axis.base import Ranges
+from partita.public.axis.curve import Floats
+from partita.public.boxes.base import Boxes
 
 _ROUNDING = 1e-6
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.queries import Ints, Questions
 from partita import Answer, Axis, Points
-from partita.public.axis.curve.curve import Floats, UInts
-from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.axis.curve import Floats, UInts
+from partita.public.boxes.base import BoxTerm
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,16 @@ import numpy as np
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from partita.domain import Integer
-from partita.public.queries.expressions.values import Value
-from partita.public.queries.language.language import ranges
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.trusted.mechanisms.numerical.composition import ComposedTruncation
-from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation
-from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
-from partita.trusted.mechanisms.numerical.normalization import Normalization
-from partita.trusted.secret.points import Points
+from partita.public.queries.expressions import Value
+from partita.public.queries.language import ranges
+from partita.public.queries.queries import Queries, Universe
+from partita.trusted.mechanisms.numerical import (
+    ComposedTruncation,
+    GlobalTruncation,
+    InstanceTruncation,
+    Normalization,
+)
+from partita.trusted.secret import Points
 
 N = 1_000_000
 EPSILON = 1

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Counts
 from partita import Histogram, Points
-from partita.public.axis.base.ranges import Ranges
-from partita.public.boxes.base.boxes import Boxes
+from partita.public.axis.base import Ranges
+from partita.public.boxes.base import Boxes
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.noise.system import SYSTEM
 
 TOTAL_SHARE = Fraction(1, 100)
 """Of epsilon, for the noisy total that a mechanism with a public `total` is told."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Counts, Queries
 from partita import Histogram
-from partita.public.axis.curve.curve import Curve, Floats, UInts
+from partita.public.axis.curve import Curve, Floats, UInts
 
 Generator = np.random.Generator
 

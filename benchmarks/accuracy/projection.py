@@ -17,14 +17,11 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, geometric_mean, short
 from partita.domain import Integer
-from partita.public.queries.language.language import matrix, ranges
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.projection.projected_laplace import ProjectedLaplaceRelease
-from partita.public.workload.projection.projection import project
-from partita.public.workload.projection.projection_error import rows_reach
-from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
-from partita.trusted.secret.points import Points
+from partita.public.queries.language import matrix, ranges
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload.projection import ProjectedLaplaceRelease, project, rows_reach
+from partita.trusted.mechanisms.workload import ProjectedLaplace
+from partita.trusted.secret import Points
 
 Floats: TypeAlias = NDArray[np.float64]
 

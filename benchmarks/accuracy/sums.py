@@ -15,8 +15,8 @@ from benchmarks.accuracy.sums_own import own_sums
 from benchmarks.accuracy.sums_ranges import SEEDS, VALUE, Ranges, asked, averaged, truncated
 from benchmarks.accuracy.sums_sets import SETS, Ints
 from partita.domain.axis import Axis
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import LevelTrees
+from partita.trusted.secret import Points
 
 ROWS = (20_000, 200_000)
 REAL = ("wages", "diamonds")

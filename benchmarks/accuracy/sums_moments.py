@@ -10,9 +10,9 @@ from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.sums_ranges import OCTAVES, SEEDS, VALUE, Floats, Ranges, asked, averaged
 from benchmarks.accuracy.sums_sets import SETS, Ints
 from partita.domain.axis import Axis
-from partita.public.sums.parts.part_tree import PartTree
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.secret.points import Points
+from partita.public.sums.parts import PartTree
+from partita.trusted.mechanisms.sums import LevelTrees
+from partita.trusted.secret import Points
 
 BRANCHINGS = (8, 12, 16)
 NOISES = 10

@@ -8,10 +8,10 @@ from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.sums_ranges import RANGES, SEEDS, VALUE, Floats, Ranges, averaged
 from benchmarks.accuracy.sums_sets import SETS, Ints
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.parts.part_tree import PartTree
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.secret.points import Points
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.parts import PartTree
+from partita.trusted.mechanisms.sums import LogTree
+from partita.trusted.secret import Points
 
 CELLS = 4096
 NOISES = 10

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.sums_sets import LARGEST, Ints
 from partita.domain import Integer
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.parts.part_tree import PartTree
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.parts import PartTree
 
 Floats = NDArray[np.float64]
 

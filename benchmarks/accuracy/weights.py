@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
-from partita.public.queries.product.product import Product
-from partita.public.queries.ranges.spans import Spans
-from partita.public.workload.release.change import Change
-from partita.public.workload.weights.budget import WeightsBudget
-from partita.trusted.mechanisms.weights.weights_rounds import weigh
-from partita.trusted.noise.system.system import SYSTEM
+from partita.public.queries.product import Product
+from partita.public.queries.ranges import Spans
+from partita.public.workload.release import Change
+from partita.public.workload.weights import WeightsBudget
+from partita.trusted.mechanisms.weights import weigh
+from partita.trusted.noise.system import SYSTEM
 
 SHAPES: dict[str, tuple[tuple[int, ...], int]] = {"2d": ((64, 64), 32), "3d": ((24, 24, 24), 10)}
 """Widths, and how many random ranges each column has: all products of them are asked."""

@@ -14,15 +14,12 @@ from benchmarks.distance.row import Distance, Measured, count_bound, linear_boun
 from benchmarks.distance.sums import two_points
 from partita import Histogram
 from partita.domain import Integer
-from partita.public.queries.language.language import matrix, prefixes
-from partita.public.queries.queries.universe import Universe
-from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
-from partita.trusted.mechanisms.online_weights.online_weights import open_session
-from partita.trusted.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
-from partita.trusted.mechanisms.workload.linear_queries import LinearQueries
-from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
-from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
-from partita.trusted.secret.points import Points
+from partita.public.queries.language import matrix, prefixes
+from partita.public.queries.queries import Universe
+from partita.trusted.mechanisms.online_weights import OnlineTerms, open_session
+from partita.trusted.mechanisms.weights import MultiplicativeWeights
+from partita.trusted.mechanisms.workload import LinearQueries, LinearWorkload, ProjectedLaplace
+from partita.trusted.secret import Points
 
 Bools = NDArray[np.bool_]
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from benchmarks.accuracy.score import Json, short
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.system.system import SystemNoise
+from partita.trusted.noise.system import SystemNoise
 
 __all__ = ["Distance", "Measured", "count_bound", "largest_bound", "linear_bound", "noises"]
 

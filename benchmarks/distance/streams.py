@@ -30,17 +30,17 @@ from benchmarks.distance.row import Distance, Measured, noises
 from benchmarks.streams.measure import exact, run, stepped
 from benchmarks.streams.packing import SURE, least_error
 from benchmarks.streams.sparse import uniform
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.family.family import CounterFamily
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.family import CounterFamily
+from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.sparse import SparseCounter
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 UNBIASED = "every unbiased epsilon-DP mechanism: Chapman and Robbins [CR51], sum of singular values"
 

@@ -12,7 +12,7 @@ from benchmarks.accuracy.score import Json, short
 from benchmarks.local.accuracy import SIZE, zipf
 from partita import HistogramCounts
 from partita.local import Frequency
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret import Histogram
 
 EPSILON = 1
 RUNS = 8

@@ -8,8 +8,8 @@ from math import sqrt
 import numpy as np
 
 from benchmarks.accuracy.score import Json, short
-from partita.pan.bits.density import Density
-from partita.pan.sketch.coin import joint_coin
+from partita.pan.bits import Density
+from partita.pan.sketch import joint_coin
 
 TARGET = 0.55
 """What ours may have of the root mean square error of the book's, at equal total epsilon."""

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.peers.worker import Answers, Problem
 from benchmarks.report.model import Contestant, Effort, Question, Setting
 from benchmarks.streams.peers import published
-from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.counter import Counter
 
 HORIZONS = (2**10, 2**16)
 

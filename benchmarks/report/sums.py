@@ -15,9 +15,9 @@ from benchmarks.peers.worker import Answers, Problem
 from benchmarks.report.model import Contestant, Effort, Question, Setting, mean_miss
 from benchmarks.report.ranges import EPSILONS
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.level_trees.level_trees import LevelTreesRelease
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.level_trees import LevelTreesRelease
+from partita.trusted.mechanisms.sums import LevelTrees
 
 ROWS, GROUPS = 100_000, 8
 EACH = [BoxTerm((group,), (group,)) for group in range(GROUPS)]

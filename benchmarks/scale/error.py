@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.accuracy.score import Json, short
 from benchmarks.scale.rows import COLUMN, SCHEMA, frame
 from benchmarks.scale.speed import publish
-from partita.public.views.view import View
-from partita.trusted.mechanisms.spending_tree.intervals import Intervals
-from partita.trusted.secret.histogram import Histogram
+from partita.public.views import View
+from partita.trusted.mechanisms.spending_tree import Intervals
+from partita.trusted.secret import Histogram
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 
 RANGES = 10_000
 RELEASES = 3

@@ -25,7 +25,7 @@ from benchmarks.speed import (
     weights,
 )
 from benchmarks.speed.row import Row, table
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise.system import Path
 
 NEED_DATA = "boxes-flights"
 Benchmark = Callable[[bool], Row]

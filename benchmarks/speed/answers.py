@@ -11,9 +11,9 @@ import partita as pt
 from benchmarks.speed.clock import Work, rates
 from benchmarks.speed.end_to_end import ROWS, SCHEMA, SIZE, parquet, published
 from benchmarks.speed.row import Row, Target
-from partita.public.axis.base.ranges import Ranges
-from partita.public.axis.curve.curve import UInts
-from partita.public.views.slice import Along
+from partita.public.axis.base import Ranges
+from partita.public.axis.curve import UInts
+from partita.public.views import Along
 
 RANGES, PEOPLE = 10**6, 200_000
 TARGET = Target("figure", ">=", 1e6)

@@ -16,12 +16,12 @@ from benchmarks.accuracy.draws import FAMILY_BITS, at_bits, lognormal
 from benchmarks.accuracy.work import column_bounds, column_values
 from benchmarks.speed.clock import Work, rates, times
 from benchmarks.speed.row import Row, Target
-from partita.public.axis.curve.curve import UInts
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.boxes.rank_boxes.rank_boxes import RankBoxesRelease
-from partita.public.boxes.spending_boxes.spending_boxes import SpendingBoxesRelease
+from partita.public.axis.curve import UInts
+from partita.public.boxes.base import Boxes
+from partita.public.boxes.rank_boxes import RankBoxesRelease
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.trusted.noise import SystemNoise
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise.system import Path
 
 EPSILON = 1
 POINTS, PEOPLE, ASKED = 10**6, 10**5, 10**5

@@ -12,10 +12,9 @@ import numpy as np
 
 from benchmarks.speed.clock import Work, rates
 from benchmarks.speed.row import Row, Target
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.tree_counter import TreeCounter
 
 BITS = 24
 LONG = 40

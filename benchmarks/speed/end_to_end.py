@@ -13,7 +13,7 @@ import numpy as np
 import partita as pt
 from benchmarks.speed.clock import Work, times
 from benchmarks.speed.row import Row, Target
-from partita.public.release.release import Release
+from partita.public.release import Release
 
 SIZE, EPSILON = 2**32, 1
 ROWS, DISTINCT = 10**7, 300_000

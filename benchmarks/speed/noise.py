@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.speed.clock import Work, rates
 from benchmarks.speed.row import Row, Target
 from partita.trusted.noise import SystemNoise, Words
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise.system import Path
 
 TARGETS = {
     ("numpy", 1): Target("ratio", ">=", 100),

@@ -11,7 +11,7 @@ import partita as pt
 from benchmarks.speed.clock import Work, rates, times
 from benchmarks.speed.row import Row, Target
 from partita.trusted.noise import SystemNoise
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise.system import Path
 
 EPSILON = 1
 TARGETS = {"numpy": Target("figure", ">=", 1e6), "compiled": Target("figure", ">=", 40e6)}

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from benchmarks.speed.clock import Work, times
 from benchmarks.speed.row import Row, Target
 from benchmarks.speed.weights_workload import ranges_over
-from partita.public.workload.release.change import Change
-from partita.public.workload.weights.budget import WeightsBudget
-from partita.public.workload.weights.fit import Fit
-from partita.public.workload.weights.measured import Weighed
-from partita.trusted.mechanisms.weights.weights_rounds import weigh
-from partita.trusted.noise.system.system import SYSTEM
+from partita.public.workload.release import Change
+from partita.public.workload.weights import Fit, Weighed, WeightsBudget
+from partita.trusted.mechanisms.weights import weigh
+from partita.trusted.noise.system import SYSTEM
 
 WIDTH, RANGES, ROWS, MEASURED = 1000, 100, 10**6, 20
 STEPS = 10

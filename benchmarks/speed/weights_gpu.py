@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks import machine
 from benchmarks.speed.weights_workload import ranges_over
-from partita.public.workload.weights.fit import Fit
-from partita.public.workload.weights.margin import Margin
-from partita.public.workload.weights.measured import Scales, Weighed
+from partita.public.workload.weights import Fit, Margin, Scales, Weighed
 
 RANGES, MEASURED, STEPS, TURNS = 100, 50, 10, 5
 ROWS, BINS = 10**6, 200

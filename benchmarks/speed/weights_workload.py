@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from partita.public.queries.product.product import Product
-from partita.public.queries.ranges.spans import Spans
+from partita.public.queries.product import Product
+from partita.public.queries.ranges import Spans
 
 
 def ranges_over(widths: tuple[int, ...], ranges: int, rng: np.random.Generator) -> Product:

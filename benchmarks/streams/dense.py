@@ -8,13 +8,13 @@ from functools import partial
 from benchmarks.accuracy.score import Json, short
 from benchmarks.streams.measure import Effort, Make, counter_mse, exact, nothing, simulated, simulated_peer
 from benchmarks.streams.peers import best_subtraction, published
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 TARGET = 0.74
 """What `Counter` may have of the mean squared error of the best published scheme."""

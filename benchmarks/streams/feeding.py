@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.accuracy.score import Json, short
 from benchmarks.streams.measure import Effort
-from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.open import open_counter, open_family
 
 TARGET = 20_000

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.accuracy.score import Json, short
 from benchmarks.streams.peers import Floats, Ints, Peer
-from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.counter import Counter
 
 Generator = np.random.Generator
 Stream = Callable[[Generator], Ints]

@@ -26,8 +26,8 @@ from benchmarks.accuracy.score import Json, short
 from benchmarks.accuracy.table import table
 from benchmarks.streams.measure import Effort, Run
 from benchmarks.streams.peers import Floats, Ints
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.tree_counter import TreeCounter
 
 SURE = 2 / 3
 """How often all errors are to stay below the bound."""

@@ -8,7 +8,7 @@ from math import sqrt
 
 from benchmarks.accuracy.score import Json, short
 from benchmarks.streams.measure import Effort, counter_mse, nothing, simulated, stepped
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.pan_private import PanPrivateCounter
 
 TARGET = 0.86
 """What the default may have of the root mean square error of Figure 12.2, over 2^10 periods."""

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.accuracy.score import Json, short
 from benchmarks.streams.measure import Effort, Generator, Run, Stream, counter_mse, simulated
 from benchmarks.streams.peers import Ints
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
+from partita.trusted.streams.sparse import SparseCounter
 
 TARGETS = {100: 0.15, 10_000: 0.5}
 """With a public hint and uniform arrivals: shares of the mean squared error of `Counter`, by weight."""

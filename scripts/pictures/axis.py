@@ -22,8 +22,8 @@ from partita import (
     Thresholds,
     Tree,
 )
-from partita.public.axis.base.tree_cover import Hierarchy
-from partita.public.axis.tent_solver.tent_strategy import TentLevel
+from partita.public.axis.base import Hierarchy
+from partita.public.axis.tent_solver import TentLevel
 from scripts.pictures.style import BLUE, FAINT, GREEN, ORANGE, canvas, fixed_noise
 
 _FEW = Histogram.dense((3, 9, 14, 22, 31, 26, 18, 21, 12, 7, 5, 2, 0, 1, 0, 0))

@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 from partita.pan import Density, Distinct
-from partita.pan.registers.singer import difference_set
-from partita.pan.registers.singer_law import law_of
-from partita.pan.sketch.coin import Coin
+from partita.pan.registers import difference_set, law_of
+from partita.pan.sketch import Coin
 from scripts.pictures.style import BLUE, FAINT, GREEN, INK, ORANGE, canvas, fixed_noise
 
 

@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 
 from partita import Histogram
 from partita.domain import Integer
-from partita.public.queries.language.language import between, matrix, prefixes, ranges
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.language import between, matrix, prefixes, ranges
+from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape
-from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
-from partita.trusted.mechanisms.online_weights.online_weights import open_session
-from partita.trusted.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
-from partita.trusted.mechanisms.workload.linear_queries import LinearQueries
-from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
-from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.online_weights import OnlineTerms, open_session
+from partita.trusted.mechanisms.weights import MultiplicativeWeights
+from partita.trusted.mechanisms.workload import LinearQueries, LinearWorkload, ProjectedLaplace
+from partita.trusted.secret import Points
 from scripts.pictures.style import BLUE, FAINT, ORANGE, canvas, fixed_noise
 
 _CELLS: Final = 32

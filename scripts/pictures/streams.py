@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.family.family import CounterFamily
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.family import CounterFamily
+from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.sparse import SparseCounter
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 from scripts.pictures.style import BLUE, FAINT, GREEN, INK, ORANGE, canvas, fixed_noise
 
 _PERIODS = 365

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.system.system import SystemNoise
+from partita.trusted.noise.system import SystemNoise
 
 __all__ = ["BLUE", "FAINT", "GREEN", "INK", "ORANGE", "canvas", "fixed_noise", "save"]
 

@@ -9,18 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.queries.language.language import ranges, value
-from partita.public.queries.queries.universe import Universe
-from partita.public.sums.knots.buckets import clear_level
-from partita.trusted.mechanisms.numerical.composition import ComposedTruncation
-from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation
-from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
-from partita.trusted.mechanisms.numerical.normalization import Normalization
-from partita.trusted.mechanisms.numerical.single_truncation import SingleTruncation
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.secret.points import Points
+from partita.public.boxes.base import BoxTerm
+from partita.public.queries.language import ranges, value
+from partita.public.queries.queries import Universe
+from partita.public.sums.knots import clear_level
+from partita.trusted.mechanisms.numerical import (
+    ComposedTruncation,
+    GlobalTruncation,
+    InstanceTruncation,
+    Normalization,
+    SingleTruncation,
+)
+from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.secret import Points
 from scripts.pictures.style import BLUE, FAINT, ORANGE, canvas, fixed_noise
 
 _EPSILON: Final = 1

@@ -4,7 +4,7 @@ Names are loaded when they are first used, so that `import partita` costs next t
 device that only needs `partita.trusted.noise.kernel` needs the standard library only.
 """
 
-from partita.lazy.lazy import attach
+from partita.lazy import attach
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -2,7 +2,7 @@
 
 import sys
 
-from partita.cli.main.entry import main
+from partita.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.html import card, grid, number, plus_minus, shortlist, span, whisker
-from partita.lazy.cached import cached_property
+from partita.lazy import cached_property
 from partita.numbers import failure
 
 Bounds = Callable[[float], tuple[float, float]]

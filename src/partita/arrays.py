@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.errors.checks import check_data
-from partita.errors.errors import InvalidData
-from partita.errors.unchained import unchained
+from partita.errors import InvalidData, check_data, unchained
 
 
 def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -10,8 +10,7 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, dataclass_transform
 
-from partita.errors.checks import check
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter, check
 
 Choice = TypeVar("Choice")
 Given = TypeVar("Given", contravariant=True)

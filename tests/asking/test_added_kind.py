@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from partita.public.conditions import Range, Where
-from partita.public.file.file import load
+from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import KINDS, Parameter, QueryRunner, QuestionKind, Type
 from partita.public.records import NUMBER, Cell, Column, Table, plain
-from partita.public.release.release import Release
+from partita.public.release import Release
 from tests.cli.conftest import Run
 from tests.service.reading.conftest import Client, served
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Special
-from partita.errors.errors import InvalidParameter, PrivacyWarning
+from partita.errors import InvalidParameter, PrivacyWarning
 from partita.public.conditions import OneOf, Range
-from partita.public.file.file import load
+from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import HalfSpace, QueryRunner, Question
 from partita.public.records import plain

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Special
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.public.conditions import OneOf, Range
 from partita.public.grammar import parse_question, parse_where
 from partita.public.questions import SPECIALS, HalfSpace, Question

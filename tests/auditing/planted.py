@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.audit.custom.own import Own, OwnSubject
+from partita.audit.custom import Own, OwnSubject
 
 Rows = list[Any]
 

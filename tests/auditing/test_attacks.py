@@ -10,11 +10,9 @@ import pytest
 
 import partita as pt
 from partita.audit import ATTACKS, public_mechanisms
-from partita.audit.attacks.attacks import Attack, Trial
-from partita.audit.base.discovery import COVERED_BY
-from partita.audit.subjects.subject_people import CounterSubject
-from partita.audit.subjects.subject_release import ReleaseSubject, release_subject
-from partita.audit.subjects.subjects import subjects
+from partita.audit.attacks import Attack, Trial
+from partita.audit.base import COVERED_BY
+from partita.audit.subjects import CounterSubject, ReleaseSubject, release_subject, subjects
 from partita.trusted.noise import SYSTEM
 
 from . import planted
@@ -160,8 +158,6 @@ def test_planted_carelessness_is_found(attack: str, kind: Any) -> None:
 
 def test_a_counter_that_counts_floats_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half an event is none, and a NaN less than that."""
-    monkeypatch.setattr(
-        "partita.trusted.streams.counter.noisy_count.counted", lambda x: 0 if x != x else int(x)
-    )
+    monkeypatch.setattr("partita.trusted.streams.counter.counted", lambda x: 0 if x != x else int(x))
 
     assert tried("rounding at bounds", CounterSubject("TreeCounter")).verdict == "violation"

@@ -12,17 +12,15 @@ import pytest
 import partita as pt
 from partita import local
 from partita.audit import enumerate_all, public_mechanisms
-from partita.audit.base.case import CaseCount, checked_depth
-from partita.audit.base.universes import neighbours
-from partita.audit.engine.enumeration import cases
-from partita.audit.laws.coupling import coupled_loss
-from partita.errors.errors import InvalidParameter
-from partita.pan.bits.density import Density
-from partita.public.streams.terms import Terms
+from partita.audit.base import CaseCount, checked_depth, neighbours
+from partita.audit.engine import cases
+from partita.audit.laws import coupled_loss
+from partita.errors import InvalidParameter
+from partita.pan.bits import Density
+from partita.public.streams import Terms
 from partita.testing import CouplingBroken, add_remove_pairs
-from partita.trusted.mechanisms.base import base
-from partita.trusted.mechanisms.partition import partition
-from partita.trusted.streams.pan_private.pan_blocks import TreeBlock
+from partita.trusted.mechanisms import base, partition
+from partita.trusted.streams.pan_private import TreeBlock
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from partita.audit.attacks.fits import (
+from partita.audit.attacks import (
     FAMILY_WISE,
     Event,
     _first_seal,
@@ -18,11 +18,11 @@ from partita.audit.attacks.fits import (
     laplace_events,
     sampler_fits,
 )
-from partita.audit.base.chances import holm, least_chance, most_chance, p_value
+from partita.audit.base import holm, least_chance, most_chance, p_value
 from partita.testing import EndlessTape, RationalNoise, law, tape_noise
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.partition import Partition
+from partita.trusted.noise.hazard import Law
+from partita.trusted.secret import Histogram
 
 
 def _tail(hits: int, draws: int, chance: float) -> float:

@@ -13,13 +13,12 @@ import pytest
 
 from partita import audit as auditing
 from partita.audit import Report, audit
-from partita.audit.attacks.attacks import Trial
-from partita.audit.attacks.fits import Fit
-from partita.audit.base.case import CaseCount
-from partita.audit.custom.blackbox import lowest_bit, sampled
-from partita.audit.engine.report import Surroundings
+from partita.audit.attacks import Fit, Trial
+from partita.audit.base import CaseCount
+from partita.audit.custom import lowest_bit, sampled
+from partita.audit.engine import Surroundings
 from partita.cli import main
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 
 from . import planted
 

@@ -24,9 +24,9 @@ from benchmarks.streams.peers import (
     published,
 )
 from partita.testing import ZeroNoise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.trusted.noise.system import SYSTEM
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.tree_counter import TreeCounter
 
 
 @pytest.mark.parametrize(

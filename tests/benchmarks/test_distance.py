@@ -12,7 +12,7 @@ from benchmarks.distance import rows
 from benchmarks.distance.__main__ import main
 from benchmarks.distance.axis import histogram_counts
 from benchmarks.distance.row import Distance, Measured, count_bound, largest_bound, linear_bound
-from partita.public.bounds.tails import laplace_variance
+from partita.public.bounds import laplace_variance
 
 
 def test_rows_are_found_in_every_group() -> None:

@@ -13,19 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from partita.public.axis.curve.curve import Curve
-from partita.public.axis.spending_tree.node_ranges import NodeRange
-from partita.public.axis.tree_solver.tree_looks import TreeLooks
-from partita.public.bounds.tails import laplace_mix_reach
-from partita.public.boxes.cover import cover
-from partita.public.boxes.cover.plane import Plane
-from partita.public.boxes.cover.terms import laid_out, without_equals
-from partita.public.boxes.density.density import Density
-from partita.public.boxes.density.measure import Curved, Even, Measure, Stretches
-from partita.public.boxes.engine.engine import BoxEngine
-from partita.public.boxes.engine.intervals import ranged
-from partita.public.boxes.engine.widest_miss import widest_miss, widest_miss_of_looks
-from partita.public.boxes.plan.nodes import BoxNodes, Corners, SignedBox
+from partita.public.axis.curve import Curve
+from partita.public.axis.spending_tree import NodeRange
+from partita.public.axis.tree_solver import TreeLooks
+from partita.public.bounds import laplace_mix_reach
+from partita.public.boxes import cover
+from partita.public.boxes.cover import Plane, laid_out, without_equals
+from partita.public.boxes.density import Curved, Density, Even, Measure, Stretches
+from partita.public.boxes.engine import BoxEngine, ranged, widest_miss, widest_miss_of_looks
+from partita.public.boxes.plan import BoxNodes, Corners, SignedBox
 
 Floats = NDArray[np.float64]
 Box = tuple[tuple[int, ...], tuple[int, ...]]

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.secret.points import Points
+from partita.public.boxes.base import BoxTerm
+from partita.trusted.mechanisms.boxes import SpendingBoxes
+from partita.trusted.secret import Points
 
 pytestmark = pytest.mark.statistics
 

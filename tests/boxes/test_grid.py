@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.bounds.tails import laplace_sum_reach, laplace_variance
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.grid.grid import GridRelease
-from partita.public.boxes.grid.grid_sums import GridSums, laid_over
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.bounds import laplace_sum_reach, laplace_variance
+from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.grid import GridRelease, GridSums, laid_over
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import GridCounts
+from partita.trusted.secret import Points
 
 AXES = (Axis(size=3, before=1, after=2), Axis(size=1), Axis(size=4, after=1, labels=True))
 SHAPE = (6, 1, 5)

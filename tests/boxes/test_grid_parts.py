@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.boxes.grid.grid import GridRelease
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.boxes.grid import GridRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import GridCounts
+from partita.trusted.secret import Points
 
 AXES = (Axis(size=3, before=1, after=3), Axis(size=2, after=2, labels=True))
 

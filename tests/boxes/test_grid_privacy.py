@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.guarantee.guarantee import Neighbors
+from partita.guarantee import Neighbors
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -24,9 +24,9 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.mechanisms.boxes import GridCounts
 from partita.trusted.noise import SYSTEM, Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 HALF = Fraction(1, 2)
 Counts = tuple[int, ...]

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.paper.paper_rectangles import PaperRectanglesRelease
-from partita.public.boxes.regions.regions import HalfSpace
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.paper import PaperRectanglesRelease
+from partita.public.boxes.regions import HalfSpace
 from partita.testing import EndlessTape, ForbiddenNoise, RecordingNoise, ZeroNoise, tape_noise
 from partita.trusted.mechanisms import paper_boxes as module
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 SMALL = (Axis(size=6), Axis(size=4, before=1, after=2))
 HUGE = 2**63

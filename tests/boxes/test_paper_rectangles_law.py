@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.boxes.paper.paper_rectangles import PaperRectanglesRelease
-from partita.public.boxes.tree_of_trees.tree_of_trees import SegmentTree, Stage
+from partita.errors import InvalidRelease
+from partita.public.boxes.paper import PaperRectanglesRelease
+from partita.public.boxes.tree_of_trees import SegmentTree, Stage
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -31,10 +31,9 @@ from partita.testing import (
 )
 from partita.trusted.mechanisms import paper_boxes as module
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
-from partita.trusted.mechanisms.partition.partition import Partition
+from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
-from partita.trusted.secret.secret import Descent
+from partita.trusted.secret import Descent, Points
 
 Counts = tuple[int, ...]
 Pair = tuple[Counts, Counts]

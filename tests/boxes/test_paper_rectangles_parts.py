@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.boxes.paper.paper_rectangles import PaperRectanglesRelease
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.boxes.paper import PaperRectanglesRelease
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 Series = dict[str, Any]
 AXES = (Axis(size=1000, before=1, after=2), Axis(size=2**63))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
+from partita.public.boxes.base import BoxTerm
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 pytestmark = [pytest.mark.statistics, pytest.mark.filterwarnings("ignore::partita.PrivacyWarning")]
 

@@ -11,13 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.public.boxes.paper.paper_bound import one_sided_reach
-from partita.public.boxes.tree_of_trees.tree_of_trees import (
-    SegmentTree,
-    nodes_in_all,
-    nodes_over_one_point,
-    spread,
-)
+from partita.public.boxes.paper import one_sided_reach
+from partita.public.boxes.tree_of_trees import SegmentTree, nodes_in_all, nodes_over_one_point, spread
 
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33]
 

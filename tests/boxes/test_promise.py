@@ -11,14 +11,11 @@ import pytest
 from partita import Guarantee
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.views.box_view import BoxView
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
-from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
-from partita.trusted.mechanisms.boxes.rectangles import Rectangles
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.errors import InvalidRelease
+from partita.public.views import BoxView
+from partita.trusted.mechanisms.boxes import GridCounts, RankBoxes, Rectangles, SpendingBoxes
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 DOMAINS = (Integer(0, 7), Integer(0, 3))
 AXES = tuple(map(Axis.of, DOMAINS))
@@ -61,7 +58,7 @@ def _view(boxes: Any) -> BoxView:
 
 def test_a_release_with_such_a_view_is_refused() -> None:
     """Loading checks every view."""
-    from partita.public.report.promise import check_views
+    from partita.public.report import check_views
 
     less = Guarantee(epsilon="0.9")
     boxes = replace(SpendingBoxes(axes=AXES, epsilon=1).release(PEOPLE), guarantee=less)

@@ -12,15 +12,15 @@ import pytest
 
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.axis.curve.curve import Floats
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.plan.nodes import Corners
-from partita.public.boxes.rank_boxes.rank_boxes import RankBoxesRelease
-from partita.public.boxes.regions.regions import HalfSpace
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.axis.curve import Floats
+from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.plan import Corners
+from partita.public.boxes.rank_boxes import RankBoxesRelease
+from partita.public.boxes.regions import HalfSpace
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import RankBoxes
+from partita.trusted.secret import Points
 
 AGES = (Axis(size=100, before=1, after=2), Axis(size=3, labels=True), Axis(size=2**40))
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease, PartitaError
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.boxes.rank_boxes.rank_boxes import RankBoxesRelease
+from partita.errors import InvalidRelease, PartitaError
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import RankBoxes
+from partita.trusted.secret import Points
 
 Series = dict[str, Any]
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve.curve import Curve, Floats
-from partita.public.boxes.cover.rake import RankBins, raked
-from partita.public.boxes.density.dependence import expected_counts, importance, pairs
-from partita.public.boxes.density.ranks import distribution, rank_edges, trimmed
-from partita.public.boxes.rank_boxes.schedule import rank_schedule
+from partita.public.axis.curve import Curve, Floats
+from partita.public.boxes.cover import RankBins, raked
+from partita.public.boxes.density import distribution, expected_counts, importance, pairs, rank_edges, trimmed
+from partita.public.boxes.rank_boxes import rank_schedule
 
 WIDE = 2**63 + 4
 

@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.public.boxes.rank_boxes.rank_boxes import RankBoxesRelease
-from partita.public.boxes.rank_boxes.rank_views import RankViews
+from partita.public.boxes.rank_boxes import RankBoxesRelease, RankViews
 from partita.testing import CouplingBroken, EndlessTape, coupled, tape_noise
-from partita.trusted.mechanisms.base import base
-from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
+from partita.trusted.mechanisms import base
+from partita.trusted.mechanisms.boxes import RankBoxes
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
-module: Any = import_module("partita.trusted.mechanisms.boxes.rank_boxes")
+module: Any = import_module("partita.trusted.mechanisms.boxes")
 
 Row = tuple[int, ...]
 Rows = tuple[Row, ...]

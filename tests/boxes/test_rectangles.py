@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidParameter
-from partita.guarantee.guarantee import Neighbors
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.boxes.grid.grid import GridRelease
-from partita.public.boxes.plan.prediction import grid_error, rank_error, tree_error
-from partita.public.boxes.rank_boxes.rectangles import RectanglesRelease
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors
+from partita.public.boxes.base import Boxes
+from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.plan import grid_error, rank_error, tree_error
+from partita.public.boxes.rank_boxes import RectanglesRelease
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -28,12 +28,9 @@ from partita.testing import (
     coupled,
     tape_noise,
 )
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
-from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
-from partita.trusted.mechanisms.boxes.rectangles import Rectangles
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.trusted.mechanisms.boxes import GridCounts, RankBoxes, Rectangles, SpendingBoxes
 from partita.trusted.noise import SYSTEM, Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 Counts = tuple[int, ...]
 Run = Callable[[Counts, Noise], Hashable]

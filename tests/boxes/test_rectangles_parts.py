@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.base.ranges import Parts
-from partita.public.boxes.base.boxes import Boxes, BoxTerm
-from partita.public.boxes.rank_boxes.rectangles import RectanglesRelease
+from partita.errors import InvalidRelease
+from partita.public.axis.base import Parts
+from partita.public.boxes.base import Boxes, BoxTerm
+from partita.public.boxes.rank_boxes import RectanglesRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.boxes.rectangles import Rectangles
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import Rectangles
+from partita.trusted.secret import Points
 
 AXES = (Axis(size=16, after=2, labels=True),) * 3
 BOX = BoxTerm((0, 3, 1), (7, 17, 12))

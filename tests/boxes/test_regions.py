@@ -15,19 +15,15 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidParameter
-from partita.public.boxes.base.boxes import BoxTerm, Region
-from partita.public.boxes.regions.halfspace import PlaneSide
-from partita.public.boxes.regions.polygon import PolygonInside, crosses_itself
-from partita.public.boxes.regions.regions import HalfSpace, Polygon
+from partita.errors import InvalidParameter
+from partita.public.boxes.base import BoxTerm, Region
+from partita.public.boxes.regions import HalfSpace, PlaneSide, Polygon, PolygonInside, crosses_itself
 from partita.public.conditions import OneOf, Range
-from partita.public.views.box_view import BoxView
+from partita.public.views import BoxView
 from partita.public.where import NULL
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
-from partita.trusted.mechanisms.boxes.rank_boxes import RankBoxes
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import GridCounts, RankBoxes, SpendingBoxes
+from partita.trusted.secret import Points
 
 Point = tuple[Fraction, Fraction]
 ARROW = [(0, 0), (8, 0), (8, 3), (4, 1), (1, 7)]

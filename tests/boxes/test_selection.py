@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.public.boxes.spending_boxes.selection import Selection
+from partita.public.boxes.spending_boxes import Selection
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import SpendingBoxes
+from partita.trusted.secret import Points
 
 WIDE = (Axis(size=2**20), Axis(size=1))
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.axis.tree_solver.spending_rule import UNITS
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.plan.tree_recipe import Recipe
-from partita.public.boxes.spending_boxes.spending_boxes import SpendingBoxesRelease
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.axis.tree_solver import UNITS
+from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.plan import Recipe
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import SpendingBoxes
+from partita.trusted.noise.system import SYSTEM
+from partita.trusted.secret import Points
 
 SMALL = (Axis(size=16), Axis(size=16))
 
@@ -179,7 +179,7 @@ def test_counts_beyond_the_precision_of_floats_stay_exact() -> None:
 
 def test_a_box_is_cut_no_further_than_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """No level has more nodes than the limit, and those with the largest released counts are cut."""
-    monkeypatch.setattr("partita.trusted.mechanisms.boxes.spending_boxes.MOST_NODES", 64)
+    monkeypatch.setattr("partita.trusted.mechanisms.boxes.MOST_NODES", 64)
     rows = np.column_stack([_spread(WIDE, 4000, "m"), _spread(WIDE, 4000, "n")])
 
     assert _released((WIDE, WIDE), rows).shape.levels[2:].max() <= 64

@@ -11,11 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.boxes.plan.plan import BoxPlan, native_schedule
-from partita.public.boxes.plan.shape import BoxShape
-from partita.public.boxes.plan.slots import RankSlots, Slots, halvings, native_slots
-from partita.public.boxes.plan.tree_cut import SlotBoxes
+from partita.errors import InvalidRelease
+from partita.public.boxes.plan import (
+    BoxPlan,
+    BoxShape,
+    RankSlots,
+    SlotBoxes,
+    Slots,
+    halvings,
+    native_schedule,
+    native_slots,
+)
 
 AXES = st.builds(
     Axis, size=st.integers(1, 9), before=st.integers(0, 2), after=st.integers(0, 2), labels=st.booleans()

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease, PartitaError
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.spending_boxes.spending_boxes import SpendingBoxesRelease
-from partita.public.file_entries.file_json import from_canonical, to_canonical
+from partita.errors import InvalidRelease, PartitaError
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease
+from partita.public.file_entries import from_canonical, to_canonical
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import SpendingBoxes
+from partita.trusted.secret import Points
 
 Series = dict[str, Any]
 

@@ -13,15 +13,12 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.tree_solver import spending_rule, tree_looks
-from partita.public.axis.tree_solver.spending_rule import UNITS, Evidence, SpendingRule
-from partita.public.axis.tree_solver.tree_looks import TreeLooks
-from partita.public.boxes.plan.plan import BoxPlan
-from partita.public.boxes.plan.shape import BoxShape
-from partita.public.boxes.plan.tree_cut import Cut
-from partita.public.boxes.plan.tree_recipe import Recipe
-from partita.public.boxes.spending_boxes.spending_boxes import SpendingBoxesRelease
+from partita.errors import InvalidRelease
+from partita.public.axis import tree_solver
+from partita.public.axis import tree_solver as tree_looks
+from partita.public.axis.tree_solver import UNITS, Evidence, SpendingRule, TreeLooks
+from partita.public.boxes.plan import BoxPlan, BoxShape, Cut, Recipe
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -32,12 +29,12 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.testing.doubles.neighbors import Counts
-from partita.trusted.mechanisms.base import base
-from partita.trusted.mechanisms.boxes import spending_boxes as module
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
+from partita.testing.doubles import Counts
+from partita.trusted.mechanisms import base
+from partita.trusted.mechanisms import boxes as module
+from partita.trusted.mechanisms.boxes import SpendingBoxes
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 Pairs = list[tuple[Counts, Counts]]
 
@@ -207,7 +204,7 @@ def _worst_loss(tree: SpendingBoxes, pairs: Pairs) -> Any:
 
 @pytest.fixture
 def few_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (module, spending_rule, tree_looks):
+    for each in (module, tree_solver, tree_looks):
         monkeypatch.setattr(each, "UNITS", FEW_UNITS)
     monkeypatch.setattr(module, "_TOTAL_UNITS", 1)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.testing.doubles.tapes import EndlessTape
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.secret.points import Points
+from partita.public.boxes.base import BoxTerm
+from partita.testing.doubles import EndlessTape
+from partita.trusted.mechanisms.boxes import SpendingBoxes
+from partita.trusted.secret import Points
 
 pytestmark = pytest.mark.statistics
 

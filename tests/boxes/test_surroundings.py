@@ -11,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.cover.surroundings import Surroundings
-from partita.public.boxes.density.density import Density
-from partita.public.boxes.density.measure import Even
-from partita.public.boxes.plan.nodes import BoxNodes
-from partita.public.boxes.spending_boxes.ramps import ramped
-from partita.public.boxes.spending_boxes.spending_boxes import SpendingBoxesRelease
+from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.cover import Surroundings
+from partita.public.boxes.density import Density, Even
+from partita.public.boxes.plan import BoxNodes
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease, ramped
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.boxes.spending_boxes import SpendingBoxes
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import SpendingBoxes
+from partita.trusted.secret import Points
 
 SIDE: Final = 8
 PLAIN: Final = (Axis(size=SIDE), Axis(size=SIDE))

@@ -10,7 +10,7 @@ import numpy as np
 
 import partita as pt
 from partita.trusted.durable.open import open_counter, open_family
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter
 
 PEOPLE = "people-2026"
 REGIONS = ["Lazio", "Liguria", "Puglia", "Sicily", "Veneto"]

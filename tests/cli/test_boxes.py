@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from partita.public.boxes.regions.regions import HalfSpace
-from partita.public.file.file import load
+from partita.public.boxes.regions import HalfSpace
+from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import QueryRunner
 from tests.seams import DRAW
@@ -137,7 +137,7 @@ def test_a_heat_map_of_few_rows_has_conditions_too(run: Run, joint: Path) -> Non
     assert len(record["histogram"]) == 60
 
 
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 @pytest.mark.parametrize(
     ("text", "weights", "at_most"),
     [

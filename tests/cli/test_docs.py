@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from partita.cli.main.parser import parser
-from partita.cli.spec.spec import COLUMN_KEYS, read_spec
+from partita.cli.main import parser
+from partita.cli.spec import COLUMN_KEYS, read_spec
 
 from .conftest import Run, table
 

@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from partita.cli import main
-from partita.cli.common.arguments import Options
-from partita.cli.common.output import Outcome, printable
-from partita.cli.publish import mechanisms
-from partita.errors.errors import (
+from partita.cli import main, publish
+from partita.cli.common import Options, Outcome, printable
+from partita.errors import (
     BudgetExceeded,
     BudgetLost,
     EntropyError,
@@ -35,7 +33,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
     """Puts other work in the place of `partita mechanisms`."""
 
     def planted(work: Command) -> None:
-        monkeypatch.setattr(mechanisms, "run", work)
+        monkeypatch.setattr(publish, "run_mechanisms", work)
 
     return planted
 

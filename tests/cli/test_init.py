@@ -10,11 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partita.cli.spec.columns import Entries, described
-from partita.cli.spec.spec import read_spec
-from partita.cli.spec.template import template
+from partita.cli.spec import Entries, described, read_spec, template
 from partita.domain import Category, Date, Integer, Real, Timestamp
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 
 from .conftest import CANARY, Run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from partita.public.base.figures import figure
+from partita.public.base import figure
 
 from .conftest import Run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.public.file.file import load
+from partita.public.file import load
 from tests.seams import DRAW
 
 from .conftest import CANARY, SPEC, Run
@@ -277,7 +277,7 @@ def test_a_replay_says_that_nothing_was_charged(run: Run, people: Path, spec: Pa
     assert run("ledger", "entries", "people").out.splitlines()[-1].split()[-1] == "autumn"
 
 
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 def test_the_receipt_tells_special_cells_and_a_domain_that_does_not_fit(
     run: Run, people: Path, spec: Path
 ) -> None:
@@ -312,7 +312,7 @@ def test_an_interrupted_payment_says_where_to_look(
     assert "lost" in run("ledger", "entries", "people").out
 
 
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 def test_a_part_is_counted_paid_and_named(run: Run, people: Path, spec: Path) -> None:
     """Rows of the other region are left out, and the receipt and the release say which are counted."""
     run("ledger", "open", "people", "--epsilon", 40_000)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.cli.main.parser import parser
-from partita.cli.serve import token as token_command
+from partita.cli import serve as token_command
+from partita.cli.main import parser
 from partita.service import process
 from partita.service.settings import ServiceSettings
 from partita.service.tokens import SCOPES

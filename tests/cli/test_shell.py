@@ -107,8 +107,8 @@ def test_an_interrupted_query_ends_quietly(release: Path) -> None:
 @pytest.mark.parametrize(
     "patch",
     [
-        "import partita.trusted.sources.engine.grouped as place\nplace.Grouped.counts = stop",
-        "import partita.publish.publish.pipeline as place\nplace.draw = stop",
+        "import partita.trusted.sources.engine as place\nplace.Grouped.counts = stop",
+        "import partita.publish.publish as place\nplace.draw = stop",
     ],
 )
 def test_an_interrupted_publish_leaves_nothing(people: Path, spec: Path, patch: str) -> None:

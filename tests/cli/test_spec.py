@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partita.cli.spec.spec import Spec, read_spec
+from partita.cli.spec import Spec, read_spec
 from partita.domain import Category, Date, Integer, Real, Timestamp
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 
 from .conftest import CANARY, SPEC
 

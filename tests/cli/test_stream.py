@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from partita.cli.stream import stream
-from partita.public.streams.outputs import read_outputs
-from partita.trusted.durable.events.mechanisms import MECHANISMS
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.plot.plot import band, plot
+from partita.cli import stream
+from partita.public.streams import read_outputs
+from partita.trusted.durable.events import MECHANISMS
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.plot import band, plot
 
 from .conftest import Done, Run
 

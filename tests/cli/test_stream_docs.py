@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.trusted.streams.counter.counter import Counter
+from partita.trusted.streams.counter import Counter
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "streams.md").read_text()

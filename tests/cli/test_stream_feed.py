@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from partita.cli.stream import stream_feed
-from partita.cli.stream.stream_lines import Feeder, Lines
-from partita.errors.errors import StreamError
+from partita.cli import stream as stream_feed
+from partita.cli.stream import Feeder, Lines
+from partita.errors import StreamError
 from partita.trusted.durable.open import resume_counter
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter
 
 from .conftest import CANARY, Done, Run
 from .test_shell import interrupted
@@ -397,7 +397,7 @@ def test_an_interrupted_command_ends_quietly(run: Run, folder: Path, act: str) -
     paid = ("--ledger", folder / "budget.db")
     run("ledger", "open", "people", "--epsilon", 1, "--unit", "event")
     run("stream", "create", "visits", "--epsilon", "1", "--period", "1w", *paid, "--dataset", "people")
-    patch = "import partita.cli.stream.stream_feed as place\nplace._sleep = stop"
+    patch = "import partita.cli.stream as place\nplace._sleep = stop"
 
     done = interrupted(patch, "stream", act, folder / "visits", *paid)
 

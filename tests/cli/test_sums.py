@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.public.file.file import load
+from partita.public.file import load
 
 from .conftest import CANARY, SPEC, Run, table
 

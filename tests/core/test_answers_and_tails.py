@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita import Answer
-from partita.errors.errors import InvalidParameter
-from partita.public.bounds.tails import laplace_sum_reach, laplace_variance
+from partita.errors import InvalidParameter
+from partita.public.bounds import laplace_sum_reach, laplace_variance
 
 
 def _answer() -> Answer:

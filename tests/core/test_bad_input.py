@@ -13,7 +13,7 @@ import partita as pt
 from partita.testing import ZeroNoise
 from partita.trusted import noise
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 
 ARRAY: Any = np.array([1, 2])
 WORDS: Any = np.array(["add-remove", "laplace"])

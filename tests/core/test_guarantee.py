@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita import Guarantee
-from partita.errors.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
-from partita.guarantee.guarantee import rows_changed
+from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning
+from partita.guarantee import rows_changed
 
 BAD_EPSILONS = [0, -1, "0", "-0.1", math.nan, math.inf, -math.inf, True, None, "much", "", [1], "1/0", 1j]
 
@@ -216,7 +216,7 @@ def test_the_repr_says_what_is_promised() -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 def test_delta_grows_at_least_as_group_privacy_says() -> None:
     """For huge exponents delta becomes 1, for tiny ones it grows by the size of the group."""
     huge = Guarantee(epsilon=5, delta=Fraction(1, 2**3000)).to_unit("person", contributions=10**4)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita import Cut, Histogram
-from partita.errors.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData, InvalidParameter
 
 SIZES = st.sampled_from([1, 5, 1000, 2**32, 2**64])
 

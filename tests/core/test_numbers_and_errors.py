@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import partita as pt
-from partita.errors import errors
-from partita.errors.errors import InvalidData, InvalidParameter, PartitaError
+from partita import errors
+from partita.errors import InvalidData, InvalidParameter, PartitaError
 from partita.numbers import integer, rational
 
 SECRET = 987_654_321

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import PrivacyWarning
-from partita.trusted.mechanisms.base.part_noise import PartNoise
+from partita.errors import PrivacyWarning
+from partita.trusted.mechanisms.base import PartNoise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.secret import Histogram, Points
 
 AXES = [Axis(size=20), Axis(size=9, before=1, after=2), Axis(size=4, labels=True)]
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from partita.errors.errors import StreamBusy, StreamError
-from partita.storage.storage import Damaged, FileLock, SqliteFormat, SqliteWriter, transact
+from partita.errors import StreamBusy, StreamError
+from partita.storage import Damaged, FileLock, SqliteFormat, SqliteWriter, transact
 
 FORMAT: Final = SqliteFormat(
     name="box",

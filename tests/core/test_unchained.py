@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.errors.errors import InvalidData
-from partita.errors.unchained import unchained
+from partita.errors import InvalidData, unchained
 
 
 class Secretive:

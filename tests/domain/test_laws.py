@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import partita.domain
 from partita.domain import Category, Date, Domain, Integer, Real, Special, Timestamp, domain_from_spec
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 
 anything: Any = None
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Encoded, Integer, Special
-from partita.errors.errors import InvalidData
+from partita.errors import InvalidData
 
 CANARY = "canary-7f3a"
 

@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from partita.trusted.sources.postgres.postgres import Postgres
-from partita.trusted.sources.spark.source.source import SparkSource
+from partita.trusted.sources.postgres import Postgres
+from partita.trusted.sources.spark.source import SparkSource
 from tests.engines.postgres_server import PostgresServer
 
 __all__ = ["ENGINES", "SERVERS", "loaded"]

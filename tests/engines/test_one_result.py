@@ -11,14 +11,13 @@ import pyarrow as pa
 import pytest
 
 from partita.domain.axis import MOST_AXES
-from partita.publish.plan.planning import plan
-from partita.publish.publish.making import count
-from partita.publish.request.request import Request
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
-from partita.trusted.sources.base.protocol import Source
+from partita.publish.plan import plan
+from partita.publish.publish import count
+from partita.publish.request import Request
+from partita.trusted.secret import Histogram, Points
+from partita.trusted.sources.base import Source
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import Column, Tally, tally
+from partita.trusted.sources.tally import Column, Tally, tally
 from tests.engines.loading import loaded
 from tests.engines.tables import ARROW, PERSON, SCHEMA, drawn, table
 

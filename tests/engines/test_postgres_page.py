@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from partita.errors.errors import LedgerError
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
+from partita.errors import LedgerError
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.engines

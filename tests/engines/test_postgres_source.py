@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
-from partita.errors.errors import InvalidParameter, SourceError
-from partita.publish.publish.pipeline import publish
-from partita.trusted.sources.arrow.python import PYTHON
+from partita.errors import InvalidParameter, SourceError
+from partita.publish.publish import publish
+from partita.trusted.sources.arrow import PYTHON
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.postgres.postgres import Postgres
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.postgres import Postgres
+from partita.trusted.sources.tally import tally
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 CANARY = "CANARY-93ab"

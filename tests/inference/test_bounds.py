@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.bounds.band import widest_miss
-from partita.public.bounds.tails import (
+from partita.public.bounds import (
     laplace_mix_reach,
     laplace_sum_reach,
     laplace_variance,
     log_moments,
     repeated_reach,
+    widest_miss,
 )
 
 REACH = 400

@@ -12,10 +12,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from partita.public.axis.curve.curve import Floats, UInts
-from partita.testing.doubles.tapes import EndlessTape, tape_noise
-from partita.trusted.mechanisms.spending_tree.intervals import Intervals
-from partita.trusted.secret.histogram import Histogram
+from partita.public.axis.curve import Floats, UInts
+from partita.testing.doubles import EndlessTape, tape_noise
+from partita.trusted.mechanisms.spending_tree import Intervals
+from partita.trusted.secret import Histogram
 
 pytestmark = pytest.mark.statistics
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve.curve import Curve
-from partita.public.axis.shrinkage.clustering import clustering
+from partita.public.axis.curve import Curve
+from partita.public.axis.shrinkage import clustering
 
 
 def pieces(widths: list[int], counts: list[float]) -> Curve:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve.curve import Curve
+from partita.public.axis.curve import Curve
 
 Pieces = list[tuple[int, int]]
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve.curve import Curve
-from partita.public.axis.curve.leaning import leaning
+from partita.public.axis.curve import Curve, leaning
 
 Pieces = list[tuple[int, float]]
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve.curve import Curve, Floats
-from partita.public.bounds.linear_ranges import Doubts, LinearRanges, Position
-from partita.public.bounds.question import Question
+from partita.public.axis.curve import Curve, Floats
+from partita.public.bounds import Doubts, LinearRanges, Position, Question
 
 CELLS = 14
 PARTS = Curve(np.array([0, 2, 3, 6, 9, 10, 13], np.uint64), np.array([4.0, 6.0, 2.0, 0.0, 5.0, 1.0, 0.0]))

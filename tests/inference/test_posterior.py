@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.public.bounds.posterior import Measured, Posterior
+from partita.public.bounds import Measured, Posterior
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

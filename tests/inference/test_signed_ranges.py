@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.bounds.signed_ranges import Run, laid_over, turns
+from partita.public.bounds import Run, laid_over, turns
 
 CELLS = 12
 

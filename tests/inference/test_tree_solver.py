@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.public.axis.curve.curve import Floats
-from partita.public.axis.tree_solver import tree_solver
-from partita.public.axis.tree_solver.tree_shape import TreeLevel, TreeShape
-from partita.public.axis.tree_solver.tree_solver import TreeSolver
+from partita.public.axis import tree_solver
+from partita.public.axis.curve import Floats
+from partita.public.axis.tree_solver import TreeLevel, TreeShape, TreeSolver
 
 SEEDS = range(12)
 

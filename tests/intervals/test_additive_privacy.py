@@ -12,8 +12,8 @@ import pytest
 
 import partita as pt
 from partita import Histogram
-from partita.guarantee.guarantee import Neighbors
-from partita.public.axis.base.ranges import Parts
+from partita.guarantee import Neighbors
+from partita.public.axis.base import Parts
 from partita.testing import (
     CouplingBroken,
     EndlessTape,

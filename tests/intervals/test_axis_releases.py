@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import partita as pt
 from partita import Histogram, InvalidParameter, InvalidRelease
-from partita.public.axis.base.ranges import Parts, Ranges, Term
-from partita.public.bounds.tails import laplace_variance
+from partita.public.axis.base import Parts, Ranges, Term
+from partita.public.bounds import laplace_variance
 from partita.testing import EndlessTape, ZeroNoise, check_mechanism, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms
 

@@ -11,9 +11,9 @@ from scipy import stats
 
 import partita as pt
 from partita import Histogram
-from partita.public.axis.base.ranges import Term
-from partita.trusted.noise.laws.words import Words
-from partita.trusted.noise.system.system import SystemNoise
+from partita.public.axis.base import Term
+from partita.trusted.noise.laws import Words
+from partita.trusted.noise.system import SystemNoise
 
 pytestmark = pytest.mark.statistics
 

@@ -17,7 +17,7 @@ from partita.testing import (
     coupled,
     tape_noise,
 )
-from partita.trusted.mechanisms.spending_tree.intervals import Intervals
+from partita.trusted.mechanisms.spending_tree import Intervals
 from partita.trusted.noise import Noise
 
 MANY = (700, 0, 3, 1, 0, 0, 250, 90)

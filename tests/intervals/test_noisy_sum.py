@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from partita.public.axis.base.noisy_sum import Line, NoisySum
+from partita.public.axis.base import Line, NoisySum
 
 Kinds = Mapping[tuple[int, Fraction], int]
 

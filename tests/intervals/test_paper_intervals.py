@@ -10,7 +10,7 @@ import pytest
 
 from partita import Cut, Histogram, InvalidParameter, PaperIntervals, PaperIntervalsRelease, Partition
 from partita.testing import EndlessTape, RecordingNoise, ZeroNoise, add_remove_pairs, coupled, tape_noise
-from partita.trusted.mechanisms.tree.tree import Tree
+from partita.trusted.mechanisms.tree import Tree
 from partita.trusted.noise import Noise
 
 SIZE = 2**64

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 from tests.engines.postgres_server import PostgresServer, postgres_server
 
 __all__ = ["PLACES", "ledger", "place", "places", "postgres_server"]

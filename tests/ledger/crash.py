@@ -10,9 +10,9 @@ import os
 import sys
 from fractions import Fraction
 
-from partita.guarantee.guarantee import Guarantee
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount, Connection, Debit
-from partita.ledger.ledger.ledger import Ledger, add_debit
+from partita.ledger.ledger import Ledger, add_debit
 from partita.ledger.postgres import is_address
 
 

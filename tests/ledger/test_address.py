@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidParameter, LedgerError, PartitaError
-from partita.ledger.ledger.ledger import Ledger
+from partita.errors import InvalidParameter, LedgerError, PartitaError
+from partita.ledger.ledger import Ledger
 from partita.ledger.postgres import Address, is_address, is_no_path, shown
 
 CANARY = "CANARY-93ab"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.errors.errors import BudgetExceeded, InvalidParameter, UnknownDataset
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import BudgetExceeded, InvalidParameter, UnknownDataset
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount, Part
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 
 POSITIVE = st.fractions(min_value=Fraction(1, 50), max_value=2, max_denominator=60)
 SMALL = st.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 3 * 10**5)])

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from partita.guarantee.guarantee import Guarantee
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 from tests.engines.postgres_server import PostgresServer
 
 HERE = Path(__file__).parent
@@ -176,9 +176,9 @@ def lost(early: Sequence[Sequence[str]], heard: dict[str, list[int]]) -> int:
 
 LIMITED = """
 import resource, sys
-from partita.errors.errors import LedgerError
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
+from partita.errors import LedgerError
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 limit = ledger.path.stat().st_size + 8192
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -209,9 +209,9 @@ def test_a_file_that_may_not_grow_loses_nothing(swift: Path) -> None:
 
 UNPRIVILEGED = """
 import os, sys
-from partita.errors.errors import LedgerError
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
+from partita.errors import LedgerError
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:

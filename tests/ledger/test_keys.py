@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import BudgetExceeded, BudgetLost, InvalidParameter, KeyReused, LedgerRefusal
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import BudgetExceeded, BudgetLost, InvalidParameter, KeyReused, LedgerRefusal
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Debit
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 
 RELEASE = Guarantee(epsilon=2)
 ASKED: dict[str, Any] = {

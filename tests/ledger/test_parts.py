@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount, Part, Spending
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 
 COLUMNS = {"region": ("north", "south", "west"), "sex": ("f", "m"), "shard": ("0", "1")}
 NORTH, SOUTH, FEMALE = ("region", "north"), ("region", "south"), ("sex", "f")

@@ -16,13 +16,13 @@ import pytest
 
 from partita.cli import main
 from partita.domain import Integer
-from partita.errors.errors import BudgetExceeded, LedgerError, StreamForked, TermsDiffer
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import BudgetExceeded, LedgerError, StreamForked, TermsDiffer
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Connection
-from partita.ledger.ledger.ledger import Ledger
-from partita.publish.publish.pipeline import publish
+from partita.ledger.ledger import Ledger
+from partita.publish.publish import publish
 from partita.trusted.durable.open import open_counter
-from partita.trusted.durable.stream.account import Writer
+from partita.trusted.durable.stream import Writer
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.engines

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning, TermsDiffer
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import IncompatibleGuarantees, InvalidParameter, PrivacyWarning, TermsDiffer
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 
 BUDGET: dict[str, Any] = {"epsilon": 3, "delta": "1e-6", "unit": "person", "contributions": 4}
 

@@ -10,10 +10,10 @@ import os
 import sys
 import time
 
-from partita.errors.errors import BudgetExceeded, BudgetLost, LedgerError
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import BudgetExceeded, BudgetLost, LedgerError
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Debit
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 
 
 def main(place: str, dataset: str, epsilon: str, times: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita import Guarantee, Histogram, InvalidParameter, LinearQueries, LinearQueriesRelease
-from partita.guarantee.guarantee import Neighbors
+from partita.guarantee import Neighbors
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -30,7 +30,7 @@ from partita.testing import (
     tape_noise,
 )
 from partita.trusted.noise import Noise
-from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.noise.system import SYSTEM
 
 HALF = Fraction(1, 2)
 QUERIES: list[list[Any]] = [[1, "1/2", 0], [0, -1, "2/3"], [1, 1, 1]]

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Integer, Real
-from partita.errors.errors import InvalidData, InvalidParameter, InvalidRelease
-from partita.guarantee.guarantee import Guarantee, Neighbors
-from partita.public.axis.base.ranges import Parts
-from partita.public.queries.language.language import (
+from partita.errors import InvalidData, InvalidParameter, InvalidRelease
+from partita.guarantee import Guarantee, Neighbors
+from partita.public.axis.base import Parts
+from partita.public.queries.language import (
     clipped,
     marginal,
     matrix,
+    parse,
     power,
     prefixes,
     ranges,
@@ -27,13 +28,9 @@ from partita.public.queries.language.language import (
     value,
     weights,
 )
-from partita.public.queries.language.parsing import parse
-from partita.public.queries.operator.structured import Structured
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.release.answer_changes import AnswerChanges
-from partita.public.workload.release.linear_workload import LinearWorkloadRelease
-from partita.public.workload.release.query_view import QueryView
+from partita.public.queries.operator import Structured
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload.release import AnswerChanges, LinearWorkloadRelease, QueryView
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -46,8 +43,8 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.workload import LinearWorkload
+from partita.trusted.secret import Points
 
 HALF = Fraction(1, 2)
 TINY = Universe(["sex"], [Category(["f"])])

@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.local.frequency import columns
-from partita.local.frequency.frequency import Frequency
-from partita.local.question.kinds import randomizer_kind
-from partita.local.randomizer.draws import KernelDraws
-from partita.local.randomizer.law import LocalLaw
-from partita.local.randomizer.randomizer import Randomizer
-from partita.local.randomizer.thresholds import WHOLE, exp_bounds
+from partita.local import frequency
+from partita.local.frequency import Frequency
+from partita.local.question import randomizer_kind
+from partita.local.randomizer import WHOLE, KernelDraws, LocalLaw, Randomizer, exp_bounds
 from partita.testing import OutputLaw, RationalNoise, law
-from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.laws import Tape
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(5, 2))
 
@@ -76,9 +73,9 @@ def column_law(monkeypatch: pytest.MonkeyPatch, randomizer: LocalLaw, cells: lis
     def below(_: Any, bound: int, count: int) -> Any:
         return np.array([noise.branches.choose(even(bound)) for _ in range(count)], dtype=np.int64)
 
-    monkeypatch.setattr(columns, "chances", chances)
-    monkeypatch.setattr(columns, "flags", chances)
-    monkeypatch.setattr(columns, "integers_below", below)
+    monkeypatch.setattr(frequency, "chances", chances)
+    monkeypatch.setattr(frequency, "flags", chances)
+    monkeypatch.setattr(frequency, "integers_below", below)
     return law(lambda _: _hashable(randomizer.randomize_many(cells, words=Tape([]))), noise)
 
 

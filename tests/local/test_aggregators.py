@@ -13,16 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter, InvalidState
+from partita.errors import InvalidData, InvalidParameter, InvalidState
 from partita.local.device import Device, Report
-from partita.local.encodings.means import OneBit, Piecewise
-from partita.local.encodings.projective import ProjectiveResponse
-from partita.local.estimates.estimates import Frequencies, mean_bounds
-from partita.local.frequency.decoders import supports
-from partita.local.frequency.frequency import Frequency
-from partita.local.frequency.projective_hits import hyperplane_hits
-from partita.local.mean.mean import Mean
-from partita.local.question.kinds import FREQUENCY_KINDS
+from partita.local.encodings import OneBit, Piecewise, ProjectiveResponse
+from partita.local.estimates import Frequencies, mean_bounds
+from partita.local.frequency import Frequency, hyperplane_hits, supports
+from partita.local.mean import Mean
+from partita.local.question import FREQUENCY_KINDS
 from partita.testing import EndlessTape
 
 QUESTIONS: list[Any] = [

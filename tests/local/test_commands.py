@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.cli.common.output import Outcome
-from partita.cli.local import local
+from partita.cli import local
+from partita.cli.common import Outcome
 from partita.domain import Category
-from partita.errors.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
-from partita.local.frequency.frequency import Frequency
-from partita.local.question.registry import question_read
+from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
+from partita.local.frequency import Frequency
+from partita.local.question import question_read
 
 
 @pytest.fixture(autouse=True)
@@ -260,7 +260,7 @@ def test_every_label_that_is_named_is_asked_for() -> None:
 
 def test_an_estimate_of_forged_reports_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the estimate, and a warning beside it."""
-    from partita.cli.main.entry import main
+    from partita.cli.main import main
 
     asked("--size", "64")
     question = question_read(Path("question.json").read_bytes())

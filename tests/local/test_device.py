@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
+from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
 from partita.local.device import Device, Report
-from partita.local.frequency.frequency import Frequency
-from partita.local.mean.mean import Mean
+from partita.local.frequency import Frequency
+from partita.local.mean import Mean
 
 QUESTION = Frequency(1000, epsilon="1/3")
 
@@ -254,7 +254,7 @@ class Blocker:
         if name.partition(".")[0] in blocked:
             raise ImportError(name)
 sys.meta_path.insert(0, Blocker())
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.local.device import Device
 from partita.local import Frequency, Mean
 device = Device(sys.argv[1], budget=10)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import ImplausibleReports, InvalidData
+from partita.errors import ImplausibleReports, InvalidData
 from partita.local import Frequency, Mean, Range, Rectangles, UnaryEncoding
-from partita.local.question.kinds import FREQUENCY_KINDS
-from partita.trusted.noise.laws.words import Tape
+from partita.local.question import FREQUENCY_KINDS
+from partita.trusted.noise.laws import Tape
 from tests.local.laws import EPSILONS, made
 
 ONE = Fraction(1)

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidParameter
-from partita.local.encodings.hashing import LocalHashing
-from partita.local.encodings.means import OneBit, Piecewise
-from partita.local.encodings.projective import ProjectiveResponse
-from partita.local.question.kinds import FREQUENCY_KINDS, MEAN_KINDS
-from partita.local.randomizer.randomizer import Randomizer
-from partita.local.randomizer.thresholds import WHOLE
+from partita.errors import InvalidParameter
+from partita.local.encodings import LocalHashing, OneBit, Piecewise, ProjectiveResponse
+from partita.local.question import FREQUENCY_KINDS, MEAN_KINDS
+from partita.local.randomizer import WHOLE, Randomizer
 
 from .laws import (
     EPSILONS,

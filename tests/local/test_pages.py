@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.local import accuracy, growth
 from partita.local import __all__ as exported
-from partita.local.question.kinds import KINDS
+from partita.local.question import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "local.md").read_text()

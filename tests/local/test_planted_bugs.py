@@ -11,19 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter, PartitaError
+from partita.errors import InvalidParameter, PartitaError
 from partita.local.device import Device
-from partita.local.encodings.means import Piecewise
-from partita.local.encodings.projective import ProjectiveResponse
-from partita.local.frequency.frequency import Frequency
-from partita.local.frequency.projective_hits import hyperplane_hits
-from partita.local.randomizer.randomizer import FrequencyRandomizer, Randomizer
-from partita.local.randomizer.response import RandomizedResponse
-from partita.local.randomizer.thresholds import WHOLE
-from partita.local.randomizer.unary import UnaryEncoding
+from partita.local.encodings import Piecewise, ProjectiveResponse
+from partita.local.frequency import Frequency, hyperplane_hits
+from partita.local.randomizer import WHOLE, FrequencyRandomizer, RandomizedResponse, Randomizer, UnaryEncoding
 from partita.testing import tape_law
-from partita.trusted.noise.laws.uniforms import integers_below
-from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.laws import Tape, integers_below
 
 from .laws import device_law, loses_at_most, supporting
 

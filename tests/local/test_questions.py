@@ -13,16 +13,20 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.errors.errors import InvalidParameter
-from partita.guarantee.guarantee import UNLIMITED
-from partita.local.frequency.decoders import checked_column
-from partita.local.frequency.domains import domain_cells
-from partita.local.frequency.frequency import Frequency
-from partita.local.mean.mean import Mean
-from partita.local.question.kinds import FREQUENCY_KINDS, KINDS, randomizer_kind
-from partita.local.question.plain import plain_domain
-from partita.local.question.registry import question_from, question_read, randomizer_from
-from partita.local.randomizer.response import RandomizedResponse
+from partita.errors import InvalidParameter
+from partita.guarantee import UNLIMITED
+from partita.local.frequency import Frequency, checked_column, domain_cells
+from partita.local.mean import Mean
+from partita.local.question import (
+    FREQUENCY_KINDS,
+    KINDS,
+    plain_domain,
+    question_from,
+    question_read,
+    randomizer_from,
+    randomizer_kind,
+)
+from partita.local.randomizer import RandomizedResponse
 from partita.testing import EndlessTape
 
 QUESTIONS = [

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from partita.errors.errors import InvalidParameter
-from partita.local.frequency.columns import Columns
-from partita.local.randomizer.draws import KernelDraws
-from partita.local.randomizer.thresholds import WHOLE, checked_epsilon, exp_bounds, threshold
+from partita.errors import InvalidParameter
+from partita.local.frequency import Columns
+from partita.local.randomizer import WHOLE, KernelDraws, checked_epsilon, exp_bounds, threshold
 from partita.testing import tape_law
-from partita.trusted.noise.laws.uniforms import chances, flags, integers_below
-from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.laws import Tape, chances, flags, integers_below
 
 EPSILONS = [Fraction(1, 1 << 20), Fraction(1, 7), Fraction(1), Fraction(5, 2), Fraction(32)]
 TOP = 1 << 56

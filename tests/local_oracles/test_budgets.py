@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.errors.errors import BudgetExceeded, InvalidParameter, InvalidState, StreamBusy, StreamForked
+from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, StreamBusy, StreamForked
 from partita.local import BudgetFile, BudgetMemory, Budgets
 
 THIRD = Fraction(1, 3)
@@ -218,7 +218,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_failed_write_charges_or_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an error of the disk the file is asked again what was spent."""
-    from partita.trusted.durable.slots import slots_file
+    from partita.trusted.durable import slots as slots_file
 
     with BudgetFile(tmp_path / "budgets", people=2, cap=1) as book:
         shipped = slots_file._sync
@@ -271,7 +271,7 @@ def test_a_kill_leaves_the_old_or_the_new(tmp_path: Path, step: int) -> None:
 
 def _charge_and_die(path: Path, people: int, step: int) -> None:
     """In a child: be killed in the middle of the write of that number, or instead of waiting for the disk."""
-    from partita.trusted.durable.slots import slots_file
+    from partita.trusted.durable import slots as slots_file
 
     book, calls, write, wait = BudgetFile(path, people=people, cap=1), 0, os.pwrite, slots_file._sync
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.local import BudgetMemory, LROracle, RandomizedResponse, SQOracle, learn_logistic
-from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law, loses_at_most
 
 EPSILON = Fraction(1, 1000)
@@ -194,7 +194,7 @@ def _fixed_for_all(rows: Any, one: Any, fixed: Any) -> list[Any]:
 
 def test_one_failure_must_not_change_the_cells_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a failure puts the whole batch into the fixed cell, the enumeration sees that it tells too much."""
-    from partita.local.oracle import oracle
+    from partita.local import oracle
 
     def raises_or_one(column: Any) -> Any:
         return _raises(column) + 1

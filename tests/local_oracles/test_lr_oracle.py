@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import BudgetExceeded, InvalidParameter, TapeExhausted
-from partita.guarantee.guarantee import UNLIMITED
+from partita.errors import BudgetExceeded, InvalidParameter, TapeExhausted
+from partita.guarantee import UNLIMITED
 from partita.local import (
     BudgetMemory,
     Frequency,
@@ -21,9 +21,9 @@ from partita.local import (
     RandomizedResponse,
     Range,
 )
-from partita.local.oracle.oracle_laws import admitted
-from partita.local.question.hierarchy import Line, View
-from partita.trusted.noise.laws.words import Tape
+from partita.local.oracle import admitted
+from partita.local.question import Line, View
+from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law, device_law
 from tests.local_ranges.laws import mixed_law
 

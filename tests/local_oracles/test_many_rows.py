@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import BudgetExceeded, InvalidParameter
-from partita.local.frequency.frequency import Frequency
-from partita.local.learners.statistical import SQOracle
-from partita.local.oracle.oracle import LROracle
-from partita.local.oracle.oracle_budgets import BudgetFile, BudgetMemory, Budgets
-from partita.local.oracle.oracle_laws import ListedLaw, admitted
+from partita.errors import BudgetExceeded, InvalidParameter
+from partita.local.frequency import Frequency
+from partita.local.learners import SQOracle
+from partita.local.oracle import BudgetFile, BudgetMemory, Budgets, ListedLaw, LROracle, admitted
 from partita.testing import EndlessTape
 from tests.local.laws import column_law
 

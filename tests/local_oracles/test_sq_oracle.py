@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import BudgetExceeded, InvalidParameter
+from partita.errors import BudgetExceeded, InvalidParameter
 from partita.local import (
     BudgetMemory,
     LROracle,
@@ -22,8 +22,8 @@ from partita.local import (
     parity_signal,
     parity_suspects,
 )
-from partita.local.ranges.range_estimate import RangeEstimate
-from partita.trusted.noise.laws.words import Tape
+from partita.local.ranges import RangeEstimate
+from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law
 
 

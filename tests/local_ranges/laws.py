@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from partita.local.randomizer.law import LocalLaw
+from partita.local.randomizer import LocalLaw
 from partita.testing import OutputLaw, RationalNoise, law
 from tests.local.laws import BranchingDraws
 

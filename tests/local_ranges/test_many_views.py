@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.local import Device, Mixture, Range, Rectangles
-from partita.local.question.hierarchy import Line, tensor_views
+from partita.local.question import Line, tensor_views
 from partita.testing import EndlessTape
 from tests.local.laws import column_law, loses_at_most
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Integer, Real
-from partita.errors.errors import InvalidData, InvalidParameter, InvalidState
-from partita.guarantee.guarantee import UNLIMITED
+from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.guarantee import UNLIMITED
 from partita.local import Device, Range, RangeAggregator, RangeEstimate, Rectangles, question_from
-from partita.local.aggregate.evidence import Evidence
-from partita.local.ranges.association import joint_share, raked
-from partita.trusted.noise.laws.words import Tape
+from partita.local.aggregate import Evidence
+from partita.local.ranges import joint_share, raked
+from partita.trusted.noise.laws import Tape
 
 
 def loud(question: Any, cells: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.local import Device, Mixture, RandomizedResponse, Range, Rectangles
-from partita.local.question.hierarchy import Line, View, line_views
-from partita.local.randomizer.law import LocalLaw
+from partita.local.question import Line, View, line_views
+from partita.local.randomizer import LocalLaw
 from tests.local.laws import EPSILONS, column_law, loses_at_most, total
 
 from .laws import mixed_law

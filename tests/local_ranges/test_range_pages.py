@@ -22,8 +22,8 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 from partita.local.device import Device
-from partita.local.ranges.ranges import Range
-from partita.local.ranges.rectangles import Rectangles
+from partita.local.ranges import Range
+from partita.local.ranges import Rectangles
 
 boxes = Rectangles({"x": 9, "y": 9}, epsilon=1)
 for question, value in ((Range(1000, epsilon=1), 7), (boxes, {"x": 1, "y": 2})):

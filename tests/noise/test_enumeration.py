@@ -16,11 +16,12 @@ import pytest
 from flint import arb
 
 from partita.testing import TapeLaw, tape_law, tape_noise
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.laws import laplace, reals, tables
-from partita.trusted.noise.laws.reals import Exact, Uniform
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.noise.system import selection, system
+from partita.trusted.noise import laws, system
+from partita.trusted.noise import laws as reals
+from partita.trusted.noise import laws as tables
+from partita.trusted.noise import system as selection
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import Exact, Tape, Uniform
 
 ROUNDING = Fraction(1, 1 << 250)
 WIDTHS = [(4, 4), (3, 6), (2, 8), (1, 16)]
@@ -108,7 +109,7 @@ def test_geometric_noise_has_its_law(scale: Fraction, bits: int, words: int) -> 
 def test_large_scales_in_mixed_radix_have_their_law(name: str, scale: Fraction) -> None:
     """With a low digit split off, no value is likelier than it may be, nor less likely."""
     pmf = laplace_pmf if name == "discrete_laplace" else geometric_pmf
-    assert laplace.tables(scale, 4).digits
+    assert laws.tables(scale, 4).digits
 
     law = tape_law(lambda tape: getattr(tape_noise(tape), name)(scale), bits=4, words=4)
 
@@ -119,7 +120,7 @@ def test_large_scales_in_mixed_radix_have_their_law(name: str, scale: Fraction) 
 @pytest.mark.spread(1)
 def test_sign_and_high_part_share_a_table_with_their_law(scale: Fraction) -> None:
     """M = 2^shift H + L: H is geometric with unit 2^shift, and the sign is Bernoulli(a/(1+a))."""
-    drawn = laplace.GeometricTables(scale, 4)
+    drawn = laws.GeometricTables(scale, 4)
     top, minus = scale / (1 << drawn.shift), exp(-1 / scale) / (1 + exp(-1 / scale))
 
     law = tape_law(lambda tape: int(drawn.top.draw(1, tape)[0]), bits=4, words=4)
@@ -134,7 +135,7 @@ def test_sign_and_high_part_share_a_table_with_their_law(scale: Fraction) -> Non
 @pytest.mark.parametrize("scale", [Fraction(40), Fraction(70), Fraction(1000)])
 def test_a_low_digit_is_truncated_geometric(scale: Fraction) -> None:
     """L is the geometric law cut off at 2^shift."""
-    drawn = laplace.GeometricTables(scale, 4)
+    drawn = laws.GeometricTables(scale, 4)
     ((place, table),) = drawn.digits
     count = 1 << drawn.shift
     total = sum(geometric_pmf(k, scale) for k in range(count))
@@ -149,7 +150,7 @@ def test_a_low_digit_is_truncated_geometric(scale: Fraction) -> None:
 def test_digits_of_a_huge_scale_join_into_one_truncated_geometric_law() -> None:
     """Digit by digit, P[L = l] is proportional to a^l: each digit is geometric with unit 2^place."""
     scale = Fraction(1 << 20)
-    for place, table in laplace.GeometricTables(scale, 4).digits:
+    for place, table in laws.GeometricTables(scale, 4).digits:
         unit = scale / (1 << place)
         total = 1 - exp(-(table.thresholds.size + 1) / unit)
 
@@ -348,7 +349,7 @@ def test_a_threshold_that_is_off_by_one_is_caught(
     monkeypatch: pytest.MonkeyPatch, index: int, by: int
 ) -> None:
     """One threshold one word too high or too low does not pass the check."""
-    planted = laplace.GeometricTables(Fraction(1), 4)
+    planted = laws.GeometricTables(Fraction(1), 4)
     thresholds = planted.top.thresholds.astype(int)
     thresholds[index] += by
     planted.top.thresholds[:] = thresholds.clip(0, 15)
@@ -361,7 +362,7 @@ def test_a_threshold_that_is_off_by_one_is_caught(
 @pytest.mark.parametrize("wrong", [Fraction(1, 2), Fraction(2), Fraction(50, 49)])
 def test_a_wrong_scale_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Fraction) -> None:
     """Half or twice the scale, or one that is 2% off, does not pass the check."""
-    planted = laplace.GeometricTables(wrong, 4)
+    planted = laws.GeometricTables(wrong, 4)
     monkeypatch.setattr(system, "tables", lambda scale, bits: planted)
 
     assert rejected(laplace_law(), unit_pmf)
@@ -370,13 +371,13 @@ def test_a_wrong_scale_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Fractio
 def test_a_fair_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sign of probability 1/2 instead of a/(1+a) does not pass the check."""
 
-    def fair(self: laplace.GeometricTables, category: int) -> Any:
+    def fair(self: laws.GeometricTables, category: int) -> Any:
         high, minus = divmod(category, 2)
         above, step = self._survival(high), self._survival(1)
         return lambda: above() * (1 + step()) / 2 if minus else above()
 
-    monkeypatch.setattr(laplace.GeometricTables, "_signed_tail", fair)
-    planted = laplace.GeometricTables(Fraction(1), 4)
+    monkeypatch.setattr(laws.GeometricTables, "_signed_tail", fair)
+    planted = laws.GeometricTables(Fraction(1), 4)
     monkeypatch.setattr(system, "tables", lambda scale, bits: planted)
 
     assert rejected(laplace_law(), unit_pmf)

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.trusted.noise.system.system import SystemNoise
+from partita.errors import InvalidData, InvalidParameter
+from partita.trusted.noise.system import SystemNoise
 
 CANARY = 987_654_321
 

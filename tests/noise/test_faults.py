@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import EntropyError
+from partita.errors import EntropyError
 from partita.trusted.noise import kernel
-from partita.trusted.noise.laws.words import KernelWords, Words
-from partita.trusted.noise.system.system import KERNEL, SYSTEM, SystemNoise
+from partita.trusted.noise.laws import KernelWords, Words
+from partita.trusted.noise.system import KERNEL, SYSTEM, SystemNoise
 
 pytestmark = [
     pytest.mark.faults,

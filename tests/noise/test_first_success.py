@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.hazard import hazard as hazard_module
-from partita.trusted.noise.hazard.hazard import MARGIN, FirstSuccess, Law, hazard
-from partita.trusted.noise.laws.reals import Uniform
-from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise import hazard as hazard_module
+from partita.trusted.noise.hazard import MARGIN, FirstSuccess, Law, hazard
+from partita.trusted.noise.laws import Tape, Uniform
 
 MARGINS = [MARGIN, 2.0**-8, 2.0**-4, 0.5]
 LAWS: tuple[Law, ...] = ("laplace", "geometric")

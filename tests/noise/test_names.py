@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import partita.trusted.noise
-from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.noise.system import SYSTEM
 
 
 @pytest.mark.parametrize("name", partita.trusted.noise.__all__)

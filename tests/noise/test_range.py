@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.laws import laplace, reals
-from partita.trusted.noise.laws.laplace import GeometricTables, tables
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.noise.system import system
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise import laws, system
+from partita.trusted.noise import laws as reals
+from partita.trusted.noise.laws import GeometricTables, Tape, tables
+from partita.trusted.noise.system import Path
 
 SMALLEST, LARGEST = Fraction(1, 2**20), Fraction(2**62)
 HIGH, LOW = 2**63 - 1, -(2**63)
@@ -97,7 +96,7 @@ def test_one_block_beyond_int64_widens_the_others(monkeypatch: pytest.MonkeyPatc
     tops = iter([2 * 3, 2 * 2**20 + 1, 2 * 5 + 1])
     monkeypatch.setattr(planted.top, "look_up", lambda *_, **__: np.array([next(tops)]))
     monkeypatch.setattr(system, "tables", lambda scale, bits: planted)
-    monkeypatch.setattr(laplace, "BLOCK", 1)
+    monkeypatch.setattr(laws, "BLOCK", 1)
 
     drawn = tape_noise(Tape([0] * 50)).discrete_laplace(2**50, 3)
 

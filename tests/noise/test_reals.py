@@ -11,9 +11,8 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import TapeExhausted
-from partita.trusted.noise.laws.reals import Uniform, enclose, floor, precision
-from partita.trusted.noise.laws.words import Tape
+from partita.errors import TapeExhausted
+from partita.trusted.noise.laws import Tape, Uniform, enclose, floor, precision
 
 
 def exp_floor(x: Fraction, shift: int) -> int:

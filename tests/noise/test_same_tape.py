@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.laws import fast
-from partita.trusted.noise.laws.laplace import BLOCK, tables
-from partita.trusted.noise.laws.reals import Uniform, floor
-from partita.trusted.noise.laws.tables import Table
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.noise.system.system import Path, SystemNoise
+from partita.trusted.noise import laws
+from partita.trusted.noise.laws import BLOCK, Table, Tape, Uniform, floor, tables
+from partita.trusted.noise.system import Path, SystemNoise
 
 BOTH: tuple[Path, ...] = ("numpy", "compiled")
 PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled", "auto")
 SCALES = [Fraction(scale) for scale in ("1/1000", "1/4", "1", "7/3", "20", "32", "33", "1000", "123457/10")]
 CASES_PER_SCALE = 250
 
-pytestmark = pytest.mark.skipif(not fast.available(), reason="the compiled path needs the `fast` extra")
+pytestmark = pytest.mark.skipif(not laws.available(), reason="the compiled path needs the `fast` extra")
 
 
 def by_category(name: str, scale: Fraction, size: int, tape: Tape | EndlessTape) -> list[int]:

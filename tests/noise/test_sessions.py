@@ -16,8 +16,8 @@ import pytest
 from partita import EntropyError, Histogram, InvalidData, InvalidParameter, PaperIntervals, Partition, Tree
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.noise import KERNEL, SYSTEM, SystemNoise, Words, WordSource
-from partita.trusted.noise.hazard.hazard import FirstSuccess, hazard
-from partita.trusted.noise.laws.reals import Uniform
+from partita.trusted.noise.hazard import FirstSuccess, hazard
+from partita.trusted.noise.laws import Uniform
 
 CELLS = np.arange(0, 40_000, 7, dtype=np.uint64)
 RELEASES: list[Callable[[Any], object]] = [

@@ -13,13 +13,13 @@ from gmpy2 import mpfr
 
 from partita import Histogram, Partition
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.hazard.hazard import MARGIN, Law
-from partita.trusted.noise.laws import fast
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise import laws
+from partita.trusted.noise.hazard import MARGIN, Law
+from partita.trusted.noise.laws import Tape
+from partita.trusted.noise.system import Path
 
 LAWS: tuple[Law, ...] = ("geometric", "laplace")
-PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled") if fast.available() else ("exact", "numpy")
+PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled") if laws.available() else ("exact", "numpy")
 THRESHOLD = 60
 UNIT = 32
 """A hazard is about the target of this word: multiples of it lie next to whole numbers of hazards."""
@@ -126,8 +126,8 @@ def test_the_number_of_cells_chooses_who_computes_and_nothing_else(monkeypatch: 
     data = Histogram.from_cells(cells, size=2**40)
     partition = Partition(size=2**40, epsilon=1)
     found = []
-    for worthwhile in (False, fast.available()):
-        monkeypatch.setattr(fast, "worthwhile", lambda count, *, large, answer=worthwhile: answer)
+    for worthwhile in (False, laws.available()):
+        monkeypatch.setattr(laws, "worthwhile", lambda count, *, large, answer=worthwhile: answer)
         tape = EndlessTape("choice")
         found.append((partition.cut(data, noise=tape_noise(tape)).edges.tolist(), tape.used))
 
@@ -145,15 +145,15 @@ def test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only(
         raise ImportError(name)
 
     expected = partition.cut(data, noise=tape_noise(EndlessTape("load"), path="numpy")).edges.tolist()
-    monkeypatch.setattr(fast, "find_spec", lambda name: object())
-    monkeypatch.setattr(fast, "import_module", fail)
-    monkeypatch.setattr(fast, "POSITIONS", 1)
-    for remembered in (fast.available, fast.kernels, fast._loads):
+    monkeypatch.setattr(laws, "find_spec", lambda name: object())
+    monkeypatch.setattr(laws, "import_module", fail)
+    monkeypatch.setattr(laws, "POSITIONS", 1)
+    for remembered in (laws.available, laws.kernels, laws._loads):
         remembered.cache_clear()
     try:
         found = partition.cut(data, noise=tape_noise(EndlessTape("load"))).edges.tolist()
     finally:
-        for remembered in (fast.available, fast.kernels, fast._loads):
+        for remembered in (laws.available, laws.kernels, laws._loads):
             remembered.cache_clear()
 
     assert found == expected

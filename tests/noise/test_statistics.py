@@ -17,10 +17,10 @@ from scipy import stats
 
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.noise import kernel
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.laws import fast
-from partita.trusted.noise.laws.words import KernelWords, Words
-from partita.trusted.noise.system.system import KERNEL, SYSTEM, Path, SystemNoise
+from partita.trusted.noise import laws as fast
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import KernelWords, Words
+from partita.trusted.noise.system import KERNEL, SYSTEM, Path, SystemNoise
 
 FAMILY_WISE = 5e-7
 SAMPLES = 400_000

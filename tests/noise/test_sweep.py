@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.hazard.hazard import MARGIN, Law
-from partita.trusted.noise.laws import fast
-from partita.trusted.noise.laws.tables import Ints
-from partita.trusted.noise.laws.words import Tape, UInts
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise import laws
+from partita.trusted.noise.hazard import MARGIN, Law
+from partita.trusted.noise.laws import Ints, Tape, UInts
+from partita.trusted.noise.system import Path
 
 LAWS: tuple[Law, ...] = ("laplace", "geometric")
 PATHS: tuple[Path, ...] = ("numpy", "compiled")
 
-pytestmark = pytest.mark.skipif(not fast.available(), reason="the compiled path needs the `fast` extra")
+pytestmark = pytest.mark.skipif(not laws.available(), reason="the compiled path needs the `fast` extra")
 
 
 class Stream(NamedTuple):

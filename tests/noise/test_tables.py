@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from gmpy2 import mpfr, mpq
 
-from partita.trusted.noise.hazard.hazard import NEGLIGIBLE, Hazard, Law, float_hazard
-from partita.trusted.noise.laws.laplace import GeometricTables
-from partita.trusted.noise.laws.tables import Table
+from partita.trusted.noise.hazard import NEGLIGIBLE, Hazard, Law, float_hazard
+from partita.trusted.noise.laws import GeometricTables, Table
 
 SCALES = [Fraction(s) for s in ("1/100", "1/3", "1", "20", "32", "100", "4097/3")] + [
     Fraction(2**20),

@@ -10,16 +10,16 @@ import gmpy2
 import pytest
 from gmpy2 import mpfr, mpq
 
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.hazard.tails import (
+from partita.trusted.noise.hazard import (
     Bound,
+    Law,
     difference,
     difference_quantile,
     floor_log,
     geometric_quantile,
     scaled,
 )
-from partita.trusted.noise.laws.reals import floor
+from partita.trusted.noise.laws import floor
 
 LAWS: tuple[Law, ...] = ("laplace", "geometric")
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(6)]

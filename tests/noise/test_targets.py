@@ -13,10 +13,8 @@ from gmpy2 import mpfr
 
 from partita.testing import EndlessTape
 from partita.trusted.noise.compiled import pair_target
-from partita.trusted.noise.hazard.hazard import _fixed_target, _float_target
-from partita.trusted.noise.hazard.targets import exponential_targets, float_pair
-from partita.trusted.noise.laws.reals import Uniform
-from partita.trusted.noise.laws.words import Tape
+from partita.trusted.noise.hazard import _fixed_target, _float_target, exponential_targets, float_pair
+from partita.trusted.noise.laws import Tape, Uniform
 
 EDGES = sorted(
     {0, 1, 2, 3, 2**32 - 1, 2**32, 2**32 + 1, 2**53 - 1, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1}

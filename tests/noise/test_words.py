@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import EntropyError, InvalidParameter, TapeExhausted
+from partita.errors import EntropyError, InvalidParameter, TapeExhausted
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.base.part_noise import PartNoise
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.noise.laws.words import KernelWords, Tape, Words
-from partita.trusted.noise.system.system import KERNEL, SYSTEM, SystemNoise
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.base import PartNoise
+from partita.trusted.mechanisms.partition import Partition
+from partita.trusted.noise.laws import KernelWords, Tape, Words
+from partita.trusted.noise.system import KERNEL, SYSTEM, SystemNoise
+from partita.trusted.secret import Histogram
 
 FRESH: list[type[Words] | type[KernelWords]] = [Words, KernelWords]
 
@@ -101,7 +101,7 @@ def test_every_word_is_used_once_and_in_order(steps: list[tuple[int, int, int]])
     """However words are taken and given back, those that are kept are 0, 1, 2, ..., each of them once."""
     kept: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("partita.trusted.noise.laws.words.entropy", _Numbers().entropy)
+        patch.setattr("partita.trusted.noise.laws.entropy", _Numbers().entropy)
         source = KernelWords()
         for count, back, pieces in steps:
             words = source.take(count)
@@ -118,13 +118,13 @@ def test_no_draw_uses_the_word_of_another(
     kind: type[Words] | type[KernelWords], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cuts look ahead and give back; what all draws of a session keep is one stretch of words in order."""
-    monkeypatch.setattr("partita.trusted.noise.laws.words.entropy", _Numbers().entropy)
+    monkeypatch.setattr("partita.trusted.noise.laws.entropy", _Numbers().entropy)
     source = _Watched(kind())
     noise, counts = SystemNoise(lambda: source).session(), Histogram.dense([40] * 200)
     for epsilon in ("1/2", 1, 2):
         Partition(size=200, epsilon=epsilon).cut(counts, noise=PartNoise(noise))
         noise.add(np.zeros(40, np.int64), Fraction(20))
-    monkeypatch.setattr("partita.trusted.noise.laws.words.entropy", _Numbers().entropy)
+    monkeypatch.setattr("partita.trusted.noise.laws.entropy", _Numbers().entropy)
 
     assert source.gave_back
     assert source.kept == kind().take(len(source.kept)).tolist()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.public.release.release import Release
+from partita.public.release import Release
 
 HOSTILE = "<script>alert('&')</script>"
 """A name that would be code if anybody forgot to escape it."""

@@ -11,7 +11,7 @@ import pytest
 
 import partita as pt
 from partita.html import Html, bars, card, field, grid, number, plus_minus, shortlist, span, whisker
-from partita.public.release.release import Release
+from partita.public.release import Release
 
 VOID: Final = {"rect", "line", "circle"}
 HARMLESS: Final = {"div", "b", "table", "thead", "tbody", "tr", "th", "td", "span", "svg"} | VOID

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.public.plot import interactive
-from partita.public.plot.interactive import line_figure, milliseconds, wanted
-from partita.public.release.release import Release
+from partita.public import plot
+from partita.public.plot import line_figure, milliseconds, wanted
+from partita.public.release import Release
 
 graphs: Any = pytest.importorskip("plotly.graph_objects")
 
@@ -133,8 +133,8 @@ def test_it_is_interactive_where_that_helps(
 ) -> None:
     """In a notebook that has plotly, unless axes are given; elsewhere if asked for."""
     found: Callable[[str], object] = lambda name: object() if installed else None  # noqa: E731
-    monkeypatch.setattr(interactive, "kernel", lambda: object() if in_kernel else None)
-    monkeypatch.setattr(interactive, "find_spec", found)
+    monkeypatch.setattr(plot, "kernel", lambda: object() if in_kernel else None)
+    monkeypatch.setattr(plot, "find_spec", found)
 
     assert wanted(asked, axes) == interactive_
 

@@ -10,8 +10,8 @@ import pytest
 
 import partita as pt
 from partita.html import kernel
-from partita.publish.publish.progress import phase
-from partita.trusted.sources.engine.engine import _silence
+from partita.publish.publish import phase
+from partita.trusted.sources.engine import _silence
 
 AGE = {"age": pt.Integer(0, 9)}
 

@@ -12,21 +12,24 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from partita.domain import Category, Integer
-from partita.errors.errors import InvalidParameter
-from partita.public.queries.language.language import marginal, power, prefixes, ranges, total, value, weights
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.queries.ranges.sparse import Sparse
-from partita.public.workload.decomposition.binary import Binary
-from partita.public.workload.decomposition.decomposed import Decomposed, Method, space_of
-from partita.public.workload.decomposition.decomposition import Decomposition, spread_masses
-from partita.public.workload.decomposition.graded import Graded
-from partita.public.workload.decomposition.hat import Hat
-from partita.public.workload.decomposition.space import DecomposedSpace
+from partita.errors import InvalidParameter
+from partita.public.queries.language import marginal, power, prefixes, ranges, total, value, weights
+from partita.public.queries.queries import Queries, Universe
+from partita.public.queries.ranges import Sparse
+from partita.public.workload.decomposition import (
+    Binary,
+    Decomposed,
+    DecomposedSpace,
+    Decomposition,
+    Graded,
+    Hat,
+    Method,
+    space_of,
+    spread_masses,
+)
 from partita.testing import ZeroNoise
-from partita.trusted.mechanisms.numerical.decomposed import decomposed
-from partita.trusted.mechanisms.numerical.normalization import Normalization
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.numerical import Normalization, decomposed
+from partita.trusted.secret import Points
 
 PEOPLE = Universe(["age", "income"], [Integer(30, 39), Integer(0, 4095)])
 EXACT = [Binary(2**32), Hat(2**32), Binary(2560), Hat(2560), Binary(1), Hat(1), Hat(5), Binary(5)]

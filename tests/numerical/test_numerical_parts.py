@@ -10,18 +10,20 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidRelease, PartitaError
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.queries.language.language import matrix, ranges, value
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.release.workload import WorkloadRelease
+from partita.errors import InvalidRelease, PartitaError
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.queries.language import matrix, ranges, value
+from partita.public.queries.queries import Universe
+from partita.public.workload.release import WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.numerical.composition import ComposedTruncation
-from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation
-from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
-from partita.trusted.mechanisms.numerical.normalization import Normalization
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.numerical import (
+    ComposedTruncation,
+    GlobalTruncation,
+    InstanceTruncation,
+    Normalization,
+)
+from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
 UNIVERSE = Universe(["age", "income"], [Integer(0, 3), Integer(0, 2**32)])

@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidParameter
-from partita.guarantee.accounting import best_rate
-from partita.guarantee.guarantee import Neighbors
-from partita.public.queries.language.language import between, matrix, power, ranges, total, value, weights
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.decomposition.octaves import grid_of, octave_of, octave_tops, top_octave
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors, best_rate
+from partita.public.queries.language import between, matrix, power, ranges, total, value, weights
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload.decomposition import grid_of, octave_of, octave_tops, top_octave
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -32,12 +30,18 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.numerical import numerical_rows, single_truncation
-from partita.trusted.mechanisms.numerical.composition import ComposedTruncation
-from partita.trusted.mechanisms.numerical.numerical_rows import ClassRows, PointRows, rows_of
-from partita.trusted.mechanisms.numerical.single_truncation import SingleTruncation, Truncation
+from partita.trusted.mechanisms import numerical
+from partita.trusted.mechanisms import numerical as single_truncation
+from partita.trusted.mechanisms.numerical import (
+    ClassRows,
+    ComposedTruncation,
+    PointRows,
+    SingleTruncation,
+    Truncation,
+    rows_of,
+)
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 INCOME = Universe(["income"], [Integer(0, 7)])
 HUGE = Universe(["age", "income"], [Integer(0, 127), Integer(0, 2**62)])
@@ -261,13 +265,13 @@ BUGS: dict[str, tuple[Any, str, Any]] = {
         "sum_scale",
         property(lambda self: self.contributions / self.rate),
     ),
-    "rows in two octaves": (numerical_rows, "_count", _counted_twice),
+    "rows in two octaves": (numerical, "_count", _counted_twice),
     "half the noise on octaves": (
         Truncation,
         "octave_scale",
         property(lambda self: self.rows_changed / self.rate / 2),
     ),
-    "weights that are not cut": (numerical_rows, "_cut", lambda found, cuts: found),
+    "weights that are not cut": (numerical, "_cut", lambda found, cuts: found),
     "all of epsilon twice": (SingleTruncation, "rate", property(lambda self: self.epsilon)),
 }
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.public.queries.language.language import between, power, total, value
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.language import between, power, total, value
+from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.workload.linear_workload import LinearWorkload
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.workload import LinearWorkload
+from partita.trusted.secret import Points
 
 PEOPLE = Universe(["age", "income"], [Integer(0, 9), Integer(0, 63)])
 

@@ -11,25 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidParameter
-from partita.public.queries.language.language import (
-    between,
-    matrix,
-    power,
-    prefixes,
-    ranges,
-    total,
-    value,
-    weights,
-)
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.decomposition.thresholds import first_quiet, first_steady
+from partita.errors import InvalidParameter
+from partita.public.queries.language import between, matrix, power, prefixes, ranges, total, value, weights
+from partita.public.queries.queries import Universe
+from partita.public.workload.decomposition import first_quiet, first_steady
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation
-from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
-from partita.trusted.mechanisms.numerical.normalization import Normalization
-from partita.trusted.mechanisms.numerical.numerical_mechanism import WeighingMechanism
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.numerical import (
+    GlobalTruncation,
+    InstanceTruncation,
+    Normalization,
+    WeighingMechanism,
+)
+from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
 WAYS: list[type[WeighingMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]

@@ -13,26 +13,25 @@ import pytest
 from numpy.typing import ArrayLike
 
 from partita.domain import Integer
-from partita.guarantee.guarantee import Neighbors
-from partita.public.queries.language.language import ranges, value
-from partita.public.queries.queries.universe import Universe
-from partita.public.sums.knots.buckets import clear_level, near_level
-from partita.public.workload.decomposition import hat
-from partita.public.workload.decomposition.binary import Binary
-from partita.public.workload.decomposition.decomposition import Piece
-from partita.public.workload.decomposition.graded import Graded
-from partita.public.workload.decomposition.octaves import octave_of, shared_top
-from partita.public.workload.decomposition.space import PlainSpace
-from partita.public.workload.release.change import Change
+from partita.guarantee import Neighbors
+from partita.public.queries.language import ranges, value
+from partita.public.queries.queries import Universe
+from partita.public.sums.knots import clear_level, near_level
+from partita.public.workload import decomposition as hat
+from partita.public.workload.decomposition import Binary, Graded, Piece, PlainSpace, octave_of, shared_top
+from partita.public.workload.release import Change
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.numerical import numerical_mechanism
-from partita.trusted.mechanisms.numerical.global_truncation import GlobalTruncation, _Peaks
-from partita.trusted.mechanisms.numerical.instance_truncation import InstanceTruncation
-from partita.trusted.mechanisms.numerical.normalization import Normalization
-from partita.trusted.mechanisms.numerical.numerical_mechanism import WeighingMechanism
-from partita.trusted.mechanisms.weights.weights_rounds import planned, weigh
+from partita.trusted.mechanisms import numerical
+from partita.trusted.mechanisms.numerical import (
+    GlobalTruncation,
+    InstanceTruncation,
+    Normalization,
+    WeighingMechanism,
+    _Peaks,
+)
+from partita.trusted.mechanisms.weights import planned, weigh
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
 UNIVERSE = Universe(["age", "income"], [Integer(0, 1), Integer(0, 7)])
@@ -297,9 +296,9 @@ def _uncut(self: PlainSpace, top: int) -> Graded:
 
 BUGS: dict[str, tuple[Any, Any, str, Any]] = {
     "tuples of a row forgotten": ("binary", Binary, "most", property(lambda self: 1)),
-    "scales divided by dimensions": ("hat", numerical_mechanism, "weigh", _by_dimensions),
+    "scales divided by dimensions": ("hat", numerical, "weigh", _by_dimensions),
     "the true maximum": ("hat", GlobalTruncation, "_octaves", _true_threshold),
-    "the true number of rows": ("none", numerical_mechanism, "weigh", _with_true_total),
+    "the true number of rows": ("none", numerical, "weigh", _with_true_total),
     "all mass on both knots": ("hat", hat.Hat, "pieces", _doubled),
     "the unit of mass forgotten": ("hat", hat.Hat, "most", property(lambda self: 1)),
     "weights that are not cut": ("none", PlainSpace, "cut", _uncut),

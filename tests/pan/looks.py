@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.pan.sketch.sketch import Sketch
+from partita.pan.sketch import Sketch
 from partita.testing import OutputLaw, RationalNoise, ZeroNoise, law
 
 Event = int | tuple[int, int] | None

@@ -9,17 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
-from partita.local.randomizer.thresholds import exp_bounds
-from partita.pan.bits.density import Density
-from partita.pan.registers.singer import difference_set
-from partita.pan.registers.singer_law import best_law, law_of
-from partita.pan.sketch import draws
-from partita.pan.sketch.coin import Coin, Variant, joint_coin, joint_ratios, state_coin, state_ratios
-from partita.pan.sketch.draws import WORD, chances, uniform
+from partita.errors import InvalidParameter
+from partita.local.randomizer import exp_bounds
+from partita.pan import sketch as draws
+from partita.pan.bits import Density
+from partita.pan.registers import best_law, difference_set, law_of
+from partita.pan.sketch import (
+    WORD,
+    Coin,
+    Variant,
+    chances,
+    joint_coin,
+    joint_ratios,
+    state_coin,
+    state_ratios,
+    uniform,
+)
 from partita.testing import RationalNoise, law
-from partita.trusted.noise.laws import words
-from partita.trusted.noise.system.system import KERNEL
+from partita.trusted.noise import laws
+from partita.trusted.noise.system import KERNEL
 
 EPSILONS = [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(10)]
 VARIANTS: tuple[Variant, ...] = ("default", "book")
@@ -108,7 +116,7 @@ def test_draws_for_people_are_comparisons_of_words_from_the_kernel(monkeypatch: 
     threshold = 0x80_00_00_00_00_00_00_01
 
     def drawn(first: int, rest: int) -> bool:
-        tape = words.Tape([first, rest])
+        tape = laws.Tape([first, rest])
         monkeypatch.setattr(draws, "KernelWords", lambda: tape)
         return bool(chances(KERNEL, threshold, 1)[0])
 
@@ -118,9 +126,9 @@ def test_draws_for_people_are_comparisons_of_words_from_the_kernel(monkeypatch: 
 
 def test_no_words_are_kept() -> None:
     """A draw from the kernel leaves no source of words behind."""
-    before = len(words._Fresh._alive)
+    before = len(laws._Fresh._alive)
     sketch = Density(universe=100, epsilon=1)
     sketch.update_many(range(50))
 
-    assert len(words._Fresh._alive) == before
+    assert len(laws._Fresh._alive) == before
     assert sketch.guarantee is not None

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from partita.cli import pan
-from partita.cli.common.output import Outcome
-from partita.errors.errors import BudgetExceeded, InvalidParameter, PartitaError, SourceError
+from partita.cli.common import Outcome
+from partita.errors import BudgetExceeded, InvalidParameter, PartitaError, SourceError
 from partita.public.records import plain
 
 ROOT = Path(__file__).resolve().parents[2]

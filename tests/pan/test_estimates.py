@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 from partita import Answer
-from partita.errors.errors import InvalidParameter
-from partita.pan.bits.density import Density
-from partita.pan.bits.distinct import Distinct
-from partita.pan.registers import registers as registers_module
-from partita.pan.registers.ramp_registers import RampRegisters
-from partita.pan.registers.registers import Registers
-from partita.pan.registers.singer import difference_set
-from partita.pan.registers.singer_law import law_of
-from partita.pan.sketch.sharding import shard_of, whole
+from partita.errors import InvalidParameter
+from partita.pan import registers as registers_module
+from partita.pan.bits import Density, Distinct
+from partita.pan.registers import RampRegisters, Registers, difference_set, law_of
+from partita.pan.sketch import shard_of, whole
 from partita.testing import EndlessTape, RationalNoise, ZeroNoise, law, tape_noise
 
 

@@ -9,15 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.pan.bits.density import Density
-from partita.pan.bits.distinct import Distinct
-from partita.pan.bits.occupancy import Occupancy
-from partita.pan.registers import registers as registers_module
-from partita.pan.registers.ramp_registers import RampRegisters
-from partita.pan.registers.registers import Registers
-from partita.pan.registers.singer import difference_set
-from partita.pan.registers.singer_law import law_of
-from partita.pan.sketch.coin import joint_ratios, state_ratios
+from partita.pan import registers as registers_module
+from partita.pan.bits import Density, Distinct, Occupancy
+from partita.pan.registers import RampRegisters, Registers, difference_set, law_of
+from partita.pan.sketch import joint_ratios, state_ratios
 from partita.testing import ZeroNoise
 
 from .looks import Act, Make, Stream, Views, neighbors, one_look

@@ -12,16 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from partita.errors.errors import BudgetExceeded, EntropyError
-from partita.pan.bits.density import Density
-from partita.pan.bits.distinct import Distinct
-from partita.pan.registers.ramp_registers import RampRegisters
-from partita.pan.registers.registers import Registers
-from partita.pan.sketch.coin import state_coin, state_ratios
-from partita.pan.sketch.draws import WORD
-from partita.pan.sketch.sketch import Sketch
+from partita.errors import BudgetExceeded, EntropyError
+from partita.pan.bits import Density, Distinct
+from partita.pan.registers import RampRegisters, Registers
+from partita.pan.sketch import WORD, Sketch, state_coin, state_ratios
 from partita.testing import ZeroNoise
-from partita.trusted.noise.laws.reals import Exact
+from partita.trusted.noise.laws import Exact
 
 from .looks import Act, Views, neighbors
 

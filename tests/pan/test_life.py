@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from partita import Guarantee
-from partita.errors.errors import BudgetExceeded, EntropyError, HorizonReached, InvalidParameter
-from partita.guarantee.guarantee import UNLIMITED
-from partita.pan.bits.density import Density
-from partita.pan.bits.distinct import Distinct
-from partita.pan.registers.ramp_registers import RampRegisters
-from partita.pan.registers.registers import Registers
-from partita.pan.sketch.sketch import Sketch
+from partita.errors import BudgetExceeded, EntropyError, HorizonReached, InvalidParameter
+from partita.guarantee import UNLIMITED
+from partita.pan.bits import Density, Distinct
+from partita.pan.registers import RampRegisters, Registers
+from partita.pan.sketch import Sketch
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 
 Make = Callable[..., Sketch]

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from partita.pan import Density, Distinct, RampRegisters, Registers
-from partita.pan.sketch.draws import erased
-from partita.pan.sketch.ids import Universe
+from partita.pan.sketch import Universe, erased
 from partita.testing import ZeroNoise
 
 from .remembering import SKETCHES

@@ -10,20 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.pan.bits import bit_sketch, counterexamples
-from partita.pan.bits.bit_sketch import BitSketch
-from partita.pan.bits.density import Density
-from partita.pan.registers import ramp_registers
-from partita.pan.registers import registers as registers_module
-from partita.pan.registers.ramp_registers import RampRegisters
-from partita.pan.registers.registers import Registers
-from partita.pan.registers.singer import difference_set
-from partita.pan.registers.singer_law import law_of
-from partita.pan.sketch import coin as coins
-from partita.pan.sketch.coin import Coin, joint_ratios, state_ratios
-from partita.pan.sketch.draws import WORD, chances
-from partita.pan.sketch.estimate import Readout
-from partita.pan.sketch.sketch import Sketch
+from partita.pan import bits, registers
+from partita.pan import bits as counterexamples
+from partita.pan import registers as registers_module
+from partita.pan import sketch as coins
+from partita.pan.bits import BitSketch, Density
+from partita.pan.registers import RampRegisters, Registers, difference_set, law_of
+from partita.pan.sketch import WORD, Coin, Readout, Sketch, chances, joint_ratios, state_ratios
 from partita.testing import ZeroNoise
 
 from .looks import Act, Make, Views, neighbors, one_look
@@ -154,12 +147,12 @@ def _rounded_up(patch: Patch) -> None:
         made = right(*given)
         return Coin(made.start - 2**44, made.redraw + 2**44)
 
-    patch.setattr(bit_sketch, "joint_coin", wrong)
+    patch.setattr(bits, "joint_coin", wrong)
 
 
 def _added_up_for_free(patch: Patch) -> None:
     """The state alone has epsilon, and the output comes on top."""
-    patch.setattr(bit_sketch, "joint_coin", lambda e, output, variant: coins.state_coin(e, variant))
+    patch.setattr(bits, "joint_coin", lambda e, output, variant: coins.state_coin(e, variant))
 
 
 def _kept_after_release(patch: Patch) -> None:
@@ -184,12 +177,12 @@ def _epochs_for_free(patch: Patch) -> None:
 
 
 def _counter_starts_at_zero(patch: Patch) -> None:
-    patch.setattr(ramp_registers, "uniform", lambda noise, count, size: np.zeros(size, dtype=np.int64))
+    patch.setattr(registers, "uniform", lambda noise, count, size: np.zeros(size, dtype=np.int64))
 
 
 def _literal_book(patch: Patch) -> None:
     """The bias as the book has it."""
-    patch.setattr(bit_sketch, "joint_coin", lambda *_: counterexamples.literal_book_coin("0.45"))
+    patch.setattr(bits, "joint_coin", lambda *_: counterexamples.literal_book_coin("0.45"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.pan.registers.singer import (
+from partita.pan.registers import (
     LARGEST_PERIOD,
     _prime_factors,
     _primitive,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import (
+from partita.errors import (
     BudgetExceeded,
     EntropyError,
     InvalidParameter,
@@ -19,8 +19,8 @@ from partita.errors.errors import (
     StreamError,
 )
 from partita.pan import Density, Distinct, RampRegisters, Registers, SketchFile
-from partita.trusted.durable.slots import slots_file
-from partita.trusted.durable.slots.slots_file import PanStore
+from partita.trusted.durable import slots
+from partita.trusted.durable.slots import PanStore
 
 SKETCHES: list[Any] = [
     lambda: Density(universe=50_000, epsilon=1, releases=2),
@@ -116,7 +116,7 @@ def test_the_state_before_cannot_be_read_any_more(path: Path) -> None:
     keys = []
     with SketchFile.create(path, Density(universe=10_000, epsilon=1, epochs=3)) as file:
         for act in (lambda: file.update_many([1]), file.announce_intrusion, lambda: file.release("density")):
-            keys.append(path.read_bytes()[slots_file._PAGE :][1:33])
+            keys.append(path.read_bytes()[slots._PAGE :][1:33])
             act()
     data = path.read_bytes()
     assert not any(key in data for key in keys)

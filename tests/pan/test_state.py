@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter, InvalidState
-from partita.pan.bits.density import Density
-from partita.pan.registers.registers import Registers
-from partita.pan.sketch.sketch import Sketch
+from partita.errors import InvalidParameter, InvalidState
+from partita.pan.bits import Density
+from partita.pan.registers import Registers
+from partita.pan.sketch import Sketch
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.system.system import KERNEL
-from partita.trusted.streams.base.state import pack, unpack
+from partita.trusted.noise.system import KERNEL
+from partita.trusted.streams.base import pack, unpack
 
 from .test_life import MAKERS, Make, _name
 

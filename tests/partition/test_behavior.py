@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from partita import Cut, Guarantee, Histogram, Partition
-from partita.errors.errors import InvalidData, InvalidParameter, PartitaError
+from partita.errors import InvalidData, InvalidParameter, PartitaError
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.noise.system.system import SYSTEM, Path
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import Tape
+from partita.trusted.noise.system import SYSTEM, Path
 
 PATHS: tuple[Path, ...] = ("exact", "numpy", "compiled")
 WIDE = 2**64

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from partita import Cut, Histogram, Partition
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.noise.hazard.hazard import MARGIN, Law
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import Path
+from partita.trusted.noise.hazard import MARGIN, Law
+from partita.trusted.noise.system import Noise, Path
 
 SIZES = (1, 2, 3, 10, 1000, 2**20, 2**32 - 5, 2**32, 2**53 + 1, 10**15, 2**63, 2**64 - 1, 2**64)
 EPSILONS = ("1/100", "1/10", "1/3", 1, 2, 5)

@@ -25,10 +25,10 @@ from partita.testing import (
     law,
     tape_noise,
 )
-from partita.testing.laws.rational import Tail
-from partita.trusted.mechanisms.partition import partition as module
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.system.protocol import Noise
+from partita.testing.laws import Tail
+from partita.trusted.mechanisms import partition as module
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.system import Noise
 
 Counts = tuple[int, ...]
 Pairs = Iterable[tuple[Counts, Counts]]

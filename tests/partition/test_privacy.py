@@ -11,8 +11,8 @@ import pytest
 
 from partita import Cut, Histogram, Partition
 from partita.testing import Loss, OutputLaw, RationalNoise, add_remove_pairs, change_one_pairs, data_sets, law
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.system import Noise
 
 Counts = tuple[int, ...]
 Pair = tuple[Counts, Counts]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from partita import Cut, Histogram, Partition
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.laws.words import Words
-from partita.trusted.noise.system.system import Path, SystemNoise
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import Words
+from partita.trusted.noise.system import Path, SystemNoise
 
 pytestmark = pytest.mark.statistics
 

@@ -14,7 +14,7 @@ from campaign.__main__ import PARTS
 from campaign.inputs import Canary
 from campaign.overheard import overheard
 from campaign.part import Outcome
-from partita.errors.errors import InvalidData
+from partita.errors import InvalidData
 
 RECORD: dict[str, Any] = json.loads(page.RECORD.read_text())
 

@@ -19,15 +19,17 @@ RANDOM_MODULES = {"random", "secrets", "numpy.random"}
 RANDOM_NAMES = {"urandom", "getrandom", "uuid1", "uuid4", "SystemRandom"}
 
 LAYERS = "Lower layers never import higher ones"
-PUBLIC = "The public side cannot reach noise or data"
+PUBLIC = "The public side cannot reach noise, rows or the ledger"
+TRUSTED = "Sources, mechanisms and streams stand on noise and secret counts"
 RANDOMNESS = "Only partita.trusted.noise imports a source of randomness"
 TESTING = "Only tests and the auditor import partita.testing"
-DUCKDB = "Only partita.trusted.sources.engine.engine imports DuckDB"
+DUCKDB = "Only partita.trusted.sources.engine imports DuckDB"
 LEDGER = "The ledger knows guarantees, SQLite and PostgreSQL only"
 NOISE = "Noise knows nothing of data and releases"
 SERVICE = "The service cannot open data"
-SPARK = "Only partita.sources.spark imports Spark"
+SPARK = "Only partita.trusted.sources.spark imports Spark"
 POSTGRES = "Only the Postgres source and the Postgres ledger import psycopg"
+SQLITE = "Only partita.storage imports SQLite"
 
 
 @pytest.fixture
@@ -67,31 +69,32 @@ def test_contracts_hold_on_an_untouched_copy(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("partita/releases/planted", "import partita.trusted.noise", PUBLIC),
-        ("partita/releases/planted", "from partita import histogram", PUBLIC),
-        ("partita/inference/planted", "import partita.trusted.noise.planted", PUBLIC),
-        ("partita/mechanisms/planted", "import random", RANDOMNESS),
-        ("partita/mechanisms/planted", "def f() -> None:\n    import secrets", RANDOMNESS),
-        ("partita/histogram", "import partita.testing", TESTING),
-        ("partita/noise/planted", "import partita.mechanisms", LAYERS),
-        ("partita/noise/planted", "import partita.trusted.secret.histogram", NOISE),
-        ("partita/errors", "from partita import exact", LAYERS),
-        ("partita/ledger/planted", "import partita.trusted.noise", LEDGER),
-        ("partita/sources/__init__", "import partita.publishing", LAYERS),
-        ("partita/sources/planted", "import duckdb", DUCKDB),
-        ("partita/service/planted", "import partita.sources", SERVICE),
-        ("partita/service/planted", "from partita.publishing import publish", SERVICE),
+        ("partita/public/planted", "import partita.trusted.noise", PUBLIC),
+        ("partita/public/axis/planted", "from partita.trusted import secret", PUBLIC),
+        ("partita/domain/planted", "import partita.trusted.noise.planted", PUBLIC),
+        ("partita/public/planted", "import partita.ledger", PUBLIC),
+        ("partita/trusted/mechanisms/planted", "import random", RANDOMNESS),
+        ("partita/trusted/mechanisms/planted", "def f() -> None:\n    import secrets", RANDOMNESS),
+        ("partita/trusted/secret", "import partita.testing", TESTING),
+        ("partita/trusted/noise/planted", "import partita.trusted.mechanisms", TRUSTED),
+        ("partita/trusted/noise/planted", "import partita.trusted.secret", NOISE),
+        ("partita/errors", "from partita import numbers", LAYERS),
+        ("partita/ledger/planted", "import partita.domain", LEDGER),
+        ("partita/trusted/sources/__init__", "import partita.publish", LAYERS),
+        ("partita/trusted/sources/planted", "import duckdb", DUCKDB),
+        ("partita/service/planted", "import partita.trusted.sources", SERVICE),
+        ("partita/service/planted", "from partita.publish.publish import publish", SERVICE),
         ("partita/service/planted", "import partita.cli", LAYERS),
-        ("partita/sources/planted", "import pyspark", SPARK),
+        ("partita/trusted/sources/planted", "import pyspark", SPARK),
         ("partita/ledger/planted", "import psycopg", POSTGRES),
-        ("partita/unplaced", "import partita.errors.errors", LAYERS),
+        ("partita/ledger/planted", "import sqlite3", SQLITE),
+        ("partita/unplaced", "import partita.errors", LAYERS),
     ],
 )
 @pytest.mark.spread(6)
 def test_a_planted_import_breaks_its_contract(copy: Path, module: str, line: str, contract: str) -> None:
     """Each forbidden import, also one of a module still to come, is found and named."""
-    plant(copy, "partita/noise/planted", "VALUE = 1")
-    plant(copy, "partita/publishing", "VALUE = 1")
+    plant(copy, "partita/trusted/noise/planted", "VALUE = 1")
     plant(copy, module, line)
 
     done = lint(copy)
@@ -102,7 +105,7 @@ def test_a_planted_import_breaks_its_contract(copy: Path, module: str, line: str
 
 def test_a_path_over_a_third_module_counts(copy: Path) -> None:
     """The public side may not reach noise indirectly either."""
-    plant(copy, "partita/inference/planted", "import partita.bridge")
+    plant(copy, "partita/public/planted", "import partita.bridge")
     plant(copy, "partita/bridge", "import partita.trusted.noise")
 
     assert f"{PUBLIC} BROKEN" in lint(copy).stdout
@@ -110,7 +113,7 @@ def test_a_path_over_a_third_module_counts(copy: Path) -> None:
 
 def test_only_noise_draws_randomness() -> None:
     """No module outside partita.trusted.noise names a source of randomness, imported or not."""
-    outside = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "noise" not in path.parents]
+    outside = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "trusted" / "noise" not in path.parents]
 
     assert [use for path in outside for use in draws(path.read_text(), path.name)] == []
 

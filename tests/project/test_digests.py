@@ -19,7 +19,7 @@ def test_every_case_has_a_digest() -> None:
     assert list(CASES) == list(EXPECTED)
 
 
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_tape_gives_the_same_output(name: str) -> None:
     """Releases, counters, reports, sketches and the samplers themselves."""

@@ -133,9 +133,9 @@ def test_a_name_that_is_gone_is_found() -> None:
 
     assert missing_names(ast.parse(text)) == [
         "partita: gone",
-        "partita.errors.errors: Nothing",
+        "partita.errors: Nothing",
         "partita.nowhere: ",
     ]
-    assert resolves("partita.errors.errors.PartitaError.__init__")
+    assert resolves("partita.errors.PartitaError.__init__")
     assert not resolves("partita" + ".errors.Nothing")
     assert not resolves("partita" + ".nowhere.gone")

@@ -11,22 +11,20 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from partita.audit.base.discovery import public_mechanisms
-from partita.audit.subjects.subjects import subjects
-from partita.cli.publish.mechanisms import run
+from partita.audit.base import public_mechanisms
+from partita.audit.subjects import subjects
+from partita.cli.publish import run_mechanisms
 from partita.domain import Integer
-from partita.lazy.discovery import find_classes
-from partita.public.axis.base.ranges import Ranges
-from partita.public.axis.flat.histogram_counts import HistogramRelease
-from partita.public.base.kinds import RELEASE_PACKAGES, ReleaseKind
-from partita.public.base.provenance import Provenance
-from partita.public.file.file import load
-from partita.publish.publish.pipeline import publish
-from partita.publish.request.request import Request
-from partita.publish.request.room import check_room
+from partita.lazy import find_classes
+from partita.public.axis.base import Ranges
+from partita.public.axis.flat import HistogramRelease
+from partita.public.base import RELEASE_PACKAGES, Provenance, ReleaseKind
+from partita.public.file import load
+from partita.publish.publish import publish
+from partita.publish.request import Request, check_room
 from partita.testing import check_mechanism, mechanisms
 from partita.trusted.mechanisms import catalogue
-from partita.trusted.mechanisms.flat.histogram_counts import HistogramCounts
+from partita.trusted.mechanisms.flat import HistogramCounts
 
 PUBLIC, TRUSTED = RELEASE_PACKAGES[0], catalogue.MECHANISM_PACKAGES[0]
 
@@ -122,7 +120,7 @@ def test_the_series_of_a_new_kind_must_fit_into_a_file(monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("planted")
 def test_a_new_mechanism_is_listed_checked_and_audited() -> None:
     """By the catalogue, the command line, the common checks and the auditor."""
-    found = {each["mechanism"]: each for each in run(Namespace()).records}
+    found = {each["mechanism"]: each for each in run_mechanisms(Namespace()).records}
 
     assert "planted-counts" in catalogue.axis_mechanisms()
     assert found["planted-counts"]["says"] == "Count what was planted."

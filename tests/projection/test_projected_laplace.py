@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Integer
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.guarantee.accounting import best_rate
-from partita.guarantee.guarantee import Guarantee, Neighbors
-from partita.public.queries.language.language import between, matrix, prefixes, ranges
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.projection import projection as module
-from partita.public.workload.release.answer_changes import AnswerChanges
+from partita.errors import InvalidData, InvalidParameter
+from partita.guarantee import Guarantee, Neighbors, best_rate
+from partita.public.queries.language import between, matrix, prefixes, ranges
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload import projection as module
+from partita.public.workload.release import AnswerChanges
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -36,9 +34,9 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
+from partita.trusted.mechanisms.workload import ProjectedLaplace
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 Counts = tuple[int, ...]
 

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidRelease
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.queries.language.language import clipped, ranges
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.projection import projection as module
-from partita.public.workload.projection.projected_laplace import ProjectedLaplaceRelease
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.queries.language import clipped, ranges
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload import projection as module
+from partita.public.workload.projection import ProjectedLaplaceRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.workload.projected_laplace import ProjectedLaplace
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.workload import ProjectedLaplace
+from partita.trusted.secret import Points
 
 AGES = Universe(["age"], [Integer(0, 15)])
 RANGES = ranges("age")

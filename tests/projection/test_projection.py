@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from partita.public.queries.operator.operator import Operator
-from partita.public.workload.projection import projection as module
-from partita.public.workload.projection.projection import Projection, allowed_gap, project
-from partita.public.workload.projection.projection_descent import closest
-from partita.public.workload.projection.projection_hull import Hull, Point, simplex
+from partita.public.queries.operator import Operator
+from partita.public.workload import projection as module
+from partita.public.workload.projection import Hull, Point, Projection, allowed_gap, closest, project, simplex
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -172,9 +170,7 @@ def test_cells_that_count_alike_share_one_weight() -> None:
 def test_kinds_taken_for_one_are_seen_by_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """If hashes told no cells apart, the best of the smaller hull would not be certified for the whole."""
     monkeypatch.setattr(module, "_MOST_STEPS", 100)
-    monkeypatch.setattr(
-        "partita.public.workload.projection.projection_hull._hashes", lambda count: np.zeros(count, np.int64)
-    )
+    monkeypatch.setattr("partita.public.workload.projection._hashes", lambda count: np.zeros(count, np.int64))
 
     assert project(Dense([[1, 0], [0, 1]]), np.array([0, 9]), rows=9, deviation=1.0) is None
 
@@ -293,7 +289,7 @@ def test_blocks_of_cells_have_one_least_slope(monkeypatch: pytest.MonkeyPatch) -
     assert found is not None
     expected = found.gap_to(noisy)
 
-    monkeypatch.setattr("partita.public.workload.projection.projection_gap._BLOCK", 4)
+    monkeypatch.setattr("partita.public.workload.projection._BLOCK", 4)
 
     assert found.gap_to(noisy) == expected
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partita.ledger.ledger.ledger import Ledger
+from partita.ledger.ledger import Ledger
 from tests.publish.people import CONTAINERS
 
 

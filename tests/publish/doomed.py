@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from partita.domain import Integer
-from partita.errors.errors import PartitaError
-from partita.ledger.ledger.ledger import Ledger
-from partita.publish.publish import making, pipeline
-from partita.publish.publish.pipeline import publish
-from partita.storage.file_disk import Temporary
+from partita.errors import PartitaError
+from partita.ledger.ledger import Ledger
+from partita.publish import publish as making
+from partita.publish import publish as pipeline
+from partita.publish.publish import publish
+from partita.storage import Temporary
 
 STEPS: dict[str, tuple[Any, str]] = {
     "count": (pipeline, "count"),

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from partita.domain import Category, Date, Domain, Integer, Real
-from partita.public.release.release import Release
-from partita.public.views.view import View
+from partita.public.release import Release
+from partita.public.views import View
 
 CANARY = "CANARY-93ab"
 NUMBER = 987_654_321

@@ -13,18 +13,16 @@ import pytest
 
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import KeyReused, PrivacyWarning, SourceError
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import load
-from partita.public.release.release import Release
-from partita.public.views.box_view import BoxView
-from partita.public.views.view import View
-from partita.publish.publish.making import salt
-from partita.publish.publish.pipeline import publish
-from partita.trusted.secret.points import Points
+from partita.errors import KeyReused, PrivacyWarning, SourceError
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
+from partita.public.file import load
+from partita.public.release import Release
+from partita.public.views import BoxView, View
+from partita.publish.publish import publish, salt
+from partita.trusted.secret import Points
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 from tests.publish.people import CANARY, NUMBER, SCHEMA, people
 from tests.publish.test_publish import PLACES, Terminal, whole_story
 

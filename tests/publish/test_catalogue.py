@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from partita.cli.publish.mechanisms import run
+from partita.cli.publish import run_mechanisms
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidParameter
-from partita.public.axis.base.ranges import Ranges
-from partita.public.boxes.base.boxes import Boxes
+from partita.errors import InvalidParameter
+from partita.public.axis.base import Ranges
+from partita.public.boxes.base import Boxes
 from partita.trusted.mechanisms.catalogue import (
     ROWS,
     axis_mechanisms,
@@ -23,8 +23,7 @@ from partita.trusted.mechanisms.catalogue import (
     choose_boxes,
     query_mechanisms,
 )
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Histogram, Points
 
 NAMES = list(axis_mechanisms())
 BOX_NAMES = list(box_mechanisms())
@@ -41,7 +40,7 @@ def test_the_classical_mechanisms_and_the_default_are_listed() -> None:
 
 def test_the_command_line_lists_mechanisms_of_sums_beside_the_others() -> None:
     """All that columns can be published with, each with what it is for."""
-    kinds = {each["mechanism"]: each["columns"] for each in run(Namespace()).records}
+    kinds = {each["mechanism"]: each["columns"] for each in run_mechanisms(Namespace()).records}
 
     assert {name for name, kind in kinds.items() if kind == "sums"} == {"level-trees", "log-tree"}
     assert {*NAMES, *BOX_NAMES, *query_mechanisms()} <= set(kinds)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import load
+from partita.ledger.ledger import Ledger
+from partita.public.file import load
 from tests.publish.doomed import STEPS
 
 pytestmark = pytest.mark.faults

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Domain, Integer, Real
-from partita.errors.errors import InvalidParameter
-from partita.publish.plan.planning import Plan, plan
-from partita.publish.plan.simulation import simulate
-from partita.publish.plan.trial import BoxTrial
+from partita.errors import InvalidParameter
+from partita.publish.plan import BoxTrial, Plan, plan, simulate
 from partita.testing import ZeroNoise
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
+from partita.trusted.mechanisms.boxes import GridCounts
 from partita.trusted.mechanisms.catalogue import ROWS
-from partita.trusted.noise.system import system
+from partita.trusted.noise import system
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 from tests.publish.people import AGE, CANARY, SCHEMA, people
 
 PRICE: dict[str, Domain] = {"price": Real(0, 100, step="0.01")}

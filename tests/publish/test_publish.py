@@ -21,7 +21,7 @@ import pytest
 
 import partita
 from partita.domain import Category, Date, Domain, Integer, Real
-from partita.errors.errors import (
+from partita.errors import (
     IncompatibleGuarantees,
     InvalidData,
     InvalidParameter,
@@ -29,15 +29,14 @@ from partita.errors.errors import (
     PrivacyWarning,
     SourceError,
 )
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import load
-from partita.public.release.release import Release
-from partita.publish.publish import progress
-from partita.publish.publish.making import salt
-from partita.publish.publish.pipeline import publish
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
+from partita.public.file import load
+from partita.public.release import Release
+from partita.publish import publish as progress
+from partita.publish.publish import publish, salt
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people, single
 from tests.seams import COUNT
 

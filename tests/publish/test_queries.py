@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Domain, Integer
-from partita.errors.errors import InvalidParameter, PrivacyWarning
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import InvalidParameter, PrivacyWarning
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import decode, encode, load
-from partita.public.queries.language.language import marginal, ranges, value, weights
-from partita.publish.plan.planning import plan
-from partita.publish.publish.pipeline import publish
-from partita.publish.request.request import Request
+from partita.ledger.ledger import Ledger
+from partita.public.file import decode, encode, load
+from partita.public.queries.language import marginal, ranges, value, weights
+from partita.publish.plan import plan
+from partita.publish.publish import publish
+from partita.publish.request import Request
 from partita.trusted.mechanisms.catalogue import ROWS, query_mechanisms
 
 TURN = np.arange(2_000)

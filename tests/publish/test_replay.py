@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.audit.base.case import Case, counted
-from partita.audit.cases_tables.proofs_publish import publish_cases
+from partita.audit.base import Case, counted
+from partita.audit.cases_tables import publish_cases
 from partita.testing import ReplayBroken, ReplayedLoss, ZeroNoise, replay, replay_publish, system_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.sources.engine.grouped import Grouped
+from partita.trusted.noise.system import SYSTEM
+from partita.trusted.sources.engine import Grouped
 
 SLOW = {
     "GlobalTruncation",

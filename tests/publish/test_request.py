@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidParameter, PrivacyWarning
-from partita.guarantee.guarantee import Guarantee
-from partita.publish.request.request import Request
-from partita.publish.views.view_request import BoxRequest, ColumnRequest
+from partita.errors import InvalidParameter, PrivacyWarning
+from partita.guarantee import Guarantee
+from partita.publish.request import Request
+from partita.publish.views import BoxRequest, ColumnRequest
 
 SCHEMA: dict[str, Domain] = {"age": Integer(0, 120), "wage": Integer(0, 999), "region": Category(["a", "b"])}
 ONE: dict[str, Domain] = {"age": Integer(0, 120)}

@@ -10,20 +10,18 @@ from typing import Any
 import pytest
 
 from partita.domain import Category, Integer
-from partita.errors.errors import InvalidParameter
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.axis.base.ranges import Ranges
-from partita.public.base.kinds import ReleaseKind
-from partita.public.base.provenance import Provenance
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.file.file import decode, encode
-from partita.public.file_entries.file_json import to_canonical
-from partita.public.sums.base.sums import SumRelease
-from partita.public.workload.release.workload import WorkloadRelease
-from partita.publish.publish.pipeline import publish
-from partita.publish.request.request import Request
-from partita.publish.request.room import _FACTS_BESIDE_SERIES, check_room
-from partita.publish.request.room import _view as entries_of
+from partita.errors import InvalidParameter
+from partita.ledger.ledger import Ledger
+from partita.public.axis.base import Ranges
+from partita.public.base import Provenance, ReleaseKind
+from partita.public.boxes.base import Boxes
+from partita.public.file import decode, encode
+from partita.public.file_entries import to_canonical
+from partita.public.sums.base import SumRelease
+from partita.public.workload.release import WorkloadRelease
+from partita.publish.publish import publish
+from partita.publish.request import _FACTS_BESIDE_SERIES, Request, check_room
+from partita.publish.request import _view as entries_of
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from tests.publish.people import AGE
 from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
@@ -90,7 +88,7 @@ def asked(kind: str) -> Any:
 @pytest.mark.parametrize("root", [True, False])
 def test_no_tree_has_more_levels_than_it_may(size: int, root: bool) -> None:
     """Binary trees are the tallest, and the bound is theirs."""
-    from partita.public.axis.base.tree_cover import Hierarchy
+    from partita.public.axis.base import Hierarchy
 
     levels = Hierarchy.of(size=size, branching=2, root=root).levels
 
@@ -156,7 +154,7 @@ def test_what_does_not_fit_costs_nothing(
 
 def test_as_many_columns_as_fit_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the largest number of views that is granted the file is written and read."""
-    monkeypatch.setattr("partita.public.file.spec._MOST_COLUMNS", 60)
+    monkeypatch.setattr("partita.public.file._MOST_COLUMNS", 60)
     schema = {f"c{number}": Integer(0, 127) for number in range(60)}
     grown = [dict(islice(schema.items(), count)) for count in range(1, 61)]
     granted = [each for each in grown if fits(each, mechanism="tree")]

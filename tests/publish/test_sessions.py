@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.errors.errors import BudgetExceeded, InvalidParameter, SourceError
+from partita.errors import BudgetExceeded, InvalidParameter, SourceError
 from partita.testing import ZeroNoise
-from partita.trusted.mechanisms.online_weights.online_weights import open_session
+from partita.trusted.mechanisms.online_weights import open_session
 
 pytestmark = pytest.mark.usefixtures("quick_settling")
 
@@ -27,7 +27,7 @@ TERMS: dict[str, Any] = {"epsilon": 2, "updates": 40, "threshold": 1}
 def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions without noise."""
     quiet = partial(open_session, noise=ZeroNoise())
-    monkeypatch.setattr("partita.publish.publish.sessions.open_session", quiet)
+    monkeypatch.setattr("partita.publish.publish.open_session", quiet)
 
 
 def _csv(folder: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import (
+from partita.errors import (
     BudgetExceeded,
     BudgetLost,
     InvalidParameter,
@@ -18,22 +18,22 @@ from partita.errors.errors import (
     SourceError,
     UnknownDataset,
 )
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import load, save
-from partita.public.release.release import Release
-from partita.publish.publish import making
-from partita.publish.publish.pipeline import publish
-from partita.storage.file_disk import Temporary
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
+from partita.public.file import load, save
+from partita.public.release import Release
+from partita.publish import publish as making
+from partita.publish.publish import publish
+from partita.storage import Temporary
 from tests.publish.people import AGE, SCHEMA, people, single
 from tests.seams import COUNT, DRAW
 
 ASKED: dict[str, Any] = {"epsilon": 2, "mechanism": "tree", "dataset": "people", "key": "k1"}
 STEPS = [
     DRAW,
-    "partita.publish.publish.place.encode",
-    "partita.storage.file_disk.Temporary.write",
-    "partita.storage.file_disk.Temporary.commit",
+    "partita.publish.publish.encode",
+    "partita.storage.Temporary.write",
+    "partita.storage.Temporary.commit",
 ]
 
 
@@ -358,7 +358,7 @@ def test_parts_of_a_dataset_are_paid_beside_each_other(ledger: Ledger) -> None:
     assert ledger.balance("people").spent.epsilon == 2
 
 
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 def test_a_part_counts_its_own_rows_only(source: Any, tmp_path: Path) -> None:
     """From every container: rows of the region are counted, all others are not, and the file says so."""
     ledger = Ledger(tmp_path / "rich.db")
@@ -429,7 +429,7 @@ def test_a_stored_release_is_never_called_lost(
 ) -> None:
     """A folder that cannot be synced after the rename is an error, and the key finds the release."""
     with monkeypatch.context() as broken:
-        broken.setattr("partita.storage.file_disk.sync_folder", failing(OSError(5, "Input/output error")))
+        broken.setattr("partita.storage.sync_folder", failing(OSError(5, "Input/output error")))
         with pytest.raises(InvalidParameter, match="path holds the whole file now"):
             ask(ledger, tmp_path)
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]

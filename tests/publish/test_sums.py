@@ -12,17 +12,16 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real
-from partita.errors.errors import InvalidParameter, KeyReused, PrivacyWarning
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import InvalidParameter, KeyReused, PrivacyWarning
+from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import decode, encode, load
-from partita.public.release.release import Release
+from partita.ledger.ledger import Ledger
+from partita.public.file import decode, encode, load
+from partita.public.release import Release
 from partita.public.where import NULL
-from partita.publish.plan.planning import plan
-from partita.publish.publish.pipeline import publish
-from partita.publish.request.request import Request
-from partita.publish.request.shares import weight_beside
+from partita.publish.plan import plan
+from partita.publish.publish import publish
+from partita.publish.request import Request, weight_beside
 
 ROWS = 3_000
 TURN = np.arange(ROWS)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.guarantee.guarantee import Neighbors
+from partita.errors import InvalidData, InvalidParameter
+from partita.guarantee import Neighbors
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -27,10 +27,10 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.base.with_specials import WithSpecials
-from partita.trusted.mechanisms.tree.tree import Tree
+from partita.trusted.mechanisms.base import WithSpecials
+from partita.trusted.mechanisms.tree import Tree
 from partita.trusted.noise import Noise
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret import Histogram
 
 HALF = Fraction(1, 2)
 NAMES = ("below", "null")

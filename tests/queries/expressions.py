@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.domain import Category, Integer, Real, Special
-from partita.public.queries.language.language import (
+from partita.public.queries.language import (
     between,
     clipped,
     marginal,
@@ -25,9 +25,8 @@ from partita.public.queries.language.language import (
     value,
     weights,
 )
-from partita.public.queries.operator.structured import Structured
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.operator import Structured
+from partita.public.queries.queries import Queries, Universe
 
 UNIVERSE = Universe(
     ["age", "income", "sex"], [Integer(-1, 2), Real(0, "1.5", step="0.5"), Category(["f", "m"])]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.public.queries.language import language
+from partita.public.queries import language
 from partita.trusted.mechanisms.catalogue import query_mechanisms
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "queries.md").read_text()

@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
-from partita.errors.errors import InvalidParameter
-from partita.public.queries.language.language import (
+from partita.errors import InvalidParameter
+from partita.public.queries.language import (
     between,
     clipped,
     marginal,
     matrix,
+    parse,
     power,
     prefixes,
+    queries_from,
     ranges,
     total,
     value,
     weights,
 )
-from partita.public.queries.language.parsing import parse, queries_from
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.queries import Queries, Universe
 
 from .expressions import EXPRESSIONS, PLACES, UNIVERSE, Written
 

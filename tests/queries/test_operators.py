@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidParameter
-from partita.public.queries.language.language import between, power, prefixes, ranges, total, value
-from partita.public.queries.operator.namespace import cumulative
-from partita.public.queries.operator.pointwise import Pointwise
-from partita.public.queries.operator.structured import Structured
-from partita.public.queries.product.product import Product
-from partita.public.queries.product.stack import Stack
-from partita.public.queries.queries.queries import Concatenation
-from partita.public.queries.queries.universe import Universe
-from partita.public.queries.ranges.boxes import Boxes
-from partita.public.queries.ranges.spans import Spans
-from partita.public.queries.ranges.sparse import Sparse
+from partita.errors import InvalidParameter
+from partita.public.queries.language import between, power, prefixes, ranges, total, value
+from partita.public.queries.operator import Pointwise, Structured, cumulative
+from partita.public.queries.product import Product, Stack
+from partita.public.queries.queries import Concatenation, Universe
+from partita.public.queries.ranges import Boxes, Spans, Sparse
 
 from .expressions import EVERY, EXPRESSIONS, LEAVES, PLACES, UNIVERSE, Written
 from .foreign import Foreign

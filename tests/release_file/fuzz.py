@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from partita.answer import Answer
-from partita.errors.errors import PartitaError
-from partita.public.axis.base.ranges import Ranges, Term
-from partita.public.axis.curve.curve import Floats
-from partita.public.boxes.base.boxes import Boxes, BoxTerm
-from partita.public.boxes.plan.nodes import Corners
-from partita.public.file.file import decode
-from partita.public.release.release import Release
-from partita.public.sums.view.sum_view import SumView
-from partita.public.views.box_view import BoxView
+from partita.errors import PartitaError
+from partita.public.axis.base import Ranges, Term
+from partita.public.axis.curve import Floats
+from partita.public.boxes.base import Boxes, BoxTerm
+from partita.public.boxes.plan import Corners
+from partita.public.file import decode
+from partita.public.release import Release
+from partita.public.sums.view import SumView
+from partita.public.views import BoxView
 
 from .mutations import damaged, forged
 

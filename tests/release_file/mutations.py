@@ -11,12 +11,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors.errors import PartitaError
-from partita.public.file.file import SPEC, unpacked
-from partita.public.file.spec import columns_of
-from partita.public.file_entries.checksum import checksum
-from partita.public.file_entries.file_columns import Column
-from partita.public.file_parquet.file_parquet import to_parquet
+from partita.errors import PartitaError
+from partita.public.file import SPEC, columns_of, unpacked
+from partita.public.file_entries import Column, checksum
+from partita.public.file_parquet import to_parquet
 
 __all__ = ["damaged", "forged"]
 

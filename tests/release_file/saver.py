@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from partita.public.file import file
-from partita.public.file.file import encode, load, save
+from partita.public import file
+from partita.public.file import encode, load, save
 
 CALLS = ("open", "fsync", "link", "replace", "unlink", "close")
 

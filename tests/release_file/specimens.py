@@ -13,25 +13,20 @@ import numpy as np
 import partita as pt
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Ranges
-from partita.public.axis.base.specials import Specials
-from partita.public.base.provenance import Provenance
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.file_entries.published import Published, published
-from partita.public.queries.language.language import marginal, ranges, value
-from partita.public.queries.queries.universe import Universe
-from partita.public.release.release import Release
-from partita.public.sums.base.sums import SumRelease
-from partita.public.sums.view.key_counts import KeyCounts
-from partita.public.sums.view.sum_view import SumView
-from partita.public.views.box_view import BoxView
-from partita.public.views.view import View
-from partita.public.workload.release.query_view import QueryView
-from partita.public.workload.release.workload import WorkloadRelease
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Ranges, Specials
+from partita.public.base import Provenance
+from partita.public.boxes.base import Boxes
+from partita.public.file_entries import Published, published
+from partita.public.queries.language import marginal, ranges, value
+from partita.public.queries.queries import Universe
+from partita.public.release import Release
+from partita.public.sums.base import SumRelease
+from partita.public.sums.view import KeyCounts, SumView
+from partita.public.views import BoxView, View
+from partita.public.workload.release import QueryView, WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Histogram, Points
 
 __all__ = [
     "BOX_MECHANISMS",

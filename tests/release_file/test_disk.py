@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidParameter, InvalidRelease, PartitaError
-from partita.public.file.file import encode, load, reserve, save, write_temporary
+from partita.errors import InvalidParameter, InvalidRelease, PartitaError
+from partita.public.file import encode, load, reserve, save, write_temporary
 
 from .specimens import release
 
@@ -178,7 +178,7 @@ def test_a_folder_that_cannot_be_synced_is_said(tmp_path: Path, monkeypatch: pyt
     def fail(folder: Path) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("partita.storage.file_disk.sync_folder", fail)
+    monkeypatch.setattr("partita.storage.sync_folder", fail)
     path = tmp_path / "a.parquet"
     with pytest.raises(InvalidParameter, match=r"^path holds the whole file now.*Input/output error"):
         save(release("tree"), path)
@@ -230,7 +230,7 @@ def test_files_of_living_processes_are_kept(tmp_path: Path) -> None:
 
 _HOLDS = """
 import os, sys
-from partita.storage.file_disk import Temporary
+from partita.storage import Temporary
 from pathlib import Path
 held = Temporary(Path(sys.argv[1]))
 print(held._beside, flush=True)

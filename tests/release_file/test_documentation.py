@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from partita.public.file.file import encode, save, unpacked
-from partita.public.file.spec import FORMAT
-from partita.public.file_entries.file_views import NUMBERS, SEVERAL, VERSION
+from partita.public.file import FORMAT, encode, save, unpacked
+from partita.public.file_entries import NUMBERS, SEVERAL, VERSION
 
 from .specimens import release
 

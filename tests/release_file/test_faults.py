@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from partita.public.axis.base.ranges import Ranges
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.file.file import encode, load, save
-from partita.public.sums.base.sums import SumRelease
-from partita.public.workload.release.workload import WorkloadRelease
+from partita.public.axis.base import Ranges
+from partita.public.boxes.base import Boxes
+from partita.public.file import encode, load, save
+from partita.public.sums.base import SumRelease
+from partita.public.workload.release import WorkloadRelease
 
 from .specimens import release
 
@@ -91,8 +91,8 @@ def test_kill_9_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
 
 LIMITED = """
 import os, resource, sys
-from partita.errors.errors import PartitaError
-from partita.public.file.file import load, reserve, save
+from partita.errors import PartitaError
+from partita.public.file import load, reserve, save
 release = load(sys.argv[1])
 if sys.argv[3] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

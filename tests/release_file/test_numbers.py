@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidRelease
-from partita.public.file.file import SPEC, decode, encode, unpacked
-from partita.public.file.spec import Stored, columns_of
-from partita.public.file_entries.checksum import checksum
-from partita.public.file_entries.file_json import to_canonical
-from partita.public.file_parquet.file_parquet import to_parquet
-from partita.public.release.release import Release
-from partita.public.sums.base.sums import SumRelease
-from partita.public.workload.release.workload import WorkloadRelease
+from partita.errors import InvalidRelease
+from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpacked
+from partita.public.file_entries import checksum, to_canonical
+from partita.public.file_parquet import to_parquet
+from partita.public.release import Release
+from partita.public.sums.base import SumRelease
+from partita.public.workload.release import WorkloadRelease
 
 from .specimens import query_view, release, sum_view, view
 

@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidRelease
-from partita.public.file import file
-from partita.public.file.file import SPEC, decode, encode, unpacked
-from partita.public.file.spec import Stored, columns_of
-from partita.public.file_entries.checksum import checksum
-from partita.public.file_entries.file_columns import Column, Series
-from partita.public.file_entries.file_json import from_canonical, to_canonical
-from partita.public.file_parquet.file_layout import layout
-from partita.public.file_parquet.file_parquet import to_parquet
-from partita.public.file_parquet.file_thrift import Thrift
+from partita.errors import InvalidRelease
+from partita.public import file
+from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpacked
+from partita.public.file_entries import Column, Series, checksum, from_canonical, to_canonical
+from partita.public.file_parquet import Thrift, layout, to_parquet
 
 from .specimens import release
 

@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.public.axis.base.ranges import Parts, Ranges
-from partita.public.base.kinds import RELEASE_PACKAGES
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.file.file import decode, encode, load, save, unpacked
-from partita.public.release.release import Release
-from partita.public.sums.base.sums import SumRelease
-from partita.public.views.box_view import BoxView
-from partita.public.views.view import View
-from partita.public.workload.release.workload import WorkloadRelease
+from partita.public.axis.base import Parts, Ranges
+from partita.public.base import RELEASE_PACKAGES
+from partita.public.boxes.base import Boxes
+from partita.public.file import decode, encode, load, save, unpacked
+from partita.public.release import Release
+from partita.public.sums.base import SumRelease
+from partita.public.views import BoxView, View
+from partita.public.workload.release import WorkloadRelease
 
 from .specimens import axis, box_mechanism, box_view, boxes, mechanism, places, release, view
 
@@ -123,7 +122,7 @@ def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
 @pytest.mark.parametrize("kind", Ranges.kinds())
 def test_fresh_noise_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
-    from partita.trusted.secret.histogram import Histogram
+    from partita.trusted.secret import Histogram
 
     made = mechanism(kind)
     released = made.release(Histogram.from_cells([0, 1, 1], size=made.size))

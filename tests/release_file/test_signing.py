@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from partita.errors.errors import InvalidParameter, InvalidRelease
-from partita.public.file.file import SIGNATURE, encode, load, packed, save, unpacked
-from partita.public.file.signing import generate_key, sign, verify
-from partita.public.file_entries.file_json import from_canonical, to_canonical
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.public.file import SIGNATURE, encode, generate_key, load, packed, save, sign, unpacked, verify
+from partita.public.file_entries import from_canonical, to_canonical
 
 from .specimens import release
 

@@ -15,16 +15,14 @@ import pytest
 from partita.answer import Answer
 from partita.domain import Domain, Integer
 from partita.domain.axis import Axis
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts, Ranges, Term
-from partita.public.axis.base.specials import Specials
-from partita.public.axis.curve.curve import Curve, Floats, UInts
-from partita.public.base.provenance import Provenance
-from partita.public.boxes.base.boxes import Boxes, BoxTerm, Region
-from partita.public.boxes.plan.nodes import Corners
-from partita.public.release.release import Release
-from partita.public.views.box_view import BoxView
-from partita.public.views.view import View
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts, Ranges, Specials, Term
+from partita.public.axis.curve import Curve, Floats, UInts
+from partita.public.base import Provenance
+from partita.public.boxes.base import Boxes, BoxTerm, Region
+from partita.public.boxes.plan import Corners
+from partita.public.release import Release
+from partita.public.views import BoxView, View
 
 Publish = Callable[..., Release]
 

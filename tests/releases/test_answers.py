@@ -12,11 +12,11 @@ import pytest
 
 from partita.answer import Answer
 from partita.domain import Integer
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.base.specials import Specials
-from partita.public.bounds.tails import laplace_sum_reach, laplace_variance
-from partita.public.release.release import Release
-from partita.public.views.view import View
+from partita.errors import InvalidRelease
+from partita.public.axis.base import Specials
+from partita.public.bounds import laplace_sum_reach, laplace_variance
+from partita.public.release import Release
+from partita.public.views import View
 
 TRUTH = 3
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.axis.base.ranges import Ranges, Term
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.axis.base import Ranges, Term
 from tests.release_file.specimens import axis
 
 

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Integer
-from partita.errors.errors import InvalidParameter, InvalidRelease
-from partita.public.boxes.regions.regions import HalfSpace, Polygon
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.public.boxes.regions import HalfSpace, Polygon
 from partita.public.conditions import Closed, OneOf, Range
-from partita.public.release.release import Release
-from partita.public.views.box_view import BoxView
-from partita.public.views.box_where import MOST_BOXES, box_terms
+from partita.public.release import Release
+from partita.public.views import MOST_BOXES, BoxView, box_terms
 from partita.public.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]

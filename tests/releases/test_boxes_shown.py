@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer
-from partita.guarantee.guarantee import Guarantee
-from partita.public.base.provenance import Provenance
-from partita.public.boxes.regions.regions import HalfSpace, Polygon
+from partita.guarantee import Guarantee
+from partita.public.base import Provenance
+from partita.public.boxes.regions import HalfSpace, Polygon
 from partita.public.conditions import OneOf, Range
-from partita.public.release.release import Release
-from partita.public.report.chart import chart
-from partita.public.results.bins import cells_of_bins, even_bins
-from partita.public.views.box_where import described
+from partita.public.release import Release
+from partita.public.report import chart
+from partita.public.results import cells_of_bins, even_bins
+from partita.public.views import described
 from partita.public.where import NULL
 
 Publish = Callable[..., Release]

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import partita
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
-from partita.errors.errors import InvalidParameter, InvalidRelease
-from partita.public.base.provenance import Provenance
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.public.base import Provenance
 from partita.public.conditions import Closed
-from partita.public.release.release import Release
+from partita.public.release import Release
 from partita.public.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]

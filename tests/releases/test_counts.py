@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Integer, Real
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.public.conditions import Closed
-from partita.public.release.release import Release
+from partita.public.release import Release
 from partita.public.where import NULL
 
 Publish = Callable[..., Release]

@@ -8,7 +8,7 @@ import pytest
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
 from partita.public.conditions import Range, Where
-from partita.public.sums.view.key_counts import KeyCounts
+from partita.public.sums.view import KeyCounts
 from tests.release_file.specimens import box_view, view
 
 

@@ -10,17 +10,16 @@ import pytest
 
 from partita.answer import Answer
 from partita.domain import Integer, Special
-from partita.public.base.provenance import Provenance
-from partita.public.release.release import Release
-from partita.public.views.view import View
+from partita.public.base import Provenance
+from partita.public.release import Release
+from partita.public.views import View
 from partita.testing import ZeroNoise
-from partita.trusted.mechanisms.base.with_specials import WithSpecials
+from partita.trusted.mechanisms.base import WithSpecials
 from partita.trusted.mechanisms.catalogue import axis_mechanisms
-from partita.trusted.mechanisms.flat.histogram_counts import HistogramCounts
-from partita.trusted.mechanisms.tree.tree import Tree
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.flat import HistogramCounts
+from partita.trusted.mechanisms.tree import Tree
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.secret import Histogram
 
 AGES = Integer(0, 120)
 ROWS = [*(30 + (7 * i) % 41 for i in range(500)), *[-1] * 7, *[200] * 9, None, "?"]

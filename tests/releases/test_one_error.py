@@ -11,15 +11,14 @@ import pytest
 import partita as pt
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.public.axis.base.ranges import Term
-from partita.public.axis.tent_solver import tent_solver
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.boxes.cover import cover
-from partita.public.release.release import Release
+from partita.public.axis import tent_solver
+from partita.public.axis.base import Term
+from partita.public.boxes import cover
+from partita.public.boxes.base import BoxTerm
+from partita.public.release import Release
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Histogram, Points
 
 SIZES = {"laplace": 120}
 AXES = (Axis(size=40, before=1, after=2), Axis(size=3, labels=True), Axis(size=2**12))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
-from partita.public.plot.plot import plot
-from partita.public.release.release import Release
+from partita.public.plot import plot
+from partita.public.release import Release
 
 Publish = Callable[..., Release]
 Draw = Callable[..., Any]

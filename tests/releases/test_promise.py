@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidRelease
-from partita.guarantee.guarantee import Guarantee
-from partita.public.release.release import Release
-from partita.public.views.view import View
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee
+from partita.public.release import Release
+from partita.public.views import View
 
 Publish = Callable[..., Release]
 

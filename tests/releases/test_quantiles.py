@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer, Real
-from partita.errors.errors import InvalidParameter
-from partita.public.axis.curve.curve import Curve
-from partita.public.release.release import Release
-from partita.public.results.quantile import least_cells
+from partita.errors import InvalidParameter
+from partita.public.axis.curve import Curve
+from partita.public.release import Release
+from partita.public.results import least_cells
 
 Publish = Callable[..., Release]
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.base.ranges import Parts
-from partita.public.axis.base.reading import PartsReader
+from partita.errors import InvalidRelease
+from partita.public.axis.base import Parts, PartsReader
 
 LARGEST = 2**127
 

@@ -14,15 +14,12 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Date, Integer
-from partita.errors.errors import InvalidParameter
-from partita.guarantee.guarantee import Guarantee
-from partita.public.base.figures import figure, table
-from partita.public.base.kinds import ReleaseKind
-from partita.public.base.provenance import Provenance
-from partita.public.release.release import Release
-from partita.public.report.chart import chart
-from partita.public.report.citation import PAPERS
-from partita.public.views.view import View
+from partita.errors import InvalidParameter
+from partita.guarantee import Guarantee
+from partita.public.base import Provenance, ReleaseKind, figure, table
+from partita.public.release import Release
+from partita.public.report import PAPERS, chart
+from partita.public.views import View
 
 Publish = Callable[..., Release]
 
@@ -232,7 +229,7 @@ def test_counts_are_told_to_a_tenth(number: float, said: str) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "factor"), [("1/1000", "1.01"), ("1", "2.72"), ("10", "22,100"), ("40000", "e^40000")]
 )
-@pytest.mark.filterwarnings("ignore::partita.errors.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")
 def test_the_factor_is_never_told_too_small(publish: Publish, epsilon: str, factor: str) -> None:
     """What is at most e^epsilon is rounded up, and is a power where its figures say nothing."""
     release = publish(0.0, Guarantee(epsilon=epsilon), age=(Integer(0, 120), []))

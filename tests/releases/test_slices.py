@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from partita.answer import Answer
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidParameter
-from partita.public.axis.base.ranges import Term
-from partita.public.axis.curve.curve import Curve
-from partita.public.base.provenance import Provenance
-from partita.public.boxes.regions.regions import HalfSpace
-from partita.public.release.release import Release
-from partita.public.results.quantile_bounds import certain_cells
-from partita.public.views.box_view import BoxView
-from partita.public.views.slice import BoxSlice
+from partita.errors import InvalidParameter
+from partita.public.axis.base import Term
+from partita.public.axis.curve import Curve
+from partita.public.base import Provenance
+from partita.public.boxes.regions import HalfSpace
+from partita.public.release import Release
+from partita.public.results import certain_cells
+from partita.public.views import BoxSlice, BoxView
 from partita.public.where import NULL, OTHER
 from partita.testing import ZeroNoise
-from partita.trusted.mechanisms.boxes.grid_counts import GridCounts
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.boxes import GridCounts
+from partita.trusted.secret import Points
 
 Publish = Callable[..., Release]
 Row = tuple[int | None, int | None, str]

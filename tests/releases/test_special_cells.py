@@ -10,9 +10,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.base.specials import Specials
-from partita.public.bounds.tails import laplace_variance
+from partita.errors import InvalidRelease
+from partita.public.axis.base import Specials
+from partita.public.bounds import laplace_variance
 
 NAMES = ("below", "above", "invalid", "null")
 

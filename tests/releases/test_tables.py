@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer
-from partita.errors.errors import InvalidParameter
-from partita.public.axis.base.ranges import Term
-from partita.public.axis.curve.apportion import apportion
-from partita.public.release.release import Release
+from partita.errors import InvalidParameter
+from partita.public.axis.base import Term
+from partita.public.axis.curve import apportion
+from partita.public.release import Release
 from partita.public.where import ABOVE, NULL
 
 Publish = Callable[..., Release]

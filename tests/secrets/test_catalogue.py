@@ -12,15 +12,13 @@ import pytest
 
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.public.queries.language.language import ranges, value
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.language import ranges, value
+from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, Scattered, ScatteredPoints, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.base.with_specials import WithSpecials
+from partita.trusted.mechanisms.base import WithSpecials
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.secret import Histogram, Points
 
 from .likeness import alike
 

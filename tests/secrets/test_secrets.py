@@ -11,18 +11,16 @@ import pytest
 
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.axis.tree.cut import Cut
-from partita.public.queries.language.language import between
-from partita.public.queries.queries.universe import Universe
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.axis.tree import Cut
+from partita.public.queries.language import between
+from partita.public.queries.queries import Universe
 from partita.testing import ForbiddenNoise, Scattered, ScatteredPoints, ZeroNoise
-from partita.trusted.mechanisms.base.part_noise import PartNoise, noise_elsewhere
-from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
-from partita.trusted.mechanisms.online_weights.online_weights import open_session
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.noise.system.system import KERNEL, SYSTEM
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.base import PartNoise, noise_elsewhere
+from partita.trusted.mechanisms.online_weights import OnlineTerms, open_session
+from partita.trusted.mechanisms.partition import Partition
+from partita.trusted.noise.system import KERNEL, SYSTEM
+from partita.trusted.secret import Histogram, Points
 
 HISTOGRAM = Histogram.dense((3, 0, 0, 5, 1, 0, 2, 9, 4))
 AXES = [Axis(size=4, before=1, after=2), Axis(size=3)]

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
-from partita.trusted.secret.histogram import Histogram
-from partita.trusted.sources.tally.tally import Column
+from partita.trusted.secret import Histogram
+from partita.trusted.sources.tally import Column
 
 SCHEMA: dict[str, Domain] = {
     "age": Integer(0, 120),

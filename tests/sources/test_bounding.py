@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer, Special
-from partita.errors.errors import InvalidParameter, SourceError
+from partita.errors import InvalidParameter, SourceError
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 
 from .conftest import exact
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.trusted.sources.engine import condensed
+from partita.trusted.sources import engine
 from partita.trusted.sources.open import open_source
 
 EDGES = {pa.int64(): (-(2**63), 2**63 - 1), pa.uint64(): (0, 2**64 - 1), pa.timestamp("us"): (-(2**62), 0)}
@@ -22,7 +22,7 @@ def test_blocks_add_up_to_the_count_of_all_rows(
     kind: Any, block: int, threads: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the blocks are, every value and null is counted once for each of its rows."""
-    monkeypatch.setattr(condensed, "_BLOCK", block)
+    monkeypatch.setattr(engine, "_BLOCK", block)
     low, high = EDGES[kind]
     rows: list[int | None] = [low, high, None, high, 5 - 2**40 if low else 5, low, None, low]
     plain = pa.array(rows, pa.uint64() if kind == pa.uint64() else pa.int64())
@@ -39,9 +39,9 @@ def test_blocks_add_up_to_the_count_of_all_rows(
 def test_condensed_counts_are_those_of_the_engine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without condensing the table is the same, type by type and row by row."""
     rows = {"v": np.random.default_rng(0).integers(-50, 50, 10_000)}
-    monkeypatch.setattr(condensed, "_BLOCK", 1000)
+    monkeypatch.setattr(engine, "_BLOCK", 1000)
     ours = open_source(rows).counts(["v"])
-    monkeypatch.setattr("partita.trusted.sources.engine.grouped.condensable", lambda schema: False)
+    monkeypatch.setattr("partita.trusted.sources.engine.condensable", lambda schema: False)
 
     assert ours.equals(open_source(rows).counts(["v"]))
 

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
-from partita.errors.errors import InvalidData, InvalidParameter, SourceError
-from partita.trusted.sources.base.protocol import Source
+from partita.errors import InvalidData, InvalidParameter, SourceError
+from partita.trusted.sources.base import Source
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 
 from .conftest import CONTAINERS, SCHEMA, arrow, exact
 

@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.errors.errors import InvalidParameter, SourceError
-from partita.trusted.sources.engine.engine import _settings
-from partita.trusted.sources.engine.scratch import PREFIX, scratch, sweep
+from partita.errors import InvalidParameter, SourceError
+from partita.trusted.sources.engine import PREFIX, _settings, scratch, sweep
 from partita.trusted.sources.open import open_source
 
 ROOT = Path(__file__).resolve().parents[2]

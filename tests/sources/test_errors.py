@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from partita.domain import Category, Date, Integer, Real, Timestamp
-from partita.errors.errors import SourceError
+from partita.errors import SourceError
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 
 CANARY = "CANARY-93ab"
 DOMAINS = [

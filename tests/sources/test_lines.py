@@ -15,12 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Integer
-from partita.errors.errors import InvalidParameter, SourceError
+from partita.errors import InvalidParameter, SourceError
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
-from partita.trusted.sources.text.csv import split
-from partita.trusted.sources.text.jsonl import cells_of
-from partita.trusted.sources.text.lines import LONGEST_LINE, Lines, blocks
+from partita.trusted.sources.tally import tally
+from partita.trusted.sources.text import LONGEST_LINE, Lines, blocks, cells_of, split
 
 BAD = b"\xff"
 nasty = st.lists(

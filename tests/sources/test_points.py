@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidParameter, SourceError
-from partita.trusted.secret.points import Points
+from partita.errors import InvalidParameter, SourceError
+from partita.trusted.secret import Points
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.bounding import bound
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import bound, tally
 from tests.sources.conftest import SCHEMA, TABLE
 
 from .conftest import exact

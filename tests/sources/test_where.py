@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Integer
-from partita.errors.errors import InvalidParameter, SourceError
+from partita.errors import InvalidParameter, SourceError
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import tally
+from partita.trusted.sources.tally import tally
 
 from .conftest import SCHEMA, TABLE, arrow, exact
 

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.shrinkage.empirical_bayes import shrink
-from partita.public.axis.shrinkage.nonnegative import shared_out
-from partita.public.axis.shrinkage.siblings import apart
-from partita.public.axis.tree_solver.tree_shape import Families
-from partita.public.bounds.tails import half_width
+from partita.public.axis.shrinkage import apart, shared_out, shrink
+from partita.public.axis.tree_solver import Families
+from partita.public.bounds import half_width
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.spending_tree.spending_tree import SpendingTree
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.spending_tree import SpendingTree
+from partita.trusted.secret import Histogram
 
 
 def _laplace(count: int, seed: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidRelease, PartitaError
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.axis.spending_tree.spending_tree import SpendingTreeRelease
+from partita.errors import InvalidRelease, PartitaError
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.axis.spending_tree import SpendingTreeRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.spending_tree.spending_tree import SpendingTree
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.spending_tree import SpendingTree
+from partita.trusted.secret import Histogram
 
 Series = dict[str, Any]
 

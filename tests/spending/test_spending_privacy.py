@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.spending_tree.spending_plan import SpendingPlan, Step
-from partita.public.axis.spending_tree.spending_tree import SpendingTreeRelease
-from partita.public.axis.tree_solver.spending_rule import UNITS, Evidence
-from partita.public.axis.tree_solver.tree_looks import TreeLooks
-from partita.public.axis.tree_solver.tree_shape import TreeShape
+from partita.errors import InvalidRelease
+from partita.public.axis.spending_tree import SpendingPlan, SpendingTreeRelease, Step
+from partita.public.axis.tree_solver import UNITS, Evidence, TreeLooks, TreeShape
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -24,12 +21,12 @@ from partita.testing import (
     coupled,
     tape_noise,
 )
-from partita.testing.doubles.neighbors import Counts
-from partita.trusted.mechanisms.base import base
-from partita.trusted.mechanisms.spending_tree import spending_tree as module
-from partita.trusted.mechanisms.spending_tree.spending_tree import SpendingTree
+from partita.testing.doubles import Counts
+from partita.trusted.mechanisms import base
+from partita.trusted.mechanisms import spending_tree as module
+from partita.trusted.mechanisms.spending_tree import SpendingTree
 from partita.trusted.noise import Noise
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret import Histogram
 
 Pairs = list[tuple[Counts, Counts]]
 

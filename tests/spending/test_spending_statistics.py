@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from partita.public.axis.spending_tree.spending_tree import SpendingTreeRelease
-from partita.testing.doubles.tapes import EndlessTape, tape_noise
-from partita.trusted.mechanisms.spending_tree.spending_tree import SpendingTree
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.secret.histogram import Histogram
+from partita.public.axis.spending_tree import SpendingTreeRelease
+from partita.testing.doubles import EndlessTape, tape_noise
+from partita.trusted.mechanisms.spending_tree import SpendingTree
+from partita.trusted.noise.system import Noise
+from partita.trusted.secret import Histogram
 
 pytestmark = pytest.mark.statistics
 

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
-from partita.public.axis.base.ranges import Term
-from partita.public.axis.spending_tree.spending_plan import SpendingPlan
-from partita.public.axis.spending_tree.spending_tree import SpendingTreeRelease
-from partita.public.axis.tree_solver.spending_rule import UNITS
+from partita.errors import InvalidParameter
+from partita.public.axis.base import Term
+from partita.public.axis.spending_tree import SpendingPlan, SpendingTreeRelease
+from partita.public.axis.tree_solver import UNITS
 from partita.testing import EndlessTape, ZeroNoise, check_mechanism, tape_noise
-from partita.trusted.mechanisms.spending_tree.spending_tree import SpendingTree
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.spending_tree import SpendingTree
+from partita.trusted.secret import Histogram
 
 
 def _released(counts: dict[int, int], size: int, seed: int = 0, **changes: Any) -> SpendingTreeRelease:

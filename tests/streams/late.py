@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.testing import ZeroNoise
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.system.protocol import Positions
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.system import Positions
 
 Shift: TypeAlias = dict[int, int]
 """By how much the noise of each number is moved."""

@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import Any
 
-from partita.trusted.durable.slots.slots_file import PanStore
+from partita.trusted.durable.slots import PanStore
 
 
 def main(path: str, call: str) -> None:

@@ -19,9 +19,9 @@ from flint import fmpz_mat
 from numpy.typing import ArrayLike
 
 from partita.testing import EndlessTape, Loss, ZeroNoise, tape_noise
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.streams.base.state import unpack
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.noise.system import Noise
+from partita.trusted.streams.base import unpack
+from partita.trusted.streams.pan_private import PanPrivateCounter
 
 Make = Callable[[Noise], Any]
 Vector = list[int]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidData, InvalidParameter, InvalidState
-from partita.public.streams.terms import LARGEST, Terms, horizon_of
-from partita.trusted.streams.base.base import counted
+from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.public.streams import LARGEST, Terms, horizon_of
+from partita.trusted.streams.base import counted
 
 
 @given(

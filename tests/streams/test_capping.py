@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData, InvalidParameter
 from partita.testing import ZeroNoise
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import KERNEL
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.pan_private.capping import Cap, Capped
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
-from partita.trusted.streams.tree_counter.naive import PerStepCounter
+from partita.trusted.noise.system import KERNEL, Noise
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.pan_private import Cap, Capped, PanPrivateCounter
+from partita.trusted.streams.tree_counter import PerStepCounter
 
 Stream = tuple[tuple[str, ...], ...]
 

@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidParameter
-from partita.public.bounds.tails import laplace_variance, log_moments
-from partita.testing.laws.numbered import NumberedNoise, columns
-from partita.trusted.streams.centred import branching
-from partita.trusted.streams.centred.branching import SHARES, TAPERS, Plan
-from partita.trusted.streams.centred.centred import BITS, CentredPath
-from partita.trusted.streams.counter.bounds import centred_everywhere, centred_mix, centred_variances, mix
-from partita.trusted.streams.counter.counter import Counter
+from partita.errors import InvalidParameter
+from partita.public.bounds import laplace_variance, log_moments
+from partita.testing.laws import NumberedNoise, columns
+from partita.trusted.streams import centred
+from partita.trusted.streams.centred import BITS, SHARES, TAPERS, CentredPath, Plan
+from partita.trusted.streams.counter import Counter, centred_everywhere, centred_mix, centred_variances, mix
 
 Steps = Callable[[CentredPath], list[int]]
 
@@ -32,7 +30,7 @@ EXACT = [
     Plan(32, 2, 4, 200, (9, 7, 4, 1)),
     Plan(60, 4, 3, 300, (33, 27, 16, 3)),
 ]
-ROUNDED = [Plan(27, 3, 3, 300, (33, 27, 16, 3)), Plan(50, 5, 2, 500, (0, 0, 0, 0)), branching.plan(200)]
+ROUNDED = [Plan(27, 3, 3, 300, (33, 27, 16, 3)), Plan(50, 5, 2, 500, (0, 0, 0, 0)), centred.plan(200)]
 plans = pytest.mark.parametrize("plan", EXACT, ids=str)
 
 
@@ -194,7 +192,7 @@ def test_the_simultaneous_bound_covers_every_output(plan: Plan) -> None:
 @settings(max_examples=25)
 def test_every_plan_spends_epsilon_exactly(horizon: int) -> None:
     """The rows over a period and the tapered sum have shares that add up to one."""
-    for plan in (branching.plan(horizon), branching.epoch_plan(horizon)):
+    for plan in (centred.plan(horizon), centred.epoch_plan(horizon)):
         assert plan.blocks * plan.block >= plan.horizon == horizon
         for taper in set(plan.tapers):
             left = Fraction(TAPERS - taper, TAPERS)
@@ -205,7 +203,7 @@ def test_every_plan_spends_epsilon_exactly(horizon: int) -> None:
 @pytest.mark.parametrize(("horizon", "best_subtraction"), [(2**10, 170.5), (2**16, 608.0), (2**20, 1147.4)])
 def test_the_mean_variance_is_far_below_the_best_published(horizon: int, best_subtraction: float) -> None:
     """At most 0.67 of the k-ary scheme with subtraction, with the best k for each horizon."""
-    mean = centred_variances(branching.plan(horizon), Fraction(1), np.arange(1, horizon + 1)).mean()
+    mean = centred_variances(centred.plan(horizon), Fraction(1), np.arange(1, horizon + 1)).mean()
 
     assert mean <= 0.67 * best_subtraction
 

@@ -9,21 +9,13 @@ from typing import Any
 
 import pytest
 
-from partita.public.streams.terms import Terms
-from partita.testing.laws.streams import (
-    Adversary,
-    Make,
-    Outputs,
-    counters_are_private,
-    greedy,
-    hidden,
-    silent,
-)
-from partita.trusted.streams.centred import branching, centred
-from partita.trusted.streams.centred.branching import SHARES, TAPERS, Plan
-from partita.trusted.streams.centred.centred import CentredPath
-from partita.trusted.streams.counter import epochs
-from partita.trusted.streams.counter.counter import Counter
+from partita.public.streams import Terms
+from partita.testing.laws import Adversary, Make, Outputs, counters_are_private, greedy, hidden, silent
+from partita.trusted.streams import centred
+from partita.trusted.streams import centred as branching
+from partita.trusted.streams import counter as epochs
+from partita.trusted.streams.centred import SHARES, TAPERS, CentredPath, Plan
+from partita.trusted.streams.counter import Counter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -16,15 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.errors.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
+from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
 from partita.testing import EndlessTape, RecordingNoise, ZeroNoise, tape_noise
-from partita.testing.laws.numbered import NumberedNoise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.streams.base.state import pack, unpack
-from partita.trusted.streams.centred.branching import Plan
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.counter.noisy_count import NoisyCount
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.testing.laws import NumberedNoise
+from partita.trusted.noise.system import SYSTEM
+from partita.trusted.streams.base import pack, unpack
+from partita.trusted.streams.centred import Plan
+from partita.trusted.streams.counter import Counter, NoisyCount
+from partita.trusted.streams.tree_counter import TreeCounter
 
 Make = Callable[..., NoisyCount]
 

@@ -9,25 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
-from partita.public.streams.terms import LARGEST
+from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
+from partita.public.streams import LARGEST
 from partita.testing import ForbiddenNoise, ZeroNoise
-from partita.trusted.streams.base.state import pack, unpack
-from partita.trusted.streams.base.stepping import Stepping
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.counter.noisy_count import NoisyCount
-from partita.trusted.streams.family.columns import Shape, shape_for
-from partita.trusted.streams.family.family import CounterFamily
-from partita.trusted.streams.pan_private.capping import Capped
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.base import Stepping, pack, unpack
+from partita.trusted.streams.counter import Counter, NoisyCount
+from partita.trusted.streams.family import CounterFamily, Shape, shape_for
+from partita.trusted.streams.pan_private import Capped, PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.sparse import SparseCounter
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 Make = Callable[..., Any]
 

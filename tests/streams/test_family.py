@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import HorizonReached, InvalidData, InvalidParameter, InvalidState
-from partita.public.bounds.tails import laplace_variance
+from partita.errors import HorizonReached, InvalidData, InvalidParameter, InvalidState
+from partita.public.bounds import laplace_variance
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.testing.laws.numbered import BoxLaw, NumberedNoise, box_law, columns
-from partita.trusted.streams.base.state import pack, unpack
-from partita.trusted.streams.centred.branching import SHARES
-from partita.trusted.streams.family.columns import Columns, Shape, shape_for
-from partita.trusted.streams.family.family import CounterFamily
+from partita.testing.laws import BoxLaw, NumberedNoise, box_law, columns
+from partita.trusted.streams.base import pack, unpack
+from partita.trusted.streams.centred import SHARES
+from partita.trusted.streams.family import Columns, CounterFamily, Shape, shape_for
 
 Event = tuple[int, int] | None
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import EntropyError
+from partita.errors import EntropyError
 from partita.testing import ZeroNoise
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.family.family import CounterFamily
-from partita.trusted.streams.pan_private.capping import Cap, Capped
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.family import CounterFamily
+from partita.trusted.streams.pan_private import Cap, Capped, PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.sparse.sparse_plan import SparsePlan
-from partita.trusted.streams.tree_counter.naive import PerStepCounter, RandomizedResponseCounter
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.trusted.streams.sparse import SparseCounter, SparsePlan
+from partita.trusted.streams.tree_counter import PerStepCounter, RandomizedResponseCounter, TreeCounter
 
 from .late import ShiftedNoise, restore
 from .test_every_counter import MAKERS

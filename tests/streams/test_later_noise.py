@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.trusted.streams.centred.branching import Plan, epoch_plan, plan
-from partita.trusted.streams.counter.counter import Counter
-from partita.trusted.streams.family.columns import Shape, shape_for
-from partita.trusted.streams.family.family import CounterFamily
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.centred import Plan, epoch_plan, plan
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.family import CounterFamily, Shape, shape_for
+from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.sparse.sparse_plan import PARTS, SparsePlan
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.sparse import PARTS, SparseCounter, SparsePlan
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import Shape as TreeShape
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.trusted.streams.tree_counter import Shape as TreeShape
 
 from .late import Shift, ShiftedNoise, price, restore
 from .pan_views import look

@@ -10,17 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.public.bounds.tails import laplace_variance
+from partita.public.bounds import laplace_variance
 from partita.testing import Loss, OutputLaw, RationalNoise, law, privacy_loss
-from partita.testing.laws.numbered import NumberedNoise, columns
-from partita.testing.laws.streams import Adversary, Make, counters_are_private, greedy, silent
-from partita.trusted.streams.base.supply import Supply
-from partita.trusted.streams.tree_counter import naive
-from partita.trusted.streams.tree_counter.naive import (
-    DirectCounter,
-    PerStepCounter,
-    RandomizedResponseCounter,
-)
+from partita.testing.laws import Adversary, Make, NumberedNoise, columns, counters_are_private, greedy, silent
+from partita.trusted.streams import tree_counter
+from partita.trusted.streams.base import Supply
+from partita.trusted.streams.tree_counter import DirectCounter, PerStepCounter, RandomizedResponseCounter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -137,7 +132,7 @@ def _one_output_paid(patch: pytest.MonkeyPatch) -> None:
 
 def _old_noise_kept(patch: pytest.MonkeyPatch) -> None:
     """Noise that was replaced is taken back once too often, so that outputs share it."""
-    patch.setattr(naive._ReplacedNoise, "step", lambda path: 0 if path._last else _first(path))
+    patch.setattr(tree_counter._ReplacedNoise, "step", lambda path: 0 if path._last else _first(path))
 
 
 def _first(path: Any) -> int:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.trusted.streams.pan_private.pan_blocks import Block, BookBlock, Cells, TreeBlock
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.streams.pan_private import Block, BookBlock, Cells, PanPrivateCounter, TreeBlock
 
 from .pan_views import Make, Script, pan_private
 

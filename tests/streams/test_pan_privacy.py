@@ -7,10 +7,9 @@ from fractions import Fraction
 import pytest
 
 from partita.testing import EndlessTape, Loss
-from partita.trusted.streams.pan_private import pan_blocks as module
-from partita.trusted.streams.pan_private.pan_blocks import Variant
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
+from partita.trusted.streams import pan_private as module
+from partita.trusted.streams.pan_private import PanPrivateCounter, Variant
+from partita.trusted.streams.tree_counter import TreeCounter
 
 from .pan_views import GivenNoise, Make, Script, Vector, Views, dot, look, pan_private
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import HorizonReached, InvalidData, InvalidParameter
-from partita.guarantee.guarantee import Guarantee
-from partita.public.bounds.tails import laplace_variance
+from partita.errors import HorizonReached, InvalidData, InvalidParameter
+from partita.guarantee import Guarantee
+from partita.public.bounds import laplace_variance
 from partita.testing import EndlessTape, ForbiddenNoise, RecordingNoise, ZeroNoise, tape_noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.streams.base.state import unpack
-from partita.trusted.streams.pan_private import pan_blocks as module
-from partita.trusted.streams.pan_private.pan_blocks import Variant
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.noise.system import SYSTEM
+from partita.trusted.streams import pan_private as module
+from partita.trusted.streams.base import unpack
+from partita.trusted.streams.pan_private import PanPrivateCounter, Variant
 
 from .pan_views import GivenNoise, Script, pan_private, taped
 

@@ -17,10 +17,10 @@ import pytest
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from partita.errors.errors import InvalidParameter, InvalidState, StreamBusy, StreamError
-from partita.trusted.durable.slots import slots_file as module
-from partita.trusted.durable.slots.slots_file import PanStore, Saved
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError
+from partita.trusted.durable import slots as module
+from partita.trusted.durable.slots import PanStore, Saved
+from partita.trusted.streams.pan_private import PanPrivateCounter
 
 DOOMED = Path(__file__).with_name("pan_doomed.py")
 

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import EntropyError, InvalidState
+from partita.errors import EntropyError, InvalidState
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.noise.laws import words
-from partita.trusted.noise.system.system import KERNEL
-from partita.trusted.streams.base.state import pack, unpack
-from partita.trusted.streams.pan_private.pan_blocks import CELLS, Variant
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.noise import laws
+from partita.trusted.noise.system import KERNEL
+from partita.trusted.streams.base import pack, unpack
+from partita.trusted.streams.pan_private import CELLS, PanPrivateCounter, Variant
 
 from .pan_views import GivenNoise, taped
 
@@ -84,15 +83,15 @@ def test_erased_values_are_overwritten_in_place(variant: Variant) -> None:
 def test_no_noise_waits_in_memory() -> None:
     """A draw takes its words from the kernel when it happens; no session is kept, which might have some."""
     gc.collect()
-    before = len(words._Fresh._alive)
+    before = len(laws._Fresh._alive)
     counter = PanPrivateCounter(epsilon=1, horizon=64)
     for x in range(64):
         counter.update(x)
         gc.collect(0)
-        assert len(words._Fresh._alive) == before
+        assert len(laws._Fresh._alive) == before
     session = KERNEL.session()
     assert session.secure
-    assert len(words._Fresh._alive) == before + 1
+    assert len(laws._Fresh._alive) == before + 1
 
 
 def test_what_is_shown_is_published() -> None:

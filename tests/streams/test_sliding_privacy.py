@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
-from partita.public.bounds.tails import laplace_variance
-from partita.testing.laws.numbered import NumberedNoise, columns
-from partita.testing.laws.streams import Adversary, Make, counters_are_private, greedy, hidden, silent
-from partita.trusted.streams.family.columns import Columns, Shape, shape_for
+from partita.public.bounds import laplace_variance
+from partita.testing.laws import (
+    Adversary,
+    Make,
+    NumberedNoise,
+    columns,
+    counters_are_private,
+    greedy,
+    hidden,
+    silent,
+)
+from partita.trusted.streams.family import Columns, Shape, shape_for
 from partita.trusted.streams.sliding import SlidingCounter
 
 Plant = Callable[[pytest.MonkeyPatch], None]

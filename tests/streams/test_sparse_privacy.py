@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from partita.testing import Loss, OutputLaw, RationalNoise, law, privacy_loss
-from partita.testing.laws.numbered import BoxLaw
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.sparse.sparse_plan import SparsePlan
-from partita.trusted.streams.tree_counter.naive import PerStepCounter
+from partita.testing.laws import BoxLaw
+from partita.trusted.noise.hazard import Law
+from partita.trusted.streams.sparse import SparseCounter, SparsePlan
+from partita.trusted.streams.tree_counter import PerStepCounter
 
 Outputs = tuple[Any, ...]
 Choose = Callable[[Outputs], int]

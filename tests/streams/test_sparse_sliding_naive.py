@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import (
+from partita.errors import (
     EntropyError,
     HorizonReached,
     InvalidData,
@@ -21,17 +21,16 @@ from partita.errors.errors import (
     TapeExhausted,
 )
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.streams.base.state import pack, unpack
+from partita.trusted.noise.laws import Tape
+from partita.trusted.streams.base import pack, unpack
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.sparse.sparse_plan import SparsePlan
-from partita.trusted.streams.tree_counter.naive import (
+from partita.trusted.streams.sparse import SparseCounter, SparsePlan
+from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
+    TreeCounter,
 )
-from partita.trusted.streams.tree_counter.tree_counter import TreeCounter
 
 Make = Callable[..., Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.trusted.streams.family.family import CounterFamily
+from partita.trusted.streams.family import CounterFamily
 from partita.trusted.streams.sliding import SlidingCounter
-from partita.trusted.streams.sparse.sparse_counter import SparseCounter
-from partita.trusted.streams.tree_counter.naive import RandomizedResponseCounter
+from partita.trusted.streams.sparse import SparseCounter
+from partita.trusted.streams.tree_counter import RandomizedResponseCounter
 
 pytestmark = pytest.mark.statistics
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidState
-from partita.public.streams.terms import WIDTH
-from partita.trusted.streams.base.state import pack, unpack
+from partita.errors import InvalidState
+from partita.public.streams import WIDTH
+from partita.trusted.streams.base import pack, unpack
 
 _LARGE = st.integers(-(2 ** (8 * WIDTH - 1)), 2 ** (8 * WIDTH - 1) - 1)
 _SMALL = st.integers(-(2**63), 2**63 - 1)

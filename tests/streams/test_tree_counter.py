@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
-from partita.public.bounds.tails import laplace_variance
-from partita.testing.laws.numbered import columns, noises_of
-from partita.trusted.streams.tree_counter.tree_counter import Shape, TreeCounter
+from partita.errors import InvalidParameter
+from partita.public.bounds import laplace_variance
+from partita.testing.laws import columns, noises_of
+from partita.trusted.streams.tree_counter import Shape, TreeCounter
 
 SHAPES = [(1, 2), (2, 2), (7, 2), (16, 2), (9, 3), (20, 3), (64, 8), (5, 64)]
 shapes = pytest.mark.parametrize(("horizon", "branching"), SHAPES)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from partita.testing.laws.streams import Adversary, Make, counters_are_private, greedy, hidden, silent
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.streams.base.supply import Supply
-from partita.trusted.streams.tree_counter.tree_counter import Shape, TreeCounter, TreePath
+from partita.testing.laws import Adversary, Make, counters_are_private, greedy, hidden, silent
+from partita.trusted.noise.system import Noise
+from partita.trusted.streams.base import Supply
+from partita.trusted.streams.tree_counter import Shape, TreeCounter, TreePath
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

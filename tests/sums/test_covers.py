@@ -12,15 +12,13 @@ import pytest
 
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.base.covers import Covers, End
-from partita.public.sums.base.value_line import ValueLine
-from partita.public.sums.knots.buckets import Tops
-from partita.public.sums.level_trees.controls import Controls, Reach, Side, There
-from partita.public.sums.level_trees.level_trees import LevelTreesRelease
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.base import Covers, End, ValueLine
+from partita.public.sums.knots import Tops
+from partita.public.sums.level_trees import Controls, LevelTreesRelease, Reach, Side, There
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import LevelTrees
+from partita.trusted.secret import Points
 
 LINES: list[tuple[Any, Tops]] = [
     (Integer(-20, 90), Tops(80, 20)),

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.sums.parts.cut import MOST_PARTS, Cut
-from partita.public.sums.parts.cutting import cut_by_counts, cut_into_cells
+from partita.errors import InvalidRelease
+from partita.public.sums.parts import MOST_PARTS, Cut, cut_by_counts, cut_into_cells
 
 AXES = (Axis(size=5, before=1, after=3), Axis(size=3, after=2, labels=True))
 

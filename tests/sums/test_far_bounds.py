@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.public.sums.base.value_line import ValueLine
-from partita.public.sums.knots.buckets import Buckets, Tops
-from partita.public.sums.level_trees.controls import Controls
+from partita.public.sums.base import ValueLine
+from partita.public.sums.knots import Buckets, Tops
+from partita.public.sums.level_trees import Controls
 
 WIDEST = [Integer(0, 2**63 - 1), Integer(-(2**63) + 1, 0), Integer(-(2**62), 2**62 - 1)]
 

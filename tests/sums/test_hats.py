@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from partita.public.sums.knots.hats import Hats
-from partita.public.sums.knots.knots import DEPTH, Knots, caps
+from partita.public.sums.knots import DEPTH, Hats, Knots, caps
 
 SMALL = caps(100)
 LARGE = [odd << e for odd in (1, 3, 5, 7) for e in (20, 27, 30, 44, 60)]

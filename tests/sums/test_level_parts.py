@@ -10,15 +10,14 @@ import pytest
 
 from partita.domain import Integer
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidRelease
-from partita.public.axis.base.ranges import Parts
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.level_trees.level_trees import LevelTreesRelease
-from partita.public.sums.log_tree.log_tree import LogTreeRelease
+from partita.errors import InvalidRelease
+from partita.public.axis.base import Parts
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.level_trees import LevelTreesRelease
+from partita.public.sums.log_tree import LogTreeRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.secret import Points
 
 AXIS, VALUE = Axis(size=9), Integer(-50, 10**6)
 

@@ -12,16 +12,14 @@ import pytest
 
 from partita.domain import Category, Domain, Integer, Real
 from partita.domain.axis import Axis
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.knots.buckets import Buckets, Tops
-from partita.public.sums.level_trees.controls import Controls
-from partita.public.sums.level_trees.level_trees import LevelTreesRelease
-from partita.public.sums.parts.cutting import cut_into_cells
-from partita.public.sums.parts.part_tree import best_tree
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.knots import Buckets, Tops
+from partita.public.sums.level_trees import Controls, LevelTreesRelease
+from partita.public.sums.parts import best_tree, cut_into_cells
 from partita.testing import CouplingBroken, EndlessTape, ForbiddenNoise, ZeroNoise, coupled, tape_noise
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import LevelTrees
+from partita.trusted.secret import Points
 
 KEY = Axis(size=2, after=1)
 VALUE = Integer(-1, 4)

@@ -10,14 +10,12 @@ import pytest
 
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.base.value_line import ValueLine
-from partita.public.sums.log_tree.log_cells import LogCells
-from partita.public.sums.log_tree.log_estimate import LogTrees
-from partita.public.sums.log_tree.log_tree import LogTreeRelease
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.base import ValueLine
+from partita.public.sums.log_tree import LogCells, LogTreeRelease, LogTrees
 from partita.testing import EndlessTape, ZeroNoise, coupled, tape_noise
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import LogTree
+from partita.trusted.secret import Points
 
 LINES = [
     Integer(0, 0),

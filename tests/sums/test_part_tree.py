@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.public.sums.parts.part_tree import Blend, PartTree, best_tree
+from partita.public.sums.parts import Blend, PartTree, best_tree
 
 
 def _incidence(tree: PartTree) -> np.ndarray:

@@ -7,11 +7,10 @@ import pytest
 
 from partita.domain import Integer, Real
 from partita.domain.axis import Axis
-from partita.public.boxes.base.boxes import BoxTerm
-from partita.public.sums.base.covers import Covers
-from partita.trusted.mechanisms.sums.level_trees import LevelTrees
-from partita.trusted.mechanisms.sums.log_tree import LogTree
-from partita.trusted.secret.points import Points
+from partita.public.boxes.base import BoxTerm
+from partita.public.sums.base import Covers
+from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.secret import Points
 
 pytestmark = pytest.mark.statistics
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from partita.domain import Category, Integer, Real
-from partita.errors.errors import InvalidParameter
-from partita.public.sums.base.value_line import ValueLine
-from partita.public.sums.knots.buckets import Buckets, Tops, aligned, clear_level, highest_clear, octave_level
-from partita.public.sums.knots.knots import Knots
+from partita.errors import InvalidParameter
+from partita.public.sums.base import ValueLine
+from partita.public.sums.knots import Buckets, Knots, Tops, aligned, clear_level, highest_clear, octave_level
 from partita.testing import RationalNoise, law, privacy_loss
-from partita.trusted.mechanisms.sums.value_cap import ValueCap
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.sums import ValueCap
+from partita.trusted.secret import Points
 
 FAR = 10**6
 BASE = Fraction(1, 2)

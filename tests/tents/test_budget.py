@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from partita.public.axis.tents.tent_budget import BUDGET_UNITS, LEAST_COUNTING, LEAST_LOOK, TentBudget
+from partita.public.axis.tents import BUDGET_UNITS, LEAST_COUNTING, LEAST_LOOK, TentBudget
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100, 2**14, 2**22, 2**22 + 1, 2**32, 2**48, 2**64])

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve.cubic import refined
-from partita.public.axis.curve.curve import Curve
-from partita.public.axis.shrinkage.nonnegative import nonnegative, shared_out
-from partita.public.axis.tent_solver.tent_band import prefix_bounds
-from partita.public.axis.tent_solver.tent_counts import TentCounts
-from partita.public.axis.tent_solver.tent_pairs import with_last_cells_apart
-from partita.public.axis.tent_solver.tent_strategy import TentStrategy, planned
-from partita.public.bounds.question import Question
-from partita.public.bounds.tails import laplace_mix_reach
+from partita.public.axis.curve import Curve, refined
+from partita.public.axis.shrinkage import nonnegative, shared_out
+from partita.public.axis.tent_solver import (
+    TentCounts,
+    TentStrategy,
+    planned,
+    prefix_bounds,
+    with_last_cells_apart,
+)
+from partita.public.bounds import Question, laplace_mix_reach
 
 counts = st.lists(st.floats(-50, 100), min_size=1, max_size=40)
 

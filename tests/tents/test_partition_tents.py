@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
-from partita.public.axis.tents.partition_tents import PartitionTentsRelease
-from partita.public.axis.tents.tent_budget import BUDGET_UNITS
-from partita.public.axis.tree.cut import Cut
+from partita.errors import InvalidParameter
+from partita.public.axis.tents import BUDGET_UNITS, PartitionTentsRelease
+from partita.public.axis.tree import Cut
 from partita.testing import (
     EndlessTape,
     OutputLaw,
@@ -26,10 +25,9 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
+from partita.trusted.mechanisms.partition import Partition, PartitionTents
 from partita.trusted.noise import Noise
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret import Histogram
 
 Counts = tuple[int, ...]
 SIZE = 2**64

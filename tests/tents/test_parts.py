@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidRelease
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts, Ranges, Term
-from partita.public.axis.tents.partition_tents import PartitionTentsRelease
-from partita.public.axis.tents.tents import TentRelease
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts, Ranges, Term
+from partita.public.axis.tents import PartitionTentsRelease, TentRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
-from partita.trusted.mechanisms.partition.tents import Tents
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.mechanisms.partition import PartitionTents, Tents
+from partita.trusted.secret import Histogram
 
 TAPE = tape_noise(EndlessTape("parts"))
 SPREAD = Histogram.from_counts([5, 2**40, 2**53 + 1, 2**63], [900, 10, 400, 1], size=2**64)

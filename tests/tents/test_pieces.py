@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from partita.public.axis.curve.curve import UInts
-from partita.public.axis.tent_solver.tent_pairs import PairEvidence, Pairs, with_last_cells_apart
+from partita.public.axis.curve import UInts
+from partita.public.axis.tent_solver import PairEvidence, Pairs, with_last_cells_apart
 
 RNG = np.random.default_rng(0)
 SETS = [

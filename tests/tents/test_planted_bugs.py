@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from partita.public.axis.tent_solver import tent_strategy
-from partita.public.axis.tent_solver.tent_strategy import TentLevel
-from partita.public.axis.tents.tent_budget import BUDGET_UNITS, TentBudget, informed
-from partita.public.axis.tree.cut import Cut
+from partita.public.axis import tent_solver
+from partita.public.axis.tent_solver import TentLevel
+from partita.public.axis.tents import BUDGET_UNITS, TentBudget, informed
+from partita.public.axis.tree import Cut
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -25,13 +25,11 @@ from partita.testing import (
     data_sets,
     tape_noise,
 )
-from partita.trusted.mechanisms.partition import partition_tents as partition_module
-from partita.trusted.mechanisms.partition import tents as tents_module
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
-from partita.trusted.mechanisms.partition.tents import Tents, measured
+from partita.trusted.mechanisms import partition as partition_module
+from partita.trusted.mechanisms import partition as tents_module
+from partita.trusted.mechanisms.partition import Partition, PartitionTents, Tents, measured
 from partita.trusted.noise import Noise
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret import Histogram
 
 Counts = tuple[int, ...]
 Pairs = Iterable[tuple[Counts, Counts]]
@@ -198,7 +196,7 @@ def test_weights_that_are_no_partition_of_unity_are_caught(monkeypatch: pytest.M
 
 def test_a_cell_counted_in_three_tents_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tents that are twice as high at one node are not paid for."""
-    shipped = tent_strategy.TentLevel.over
+    shipped = tent_solver.TentLevel.over
 
     def wrong(below: int, tents: int) -> TentLevel:
         level = shipped(below, tents)

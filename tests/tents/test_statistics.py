@@ -7,13 +7,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from partita.public.axis.base.ranges import Ranges
-from partita.testing.doubles.tapes import EndlessTape, tape_noise
-from partita.trusted.mechanisms.partition.partition_tents import PartitionTents
-from partita.trusted.mechanisms.partition.tents import Tents
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.secret.histogram import Histogram
+from partita.public.axis.base import Ranges
+from partita.testing.doubles import EndlessTape, tape_noise
+from partita.trusted.mechanisms.partition import PartitionTents, Tents
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.secret import Histogram
 
 pytestmark = pytest.mark.statistics
 

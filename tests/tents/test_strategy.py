@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.tent_solver.tent_counts import TentCounts
-from partita.public.axis.tent_solver.tent_strategy import GRAIN, TentLevel, TentStrategy, planned
-from partita.public.bounds.linear_ranges import Position
-from partita.public.bounds.posterior import Posterior
+from partita.public.axis.tent_solver import GRAIN, TentCounts, TentLevel, TentStrategy, planned
+from partita.public.bounds import Position, Posterior
 
 SIZES = (1, 2, 3, 20, 21, 57, 400, 401, 12_000, 12_001, 300_000, 300_001)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.public.axis.base.ranges import Term
+from partita.public.axis.base import Term
 from partita.testing import (
     EndlessTape,
     OutputLaw,
@@ -24,10 +24,10 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.partition import tents as module
-from partita.trusted.mechanisms.partition.tents import Tents
+from partita.trusted.mechanisms import partition as module
+from partita.trusted.mechanisms.partition import Tents
 from partita.trusted.noise import Noise
-from partita.trusted.secret.histogram import Histogram
+from partita.trusted.secret import Histogram
 
 Counts = tuple[int, ...]
 HALF = Fraction(1, 2)

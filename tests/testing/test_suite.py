@@ -22,11 +22,10 @@ from partita import (
     Tree,
     TreeRelease,
 )
-from partita.guarantee.guarantee import Neighbors
+from partita.guarantee import Neighbors
 from partita.testing import check_mechanism, mechanisms
-from partita.trusted.mechanisms.base.base import Private
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.mechanisms.base import Private
+from partita.trusted.noise.system import SYSTEM, Noise
 
 
 def test_discovery_finds_the_mechanisms() -> None:

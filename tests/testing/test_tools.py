@@ -26,8 +26,8 @@ from partita.testing import (
     tape_law,
     tape_noise,
 )
-from partita.trusted.noise.laws.words import Tape
-from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.laws import Tape
+from partita.trusted.noise.system import Noise
 
 HALF, ONE = Fraction(1, 2), Fraction(1)
 

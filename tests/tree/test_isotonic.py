@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve import isotonic
-from partita.public.axis.curve.isotonic import curve_through, rising
+from partita.public.axis import curve as isotonic
+from partita.public.axis.curve import curve_through, rising
 
 VALUES = st.lists(st.integers(-50, 50), min_size=1, max_size=40)
 

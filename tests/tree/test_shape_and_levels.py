@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita import Histogram, InvalidParameter, Tree
-from partita.public.axis.base.tree_cover import Hierarchy
-from partita.public.bounds.query_error import (
+from partita.public.axis.base import Hierarchy
+from partita.public.bounds import (
     difference_error,
     independent_error,
     largest_reach,

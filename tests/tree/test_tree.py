@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita import Histogram, Tree, TreeRelease
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.guarantee.guarantee import Neighbors
+from partita.errors import InvalidData, InvalidParameter
+from partita.guarantee import Neighbors
 from partita.testing import (
     EndlessTape,
     ForbiddenNoise,

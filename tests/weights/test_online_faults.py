@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from partita.domain import Integer
-from partita.public.queries.language.language import between
-from partita.public.queries.queries.universe import Universe
+from partita.public.queries.language import between
+from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
-from partita.trusted.mechanisms.online_weights.online_weights import WeightsSession, open_session
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
+from partita.trusted.secret import Points
 
 pytestmark = pytest.mark.faults
 
@@ -25,7 +24,7 @@ UPDATES = 12
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from partita.trusted.mechanisms.online_weights import online_store
+from partita.trusted.mechanisms import online_weights as online_store
 from tests.weights.test_online_faults import asked, opened
 
 left = int(sys.argv[2])

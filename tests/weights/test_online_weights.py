@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.errors.errors import (
+from partita.errors import (
     BudgetExceeded,
     BudgetLost,
     InvalidData,
@@ -25,10 +25,9 @@ from partita.errors.errors import (
     StreamError,
     StreamForked,
 )
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.queries.language.language import between, ranges, total, value
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
+from partita.ledger.ledger import Ledger
+from partita.public.queries.language import between, ranges, total, value
+from partita.public.queries.queries import Queries, Universe
 from partita.testing import (
     EndlessTape,
     RationalNoise,
@@ -39,16 +38,17 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.online_weights import online_weights
-from partita.trusted.mechanisms.online_weights.online_store import Begun, Update
-from partita.trusted.mechanisms.online_weights.online_terms import OnlineTerms
-from partita.trusted.mechanisms.online_weights.online_weights import (
+from partita.trusted.mechanisms import online_weights
+from partita.trusted.mechanisms.online_weights import (
     AboveThreshold,
+    Begun,
+    OnlineTerms,
+    Update,
     WeightsSession,
     open_session,
 )
-from partita.trusted.mechanisms.weights.weights_rounds import margins_for
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.weights import margins_for
+from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, Recorder, Replayer, line, points_of
@@ -437,7 +437,7 @@ def _fail(*_: object, **__: object) -> None:
 def test_a_lost_first_guess_is_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Charged and not stored, it is gone."""
     with monkeypatch.context() as patch:
-        patch.setattr("partita.trusted.mechanisms.online_weights.online_store.OnlineStore.begin", _fail)
+        patch.setattr("partita.trusted.mechanisms.online_weights.OnlineStore.begin", _fail)
         with pytest.raises(StreamError):
             _open(tmp_path / "s")
 

@@ -8,16 +8,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from partita.errors.errors import InvalidParameter
-from partita.public.queries.product.product import Product
-from partita.public.queries.ranges.spans import Spans
-from partita.public.workload.release.change import Change
-from partita.public.workload.weights.budget import MOST_ROUNDS, WeightsBudget
-from partita.public.workload.weights.fit import Fit, margin_block, query_block
-from partita.public.workload.weights.margin import Margin
-from partita.public.workload.weights.measured import Weighed
+from partita.errors import InvalidParameter
+from partita.public.queries.product import Product
+from partita.public.queries.ranges import Spans
+from partita.public.workload.release import Change
+from partita.public.workload.weights import (
+    MOST_ROUNDS,
+    Fit,
+    Margin,
+    Weighed,
+    WeightsBudget,
+    margin_block,
+    query_block,
+)
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.weights.weights_rounds import weigh
+from partita.trusted.mechanisms.weights import weigh
 
 from .weights_tools import explicit
 

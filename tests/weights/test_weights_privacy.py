@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.guarantee.guarantee import Neighbors
-from partita.public.queries.operator.operator import Operator
-from partita.public.queries.product.product import Product
-from partita.public.queries.ranges.spans import Spans
-from partita.public.workload.release.change import Change
-from partita.public.workload.weights import measured
-from partita.public.workload.weights.budget import Rates, WeightsBudget
-from partita.public.workload.weights.measured import Scales, grain_of, steps_of
+from partita.errors import InvalidData, InvalidParameter
+from partita.guarantee import Neighbors
+from partita.public.queries.operator import Operator
+from partita.public.queries.product import Product
+from partita.public.queries.ranges import Spans
+from partita.public.workload import weights
+from partita.public.workload.release import Change
+from partita.public.workload.weights import Rates, Scales, WeightsBudget, grain_of, steps_of
 from partita.testing import (
     EndlessTape,
     ForbiddenNoise,
@@ -31,8 +30,8 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
-from partita.trusted.mechanisms.weights import weights_rounds
-from partita.trusted.mechanisms.weights.weights_rounds import Plan, planned, scales_of, weigh
+from partita.trusted.mechanisms import weights as weights_rounds
+from partita.trusted.mechanisms.weights import Plan, planned, scales_of, weigh
 from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, Recorder, Replayer, explicit, losses, output, released
@@ -188,7 +187,7 @@ def test_wrong_scales_are_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_true_total_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """If mass or rounds come from the number of rows itself, neighbours show different outputs."""
-    real = measured.Weighed
+    real = weights.Weighed
 
     def leaking(**fields: Any) -> Any:
         return real(**{**fields, "total": int(secret[0].sum())})
@@ -361,14 +360,14 @@ def test_scores_of_differences_that_were_rounded_are_caught(monkeypatch: pytest.
     pair = (0, 40, 0, 0), (1, 40, 0, 0)
     assert max(losses(run, iter([pair]), seeds=30)) == 1
 
-    monkeypatch.setattr(measured.Weighed, "rounded", lambda self, answers: _RoundedLate(answers))
+    monkeypatch.setattr(weights.Weighed, "rounded", lambda self, answers: _RoundedLate(answers))
 
     assert max(losses(run, iter([pair]), seeds=30)) > 1
 
 
 def test_scores_that_are_not_rounded_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Floats differ by a little more than one where the truth changes by one; no noise is drawn for them."""
-    monkeypatch.setattr(measured.Weighed, "rounded", lambda self, answers: answers)
+    monkeypatch.setattr(weights.Weighed, "rounded", lambda self, answers: answers)
 
     with pytest.raises(InvalidData, match="scores"):
         _run()((1,) * 4, tape_noise(EndlessTape(0)))

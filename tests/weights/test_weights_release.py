@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.errors.errors import InvalidData, InvalidParameter, InvalidRelease
-from partita.guarantee.guarantee import Guarantee
-from partita.public.axis.base.ranges import Parts
-from partita.public.queries.language.language import marginal, prefixes, ranges, value
-from partita.public.queries.queries.universe import Universe
-from partita.public.workload.weights.budget import WeightsBudget
-from partita.public.workload.weights.fit import Fit
-from partita.public.workload.weights.multiplicative_weights import WeightsRelease
+from partita.errors import InvalidData, InvalidParameter, InvalidRelease
+from partita.guarantee import Guarantee
+from partita.public.axis.base import Parts
+from partita.public.queries.language import marginal, prefixes, ranges, value
+from partita.public.queries.queries import Universe
+from partita.public.workload.weights import Fit, WeightsBudget, WeightsRelease
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
-from partita.trusted.secret.points import Points
+from partita.trusted.mechanisms.weights import MultiplicativeWeights
+from partita.trusted.secret import Points
 from tests.queries.foreign import Foreign
 from tests.seams import SETTLING
 

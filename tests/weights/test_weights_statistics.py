@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.public.queries.product.product import Product
-from partita.public.queries.ranges.spans import Spans
-from partita.public.workload.release.change import Change
-from partita.public.workload.weights.budget import WeightsBudget
+from partita.public.queries.product import Product
+from partita.public.queries.ranges import Spans
+from partita.public.workload.release import Change
+from partita.public.workload.weights import WeightsBudget
 from partita.testing import EndlessTape
-from partita.trusted.mechanisms.weights.weights_rounds import weigh
-from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.mechanisms.weights import weigh
+from partita.trusted.noise.system import SYSTEM
 
 pytestmark = pytest.mark.statistics
 

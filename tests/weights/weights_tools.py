@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from partita.domain import Integer
-from partita.public.queries.queries.universe import Universe
-from partita.public.queries.ranges.sparse import Sparse
-from partita.public.workload.release.change import Change
-from partita.public.workload.weights.budget import WeightsBudget
-from partita.public.workload.weights.measured import Weighed
+from partita.public.queries.queries import Universe
+from partita.public.queries.ranges import Sparse
+from partita.public.workload.release import Change
+from partita.public.workload.weights import Weighed, WeightsBudget
 from partita.testing import EndlessTape, RationalNoise, tape_noise
-from partita.trusted.mechanisms.weights.weights_rounds import weigh
+from partita.trusted.mechanisms.weights import weigh
 from partita.trusted.noise import Noise
-from partita.trusted.secret.points import Points
+from partita.trusted.secret import Points
 
 Counts = tuple[int, ...]
 

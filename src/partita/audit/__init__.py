@@ -7,6 +7,6 @@
 Names are loaded when they are first used.
 """
 
-from partita.lazy.lazy import attach
+from partita.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

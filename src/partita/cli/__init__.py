@@ -22,6 +22,6 @@ Results go to stdout, messages to stderr. docs/command-line.md has the commands,
 the language of questions.
 """
 
-from partita.cli.main.entry import main
+from partita.cli.main import main
 
 __all__ = ["main"]

@@ -8,12 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from partita.cli.common.arguments import Commands, Options, command, epsilon
-from partita.cli.common.output import Outcome, show
-from partita.errors.errors import InvalidParameter
+from partita.cli.common import Commands, Options, Outcome, command, epsilon, show
+from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from partita.audit.engine.report import Report
+    from partita.audit.engine import Report
 
 _VIOLATED: Final = 1
 
@@ -67,13 +66,13 @@ def _refuse_what_does_not_fit(options: Options) -> None:
 
 
 def _ours(options: Options) -> Report:
-    from partita.audit.engine.engine import audit
+    from partita.audit.engine import audit
 
     return audit(depth=options.depth, only=options.only)
 
 
 def _own(options: Options) -> Report:
-    from partita.audit.engine.engine import audit
+    from partita.audit.engine import audit
 
     factory, promised = _factory(options.mechanism), options.epsilon or 1
     try:

@@ -6,15 +6,14 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from partita.cli.common.arguments import NEIGHBORS, UNITS, Commands, Options, command, epsilon, whole
-from partita.cli.common.output import Outcome
-from partita.errors.errors import LedgerError
-from partita.guarantee.guarantee import Guarantee
+from partita.cli.common import NEIGHBORS, UNITS, Commands, Options, Outcome, command, epsilon, whole
+from partita.errors import LedgerError
+from partita.guarantee import Guarantee
 from partita.public.records import Record
 
 if TYPE_CHECKING:
     from partita.ledger.entries import Debit, Terms
-    from partita.ledger.ledger.ledger import Ledger
+    from partita.ledger.ledger import Ledger
 
 
 def declare(commands: Commands) -> None:
@@ -92,7 +91,7 @@ def _declare_forecast(acts: Commands) -> None:
 
 
 def _open(options: Options) -> Outcome:
-    from partita.ledger.ledger.ledger import Ledger
+    from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown
 
     terms = Ledger(options.ledger).open(
@@ -145,14 +144,14 @@ def _datasets(options: Options) -> Outcome:
 
 def _columns(rows: Iterable[Sequence[str]]) -> str:
     """A table of words."""
-    from partita.public.base.figures import table
+    from partita.public.base import table
 
     return table(rows, left=7)
 
 
 def _existing(path: str) -> Ledger:
     """A ledger to look at: one that is not there is an error, and is not made."""
-    from partita.ledger.ledger.ledger import Ledger
+    from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown
 
     ledger = Ledger(path)

@@ -10,13 +10,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from partita.cli.common.arguments import Commands, Options, command, epsilon, probability, whole
-from partita.cli.common.output import Outcome
-from partita.errors.checks import check
-from partita.errors.errors import SourceError
+from partita.cli.common import Commands, Options, Outcome, command, epsilon, probability, whole
+from partita.errors import SourceError, check
 
 if TYPE_CHECKING:
-    from partita.pan.sketch.sketch import Sketch
+    from partita.pan.sketch import Sketch
 
 SKETCHES: Final = ("density", "distinct", "registers", "ramp-registers")
 
@@ -223,7 +221,7 @@ def _info(options: Options) -> Outcome:
 
 
 def _said(path: str, sketch: Sketch) -> Outcome:
-    from partita.public.base.figures import table
+    from partita.public.base import table
 
     over = sketch.epoch > sketch.epochs
     said = [

@@ -16,14 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from partita.domain.base.base import Cells, Domain, Encoded, Position, Spec, Special, is_domain
-from partita.domain.base.specs import kind_of
-from partita.domain.category.category import Category
-from partita.domain.numeric.integer import Integer
-from partita.domain.numeric.real import Real
-from partita.domain.time.date import Date
-from partita.domain.time.timestamp import Timestamp
-from partita.errors.errors import InvalidParameter
+from partita.domain.base import Cells, Domain, Encoded, Position, Spec, Special, is_domain, kind_of
+from partita.domain.category import Category
+from partita.domain.numeric import Integer, Real
+from partita.domain.time import Date, Timestamp
+from partita.errors import InvalidParameter
 
 __all__ = [
     "Category",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from partita.domain.base.base import Domain
-from partita.domain.category.category import Category
-from partita.errors.checks import check_bool
-from partita.errors.errors import InvalidParameter
+from partita.domain.base import Domain
+from partita.domain.category import Category
+from partita.errors import InvalidParameter, check_bool
 from partita.numbers import freeze, integer
 
 LARGEST_AXIS: Final = 2**63

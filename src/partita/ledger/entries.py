@@ -21,11 +21,11 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
-from partita.errors.errors import IncompatibleGuarantees, InvalidParameter, LedgerError
-from partita.guarantee.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
+from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError
+from partita.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
 from partita.html import card
 from partita.numbers import integer
-from partita.storage.storage import Damaged
+from partita.storage import Damaged
 
 # Privacy as a currency: epsilon and delta, exact, each added up for itself.
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeVar, final
 
-from partita.errors.errors import InvalidParameter, LedgerError
+from partita.errors import InvalidParameter, LedgerError
 from partita.ledger.entries import DAMAGED, LOCKED, MARK, VERSION, Connection, Found
-from partita.storage.storage import Damaged
+from partita.storage import Damaged
 
 # Addresses of PostgreSQL databases, of which only host and database are ever shown.
 #

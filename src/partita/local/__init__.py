@@ -12,6 +12,6 @@
 Names are loaded when they are first used: a device needs the standard library only.
 """
 
-from partita.lazy.lazy import attach
+from partita.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

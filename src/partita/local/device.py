@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Self, final
 
-from partita.errors.checks import check
-from partita.errors.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
-from partita.local.question.question import Question
-from partita.local.question.registry import question_from, question_read
+from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState, check
+from partita.local.question import Question, question_from, question_read
 from partita.numbers import rational
 from partita.trusted.noise.kernel import token
 

@@ -9,6 +9,6 @@
 The noise is in the state before the first event is. Names are loaded when they are first used.
 """
 
-from partita.lazy.lazy import attach
+from partita.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -7,17 +7,12 @@ from types import TracebackType
 from typing import Any, Final, Self, final
 
 from partita.answer import Answer
-from partita.errors.checks import check
-from partita.errors.errors import InvalidState
-from partita.pan.bits.density import Density
-from partita.pan.bits.distinct import Distinct
-from partita.pan.registers.ramp_registers import RampRegisters
-from partita.pan.registers.registers import Registers
-from partita.pan.sketch.ids import Ids
-from partita.pan.sketch.listed import Listed
-from partita.pan.sketch.sketch import Sketch
-from partita.storage.file_disk import FilePath
-from partita.trusted.durable.slots.slots_file import PanStore
+from partita.errors import InvalidState, check
+from partita.pan.bits import Density, Distinct
+from partita.pan.registers import RampRegisters, Registers
+from partita.pan.sketch import Ids, Listed, Sketch
+from partita.storage import FilePath
+from partita.trusted.durable.slots import PanStore
 
 KINDS: Final[dict[str, type[Sketch]]] = {
     kind.name: kind for kind in (Density, Distinct, Registers, RampRegisters)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, final, get_args
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.numbers import one_of
 
 Where: TypeAlias = Mapping[str, object]
@@ -123,7 +123,7 @@ def _check_no_shape(region: object) -> None:
     """A shape is a parameter of `count` only; a column that is called region has values."""
     if region is None:
         return
-    from partita.public.boxes.regions.regions import HalfSpace, Polygon
+    from partita.public.boxes.regions import HalfSpace, Polygon
 
     if isinstance(region, HalfSpace | Polygon):
         raise InvalidParameter(

@@ -30,7 +30,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, NoReturn, final
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.numbers import failure, rational
 from partita.public.conditions import OneOf, Range
 from partita.public.questions import (
@@ -197,7 +197,7 @@ def parse_question(text: str) -> Question:
     >>> parse_question("count wher age > 30")
     Traceback (most recent call last):
         ...
-    partita.errors.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
+    partita.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
 did you mean where?
     """
     tokens = Tokens(text, example=f"count where {_CONDITIONS}")
@@ -305,7 +305,7 @@ class _Reader:
                 self._text.expect(")")
                 return OneOf(values)
             case "is":
-                from partita.domain.base.base import Special
+                from partita.domain.base import Special
 
                 return Special.named(self._text.expect(*SPECIALS))
             case "=":
@@ -342,7 +342,7 @@ class _Reader:
         weights[column] = weight
 
     def _number_of_bins(self) -> int:
-        from partita.public.results.bins import MOST_BINS
+        from partita.public.results import MOST_BINS
 
         token, text = self._text.token, self._text.value("a number of bins")
         if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_BINS:

@@ -16,15 +16,15 @@ from enum import Enum, auto
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
-from partita.errors.errors import InvalidParameter
-from partita.lazy.cached import cached_property
+from partita.errors import InvalidParameter
+from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
 from partita.public.records import ANSWERS, BINS, CDF, NUMBER, QUANTILE, SUMMARY, TILES, Record, Result
 
 if TYPE_CHECKING:
-    from partita.public.boxes.regions.regions import HalfSpace as Region
-    from partita.public.release.release import Release
-    from partita.public.results.cdf import Cdf
+    from partita.public.boxes.regions import HalfSpace as Region
+    from partita.public.release import Release
+    from partita.public.results import Cdf
 
 SPECIALS: Final = ("null", "invalid", "below", "above", "other")
 RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "of", "where", "+", "-"})
@@ -81,7 +81,7 @@ class HalfSpace:
     @property
     def region(self) -> Region:
         """The same as a public region."""
-        from partita.public.boxes.regions.regions import HalfSpace as Region
+        from partita.public.boxes.regions import HalfSpace as Region
 
         sign = 1 if self.sign == "<=" else -1
         weights = {column: sign * weight for column, weight in self.weights.items()}
@@ -254,7 +254,7 @@ def _condition(column: str, condition: object) -> str:
 
 def _number(exact: Fraction) -> str:
     """A decimal if it has an end, else a ratio."""
-    from partita.domain.columns.text import number_text
+    from partita.domain.columns import number_text
 
     return number_text(exact)
 

@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers
-    from partita.public.file_entries.published import Published
+    from partita.public.file_entries import Published
     from partita.public.questions import Question
-    from partita.public.release.release import Release
-    from partita.public.results.bins import Bins
-    from partita.public.results.cdf import Cdf
-    from partita.public.results.heat import Heat
-    from partita.public.results.quantiles import Quantile
-    from partita.public.sums.base.answers import Ratio, SumAnswer
+    from partita.public.release import Release
+    from partita.public.results import Bins, Cdf, Heat, Quantile
+    from partita.public.sums.base import Ratio, SumAnswer
 
 Record: TypeAlias = Mapping[str, object]
 Shown: TypeAlias = Mapping[str, Any]
@@ -82,7 +79,7 @@ class Number(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line."""
-        from partita.public.base.figures import figure
+        from partita.public.base import figure
 
         return Text([(record["question"], figure(record["value"]), figure(record["error"]), *_spans(record))])
 
@@ -141,7 +138,7 @@ class Column:
 
     def text(self, value: Any) -> str:
         """A cell as text."""
-        from partita.public.base.figures import figure
+        from partita.public.base import figure
 
         if self.cell is Cell.SHARE:
             return f"{100 * value:.2f}%"
@@ -180,7 +177,7 @@ class Tiles(Table):
 
     def text(self, question: Question, record: Shown) -> Text:
         """A line for each bin of the first column, and a cell for each of the second."""
-        from partita.public.base.figures import figure
+        from partita.public.base import figure
 
         rows = [list(tiles) for _, tiles in groupby(record[self.name], key=lambda tile: tile["low"][0])]
         lines = [
@@ -206,7 +203,7 @@ def _ends(pair: tuple[object, object]) -> Record:
 
 def _spans(record: Shown) -> Iterable[str]:
     """Both bars of an answer of one line."""
-    from partita.public.base.figures import figure
+    from partita.public.base import figure
 
     for ends in (record["interval"], record["worst"]):
         shown = (figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
@@ -297,7 +294,7 @@ def view_records(release: Release) -> list[Record]:
 
 def named(view: Published) -> str:
     """The name of a view."""
-    from partita.public.file_entries.file_views import about, form_of
+    from partita.public.file_entries import about, form_of
 
     return form_of(view).name(about(view))
 
@@ -354,7 +351,7 @@ def summary_record(answer: SumAnswer | Ratio) -> Record:
 
 def specials(release: Release, column: str) -> dict[str, Answer]:
     """The counts of what is beside the axis of a column, by the name of the cell."""
-    from partita.domain.base.base import Special
+    from partita.domain.base import Special
 
     cells = release.slice(column).domain.specials
     return {name: release.count({column: Special.named(name)}) for name in cells}

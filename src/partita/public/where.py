@@ -10,13 +10,13 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.domain.base.base import Domain, Encoded, Position, Special
-from partita.domain.category.category import Category
-from partita.domain.numeric.real import Real
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.public.axis.base.ranges import Term
-from partita.public.axis.curve.curve import UInts
-from partita.public.base.figures import shortened
+from partita.domain.base import Domain, Encoded, Position, Special
+from partita.domain.category import Category
+from partita.domain.numeric import Real
+from partita.errors import InvalidData, InvalidParameter
+from partita.public.axis.base import Term
+from partita.public.axis.curve import UInts
+from partita.public.base import shortened
 from partita.public.conditions import Closed, OneOf, Range
 
 BELOW: Final = Special.BELOW

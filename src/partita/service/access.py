@@ -16,8 +16,8 @@ from typing import Final, Literal, TypeAlias, final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from partita.errors.errors import InvalidParameter
-from partita.public.streams.settings import SECOND
+from partita.errors import InvalidParameter
+from partita.public.streams import SECOND
 from partita.service.errors import Refusal
 from partita.service.settings import NAME, is_loopback
 from partita.service.tokens import ANYBODY, Caller, Keyring

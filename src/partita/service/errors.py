@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from partita.errors.errors import (
+from partita.errors import (
     EntropyError,
     HorizonReached,
     IncompatibleGuarantees,

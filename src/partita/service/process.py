@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final, TypeAlias, final
 
-from partita.errors.errors import InvalidParameter, PartitaError
+from partita.errors import InvalidParameter, PartitaError
 from partita.service.settings import ServiceSettings
 from partita.service.tokens import TokenFile
 

@@ -43,7 +43,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from partita.errors.errors import PartitaError
+from partita.errors import PartitaError
 from partita.service.access import network_of
 from partita.service.errors import strip_folders
 from partita.service.settings import Limits, ServiceSettings, is_loopback

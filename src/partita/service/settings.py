@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.numbers import freeze, integer, rational
 
 LOOPBACK: Final = "127.0.0.1"

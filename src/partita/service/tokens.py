@@ -22,12 +22,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.numbers import one_of
-from partita.public.streams.settings import SECOND, UNNAMED_FEEDER
+from partita.public.streams import SECOND, UNNAMED_FEEDER
 from partita.service.settings import NAME
-from partita.storage.file_disk import new_file
-from partita.storage.storage import FileLock, sync_folder
+from partita.storage import FileLock, new_file, sync_folder
 from partita.trusted.noise.kernel import token as random_hex
 
 # ---- tokens ----

@@ -32,7 +32,7 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from partita.public.streams.settings import SECOND
+from partita.public.streams import SECOND
 from partita.service.access import PERMISSIONS, Guard, RateLimiter, Side
 from partita.service.errors import ErrorMiddleware, Refusal, add_error_handlers
 from partita.service.settings import VERSION, Limits, ServiceSettings

@@ -7,14 +7,23 @@ noise that hides the difference (`coupled`), with the noise that releases the sa
 kept in many places (`Scattered`).
 """
 
-from partita.testing.doubles.doubles import ForbiddenNoise, RecordingNoise, ZeroNoise
-from partita.testing.doubles.neighbors import add_remove_pairs, change_one_pairs, data_sets
-from partita.testing.doubles.scattered import Scattered, ScatteredPoints
-from partita.testing.doubles.suite import check_mechanism, mechanisms
-from partita.testing.doubles.tapes import EndlessTape, TapeLaw, tape_law, tape_noise
-from partita.testing.laws.coupling import CouplingBroken, coupled
-from partita.testing.laws.loss import Loss, privacy_loss
-from partita.testing.laws.rational import OutputLaw, RationalNoise, law
+from partita.testing.doubles import (
+    EndlessTape,
+    ForbiddenNoise,
+    RecordingNoise,
+    Scattered,
+    ScatteredPoints,
+    TapeLaw,
+    ZeroNoise,
+    add_remove_pairs,
+    change_one_pairs,
+    check_mechanism,
+    data_sets,
+    mechanisms,
+    tape_law,
+    tape_noise,
+)
+from partita.testing.laws import CouplingBroken, Loss, OutputLaw, RationalNoise, coupled, law, privacy_loss
 from partita.testing.replay import ReplayBroken, ReplayedLoss, replay, replay_publish, system_noise
 
 __all__ = [

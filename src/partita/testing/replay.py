@@ -25,13 +25,13 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from partita.domain.base.base import Domain
-from partita.public.file.file import encode
-from partita.publish.publish.pipeline import publish
-from partita.testing.doubles.tapes import EndlessTape, tape_noise
-from partita.trusted.noise.hazard.hazard import Law
-from partita.trusted.noise.laws.reals import enclose, precision
-from partita.trusted.noise.system.system import SYSTEM
+from partita.domain.base import Domain
+from partita.public.file import encode
+from partita.publish.publish import publish
+from partita.testing.doubles import EndlessTape, tape_noise
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import enclose, precision
+from partita.trusted.noise.system import SYSTEM
 
 Data = TypeVar("Data")
 Runs: TypeAlias = tuple[tuple[int, int], ...]

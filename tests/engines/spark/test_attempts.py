@@ -11,17 +11,22 @@ import numpy as np
 import pytest
 
 from partita.domain import Domain, Integer
-from partita.errors.errors import InvalidParameter, SourceError
+from partita.errors import InvalidParameter, SourceError
 from partita.testing import ZeroNoise
-from partita.trusted.noise.system.system import SYSTEM
+from partita.trusted.noise.system import SYSTEM
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.counts.counts import SparkCounts, _Cutting, _joined, _ordinary
-from partita.trusted.sources.spark.counts.folding import _by_piece
-from partita.trusted.sources.spark.counts.packed import Block
-from partita.trusted.sources.spark.counts.shards import Shards
-from partita.trusted.sources.spark.source.source import SparkSource
+from partita.trusted.sources.spark.counts import (
+    Block,
+    Shards,
+    SparkCounts,
+    _by_piece,
+    _Cutting,
+    _joined,
+    _ordinary,
+)
+from partita.trusted.sources.spark.source import SparkSource
 
 pytestmark = pytest.mark.engines
 

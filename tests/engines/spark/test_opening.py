@@ -10,14 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter, SourceError
+from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.spark.counts.blocks import whole_groups
-from partita.trusted.sources.spark.counts.numbers import to_cells, to_longs
-from partita.trusted.sources.spark.session.session import Cluster, is_spark
-from partita.trusted.sources.spark.session.workers import sent
-from partita.trusted.sources.spark.source.reports import aggregate
-from partita.trusted.sources.spark.source.source import SparkSource
+from partita.trusted.sources.spark.counts import to_cells, to_longs, whole_groups
+from partita.trusted.sources.spark.session import Cluster, is_spark, sent
+from partita.trusted.sources.spark.source import SparkSource, aggregate
 
 
 class DataFrame:
@@ -126,9 +123,7 @@ def test_cells_keep_their_order_as_signed_numbers() -> None:
 @pytest.mark.parametrize("rows", [0, 3])
 def test_a_block_is_read_as_it_was_packed(rows: int) -> None:
     """One without cells, too, keeps its shard and its columns."""
-    packed = pytest.importorskip(
-        "partita.trusted.sources.spark.counts.packed", reason="PySpark is not installed"
-    )
+    packed = pytest.importorskip("partita.trusted.sources.spark.counts", reason="PySpark is not installed")
     kinds, cells = np.zeros((rows, 2), np.uint8), np.arange(2 * rows, dtype=np.uint64).reshape(rows, 2)
     block = packed.Block(7, kinds, cells, np.ones(rows, np.int64))
 

@@ -61,7 +61,7 @@ def test_the_page_feeds_a_counter_by_names_that_exist() -> None:
     """The third snippet needs a stream and never ends; its imports and its call are checked."""
     import inspect
 
-    from partita.trusted.sources.spark.session import sink
+    from partita.trusted.sources.spark import session as sink
 
     feeding = snippets()[2]
     names = re.findall(r"(\w+)=", feeding.partition("sink.feed(")[2].partition(")")[0])

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.errors.errors import BudgetExceeded, SourceError
+from partita.errors import BudgetExceeded, SourceError
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.session.silence import SILENCE
-from partita.trusted.sources.spark.source.source import SparkSource
+from partita.trusted.sources.spark.session import SILENCE
+from partita.trusted.sources.spark.source import SparkSource
 
 pytestmark = pytest.mark.engines
 

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from partita.errors.errors import SourceError
+from partita.errors import SourceError
 from partita.local import Frequency, Mean
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.source.reports import aggregate
+from partita.trusted.sources.spark.source import aggregate
 
 pytestmark = pytest.mark.engines
 

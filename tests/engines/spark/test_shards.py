@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.counts.numbers import SHIFT
-from partita.trusted.sources.spark.counts.shards import Shards
+from partita.trusted.sources.spark.counts import SHIFT, Shards
 
 pytestmark = pytest.mark.engines
 

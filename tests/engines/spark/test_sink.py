@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter, SourceError
+from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.testing import ZeroNoise
 from partita.trusted.durable.open import open_counter, open_family
-from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
+from partita.trusted.durable.stream import DurableCounter, DurableFamily
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.session import sink
+from partita.trusted.sources.spark import session
 
 pytestmark = pytest.mark.engines
 
@@ -83,16 +83,16 @@ def test_a_batch_that_comes_again_counts_once(spark: Any, tmp_path: Path) -> Non
     write(files, "1.csv", "p,1,north", "p,2,north", "q,1,south")
     with opened(tmp_path / "counter") as counter:
         dying: Any = Dying(counter)
-        die(sink.feed(events(spark, files), dying, **options))
+        die(session.feed(events(spark, files), dying, **options))
         assert dying.fed == 1
         assert counter.periods == 0
 
-        run(sink.feed(events(spark, files), counter, **options))
+        run(session.feed(events(spark, files), counter, **options))
         write(files, "2.csv", "q,2,south")
-        run(sink.feed(events(spark, files), counter, **options))
+        run(session.feed(events(spark, files), counter, **options))
         [first] = counter.tick(now=START + 60)
         write(files, "3.csv", "q,3,south", "q,4,south")
-        run(sink.feed(events(spark, files), counter, **options))
+        run(session.feed(events(spark, files), counter, **options))
         [second] = counter.tick(now=START + 120)
 
     assert (first.value, second.value) == (4, 6)
@@ -104,7 +104,7 @@ def test_a_new_query_reads_its_stream_anew(spark: Any, tmp_path: Path) -> None:
     write(files, "1.csv", "p,1,north")
     with opened(tmp_path / "counter") as counter:
         for name in ("one", "two"):
-            run(sink.feed(events(spark, files), counter, feeder="visits", checkpoint=tmp_path / name))
+            run(session.feed(events(spark, files), counter, feeder="visits", checkpoint=tmp_path / name))
         [output] = counter.tick(now=START + 60)
 
     assert output.value == 2
@@ -116,7 +116,7 @@ def test_a_family_counts_by_key(spark: Any, tmp_path: Path) -> None:
     write(files, "1.csv", "p,1,north", "p,2,west", "q,1,south", "q,2,north", "r,1,")
     with family_of(tmp_path) as family:
         run(
-            sink.feed(
+            session.feed(
                 events(spark, files), family, feeder="visits", checkpoint=tmp_path / "checkpoint", key="place"
             )
         )
@@ -137,7 +137,7 @@ def test_an_event_of_a_person_counts_once(spark: Any, tmp_path: Path, by_key: bo
     with family:
         for _ in range(2):
             key = {"key": "place"} if by_key else {}
-            run(sink.feed(rows, family, checkpoint=tmp_path / "checkpoint", **options, **key))
+            run(session.feed(rows, family, checkpoint=tmp_path / "checkpoint", **options, **key))
             write(files, "2.csv", "61ff,1,north", "61ff,2,north")
         [output] = family.tick(now=START + 60)
 
@@ -154,7 +154,7 @@ def test_ids_whose_text_depends_on_a_zone_are_refused(spark: Any, tmp_path: Path
         opened(tmp_path / "counter", unit="user") as counter,
         pytest.raises(SourceError, match="column 'event' must hold integers or text"),
     ):
-        sink.feed(rows, counter, feeder="v", checkpoint=tmp_path / "c", person="person", id="event")
+        session.feed(rows, counter, feeder="v", checkpoint=tmp_path / "c", person="person", id="event")
 
 
 def test_what_cannot_be_counted_once_is_refused(spark: Any, tmp_path: Path) -> None:
@@ -164,11 +164,11 @@ def test_what_cannot_be_counted_once_is_refused(spark: Any, tmp_path: Path) -> N
     write(files, "1.csv", "p,1,north")
     with opened(tmp_path / "counter") as counter:
         with pytest.raises(InvalidParameter, match="key must be left out"):
-            sink.feed(events(spark, files), counter, key="place", **options)
+            session.feed(events(spark, files), counter, key="place", **options)
         with pytest.raises(InvalidData, match="streaming"):
-            sink.feed(spark.range(3), counter, **options)
+            session.feed(spark.range(3), counter, **options)
     with (
         opened(tmp_path / "pan", mechanism="pan-private") as pan,
         pytest.raises(InvalidParameter, match="must remember"),
     ):
-        sink.feed(events(spark, files), pan, **options)
+        session.feed(events(spark, files), pan, **options)

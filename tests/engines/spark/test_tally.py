@@ -13,19 +13,15 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
-from partita.public.axis.tree.cut import Cut
-from partita.trusted.secret.histogram import AxisCounts, Histogram
+from partita.public.axis.tree import Cut
+from partita.trusted.secret import AxisCounts, Histogram
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally.tally import Column, Tally, tally
+from partita.trusted.sources.tally import Column, Tally, tally
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.counts.numbers import to_longs
-from partita.trusted.sources.spark.counts.packed import Block
-from partita.trusted.sources.spark.counts.tallied import SparkTally
-from partita.trusted.sources.spark.source.integers import are_integers, integer_cells
-from partita.trusted.sources.spark.source.raw import Raw
-from partita.trusted.sources.spark.source.source import SparkSource
+from partita.trusted.sources.spark.counts import Block, SparkTally, to_longs
+from partita.trusted.sources.spark.source import Raw, SparkSource, are_integers, integer_cells
 
 pytestmark = pytest.mark.engines
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.service import tokens as module
 from partita.service.tokens import Keyring, TokenFile, TokenSet
 from tests.service.web.client import Clock

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from partita.cli import main
-from partita.cli.main.parser import parser
+from partita.cli.main import parser
 from partita.service.web import Metrics
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "deployment.md").read_text()

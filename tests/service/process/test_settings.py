@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.service import process
 from partita.service.settings import Limits, ServiceSettings
 from partita.service.tokens import TokenFile

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file.file import load
+from partita.ledger.ledger import Ledger
+from partita.public.file import load
 from partita.service.settings import ServiceSettings
 from partita.service.steward.publishing import JobQueue, Publisher, PublishOrder
 

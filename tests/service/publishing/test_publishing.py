@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from partita.errors.errors import KeyReused
+from partita.errors import KeyReused
 from partita.service.errors import Refusal
 from partita.service.settings import Limits, ServiceSettings
 from partita.service.steward import publishing

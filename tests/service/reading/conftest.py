@@ -15,8 +15,8 @@ from fastapi import FastAPI
 
 import partita as pt
 from partita.domain import Domain
-from partita.public.file.file import load
-from partita.public.release.release import Release
+from partita.public.file import load
+from partita.public.release import Release
 from partita.service.reading.app import reading_app
 from partita.service.settings import Limits, ServiceSettings
 

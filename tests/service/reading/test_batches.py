@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita.public.release.release import Release
+from partita.public.release import Release
 
 from .conftest import LIMITS, Client
 

@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 import partita as pt
-from partita.public.file.file import load
+from partita.public.file import load
 from partita.service.errors import Refusal
-from partita.service.reading.catalogue import catalogue as catalogue_module
-from partita.service.reading.catalogue.catalogue import Catalogue, open_regular_file
+from partita.service.reading import catalogue as catalogue_module
+from partita.service.reading.catalogue import Catalogue, open_regular_file
 from partita.service.reading.work import WorkerPool
 
 from .conftest import Client

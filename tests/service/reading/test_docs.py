@@ -16,7 +16,7 @@ from urllib.request import Request
 import httpx
 import pytest
 
-from partita.public.release.release import Release
+from partita.public.release import Release
 
 from .conftest import Client
 

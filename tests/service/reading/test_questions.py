@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from partita.answer import Answers
-from partita.public.file.file import load
+from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import COUNT, QueryRunner
 from partita.public.records import plain
-from partita.public.release.release import Release
-from partita.service.reading.catalogue.catalogue import written
-from partita.service.reading.questions.answering import Answering, barred, deviations
-from partita.service.reading.questions.asked import Bars
+from partita.public.release import Release
+from partita.service.reading.catalogue import written
+from partita.service.reading.questions import Answering, Bars, barred, deviations
 
 from .conftest import LIMITS, Client
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from partita.public.file.file import decode
-from partita.public.release.release import Release
-from partita.service.reading.catalogue.http import LruCache
+from partita.public.file import decode
+from partita.public.release import Release
+from partita.service.reading.catalogue import LruCache
 from partita.service.tokens import TokenFile
 
 from .conftest import LIMITS, Client, served

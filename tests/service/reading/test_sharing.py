@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from partita.public.release.release import Release
+from partita.public.release import Release
 from partita.service.reading.batches import BatchTask, parse_batch
 from partita.service.reading.work import ReleaseSizes
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import partita as pt
-from partita.service.reading.catalogue.http import format_csv
+from partita.service.reading.catalogue import format_csv
 
 from .conftest import Client, served
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.public.release.release import Release
-from partita.service.reading.questions.answering import deviations
+from partita.public.release import Release
+from partita.service.reading.questions import deviations
 
 from .conftest import Client
 

@@ -14,10 +14,10 @@ import pytest
 
 import partita as pt
 from partita.answer import Answers
-from partita.public.base.checkpoint import Stop, Stopped, checkpoint, stoppable
+from partita.public.base import Stop, Stopped, checkpoint, stoppable
 from partita.public.conditions import OneOf
 from partita.public.questions import HalfSpace, Question
-from partita.public.release.release import Release
+from partita.public.release import Release
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, WorkerPool, check_work

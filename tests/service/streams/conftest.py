@@ -13,14 +13,14 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from partita.public.streams.settings import SECOND
+from partita.public.streams import SECOND
 from partita.service.reading.app import reading_app
 from partita.service.reading.streams import StreamWatcher
 from partita.service.settings import Limits, ServiceSettings
 from partita.service.steward.app import steward_app
 from partita.service.tokens import TokenFile
 from partita.testing import ZeroNoise
-from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system import Noise
 
 SCOPES = {"reader": "read", "other": "read", "gate": "feed", "door": "feed", "boss": "admin"}
 

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from partita.errors.errors import StreamError, StreamForked
+from partita.errors import StreamError, StreamForked
 from partita.service.access import Guard
 from partita.service.steward.feeding import EventIntake, FeedRequest, GroupCommit
-from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.journal import Journal
 from tests.service.streams.conftest import Service
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import LedgerError, StreamError, StreamForked
-from partita.public.streams.settings import SECOND
+from partita.errors import LedgerError, StreamError, StreamForked
+from partita.public.streams import SECOND
 from partita.service.steward.streams import MOST_DUE, AnyStream, PeriodClock, slice_size
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter
 from tests.service.streams.conftest import Service
 from tests.service.web.client import logged
 

@@ -11,8 +11,7 @@ import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
-from partita.public.streams.outputs import OutputsFile
-from partita.public.streams.settings import SECOND
+from partita.public.streams import SECOND, OutputsFile
 from partita.service.reading import streams
 from partita.service.reading.streams import StreamWatcher, VisibleStream
 from partita.service.steward.feeding import EventIntake

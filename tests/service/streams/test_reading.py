@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from partita.public.streams.outputs import OutputsFile, read_outputs
-from partita.public.streams.settings import SECOND
+from partita.public.streams import SECOND, OutputsFile, read_outputs
 from partita.service.reading.streams import StreamWatcher
 from partita.service.settings import ServiceSettings
-from partita.trusted.streams.plot.plot import band
+from partita.trusted.streams.plot import band
 from tests.service.streams.conftest import Service, Starter
 from tests.service.streams.listening import Listener
 

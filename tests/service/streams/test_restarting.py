@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from partita.errors.errors import StreamError, StreamForked
-from partita.public.streams.settings import SECOND
+from partita.errors import StreamError, StreamForked
+from partita.public.streams import SECOND
 from partita.service.steward.app import steward_app
 from partita.service.steward.streams import PeriodClock
 from tests.service.streams.conftest import Service

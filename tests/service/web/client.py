@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
-from partita.errors.errors import InvalidParameter, StreamError
+from partita.errors import InvalidParameter, StreamError
 from partita.service.access import Side
 from partita.service.settings import ServiceSettings
 from partita.service.web import secure

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.errors.errors import BudgetExceeded, InvalidData, LedgerError, PartitaError, StreamForked
+from partita.errors import BudgetExceeded, InvalidData, LedgerError, PartitaError, StreamForked
 from partita.service.errors import refusal_of, strip_folders
 from partita.service.tokens import TokenFile
 

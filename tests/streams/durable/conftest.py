@@ -10,7 +10,7 @@ import pytest
 
 from partita.testing import ZeroNoise
 from partita.trusted.durable.open import open_counter
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter
 
 Opener: TypeAlias = Callable[..., DurableCounter]
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from partita.errors.errors import PartitaError
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.streams.outputs import AnyOutput, read_outputs
+from partita.errors import PartitaError
+from partita.ledger.ledger import Ledger
+from partita.public.streams import AnyOutput, read_outputs
 from partita.testing import ZeroNoise
-from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.open import open_counter, open_family
-from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
+from partita.trusted.durable.stream import DurableCounter, DurableFamily
 from tests.streams.durable.planted import PLANTED
 
 PERIODS = 3

@@ -10,10 +10,10 @@ import resource
 import sys
 from pathlib import Path
 
-from partita.errors.errors import PartitaError
+from partita.errors import PartitaError
 from partita.testing import ZeroNoise
 from partita.trusted.durable.open import open_counter
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter
 
 TURNS = 60
 

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from partita.public.streams.outputs import OutputsFile
-from partita.public.streams.settings import Settings
-from partita.trusted.durable import journal
+from partita.public.streams import OutputsFile, Settings
+from partita.trusted.durable import journal, stream
 from partita.trusted.durable.journal import Journal
-from partita.trusted.durable.stream import stream
 
 __all__ = ["PLANTED"]
 
@@ -81,7 +79,7 @@ def charge_every_time() -> None:
     """Each start pays again."""
     from dataclasses import replace
 
-    from partita.trusted.durable.stream.account import Account
+    from partita.trusted.durable.stream import Account
     from partita.trusted.noise.kernel import token
 
     pay = Account.mark_done

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partita.errors.errors import PartitaError
-from partita.ledger.ledger.ledger import Ledger
+from partita.errors import PartitaError
+from partita.ledger.ledger import Ledger
 from partita.trusted.durable.open import open_counter
 
 PROCESSES = 8

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import HorizonReached, StreamError
-from partita.public.streams.settings import Settings
+from partita.errors import HorizonReached, StreamError
+from partita.public.streams import Settings
 from partita.testing import ZeroNoise
 from partita.trusted.durable import journal
-from partita.trusted.durable.events.events import CheckedEvent, Event, checked_events, group_calls
+from partita.trusted.durable.events import CheckedEvent, Event, checked_events, group_calls
 from partita.trusted.durable.journal import SCHEMA, Journal, forget, remember
 from partita.trusted.durable.open import open_counter, open_family
-from partita.trusted.durable.slots.slots import _pieces
-from partita.trusted.durable.stream.stream import DurableStream
-from partita.trusted.sources.spark.session import sink
-from partita.trusted.sources.spark.session.session import Cluster
+from partita.trusted.durable.slots import _pieces
+from partita.trusted.durable.stream import DurableStream
+from partita.trusted.sources.spark import session
+from partita.trusted.sources.spark.session import Cluster
 
 KEYS = ("north", "south")
 PORTION = 4
@@ -383,8 +383,8 @@ def test_a_micro_batch_of_spark_is_one_call(monkeypatch: pytest.MonkeyPatch) -> 
     context = SimpleNamespace(getLocalProperty=lambda name: "query")
     batch: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
     monkeypatch.setattr(Cluster, "of", lambda frame: None)
-    monkeypatch.setattr(sink, "numbered", lambda frame, columns: frame)
+    monkeypatch.setattr(session, "numbered", lambda frame, columns: frame)
     columns: Sequence[str] = ("person", "id")
-    sink._Sink(counter, "visits", tuple(columns), found)(batch, 1)
+    session._Sink(counter, "visits", tuple(columns), found)(batch, 1)
 
     assert calls == [made]

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.errors.errors import InvalidData, InvalidParameter
-from partita.guarantee.guarantee import Guarantee
-from partita.public.streams.settings import Settings
-from partita.public.streams.terms import LARGEST
-from partita.trusted.durable.events.events import CheckedEvent, Event, Name, checked_events, split_events
+from partita.errors import InvalidData, InvalidParameter
+from partita.guarantee import Guarantee
+from partita.public.streams import LARGEST, Settings
+from partita.trusted.durable.events import CheckedEvent, Event, Name, checked_events, split_events
 from partita.trusted.durable.journal import SCHEMA, counted_by, remember
 from tests.streams.durable.conftest import Opener
 

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from partita.errors.errors import InvalidState, StreamBusy, StreamError
-from partita.public.streams.settings import Settings
+from partita.errors import InvalidState, StreamBusy, StreamError
+from partita.public.streams import Settings
 from partita.trusted.durable import journal
-from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.journal import Journal
-from partita.trusted.streams.base.base import ContinualCounter
+from partita.trusted.streams.base import ContinualCounter
 from tests.streams.durable.conftest import Opener
 
 

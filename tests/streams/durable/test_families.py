@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from partita.errors.errors import (
+from partita.errors import (
     BudgetExceeded,
     HorizonReached,
     InvalidData,
@@ -21,11 +21,11 @@ from partita.errors.errors import (
     StreamError,
     StreamForked,
 )
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.streams.outputs import FamilyOutput, OutputsFile, read_outputs
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
+from partita.public.streams import FamilyOutput, OutputsFile, read_outputs
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
-from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.open import (
     open_counter,
     open_family,
@@ -33,9 +33,9 @@ from partita.trusted.durable.open import (
     resume_family,
     resume_stream,
 )
-from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
-from partita.trusted.streams.family.family import FAMILY_LARGEST, CounterFamily
-from partita.trusted.streams.plot.plot import band
+from partita.trusted.durable.stream import DurableCounter, DurableFamily
+from partita.trusted.streams.family import FAMILY_LARGEST, CounterFamily
+from partita.trusted.streams.plot import band
 
 KEYS = ["south", "north", "höhe 3"]
 HEADER = 1024

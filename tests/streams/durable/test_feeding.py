@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.errors.errors import HorizonReached, InvalidParameter
+from partita.errors import HorizonReached, InvalidParameter
 from partita.trusted.durable.journal import Journal
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter
 from tests.streams.durable.conftest import Opener
 
 TIMES = [0.5, 1.0, 1.999, 3.2, -100, 77]

@@ -12,21 +12,19 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import StreamBusy, StreamError, StreamForked
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.streams.outputs import OutputsFile
-from partita.public.streams.settings import SECOND
+from partita.errors import StreamBusy, StreamError, StreamForked
+from partita.ledger.ledger import Ledger
+from partita.public.streams import SECOND, OutputsFile
 from partita.testing import ZeroNoise
 from partita.trusted.durable.open import open_counter, resume_counter
-from partita.trusted.durable.stream.account import Writer
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import DurableCounter, Writer
 from tests.streams.durable.conftest import Opener, known_by
 
 MECHANISMS = ("counter", "pan-private")
 
 OPEN_ELSEWHERE = """
 import sys
-from partita.errors.errors import StreamBusy
+from partita.errors import StreamBusy
 from partita.streams.durable import resume_counter
 try:
     resume_counter(sys.argv[1], catch_up=False)

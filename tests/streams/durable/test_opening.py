@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from partita.errors.errors import (
+from partita.errors import (
     BudgetExceeded,
     EntropyError,
     InvalidParameter,
@@ -27,19 +27,17 @@ from partita.errors.errors import (
     StreamForked,
     UnknownDataset,
 )
-from partita.guarantee.guarantee import Guarantee
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.streams.outputs import Output, read_outputs
-from partita.public.streams.settings import Settings
+from partita.guarantee import Guarantee
+from partita.ledger.ledger import Ledger
+from partita.public.streams import Output, Settings, read_outputs
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
-from partita.trusted.durable.events.mechanisms import MECHANISMS
+from partita.trusted.durable import stream
+from partita.trusted.durable.events import MECHANISMS
 from partita.trusted.durable.journal import Journal
 from partita.trusted.durable.open import open_counter, resume_counter
-from partita.trusted.durable.stream import account
-from partita.trusted.durable.stream.account import Account
-from partita.trusted.durable.stream.stream import DurableCounter
+from partita.trusted.durable.stream import Account, DurableCounter
 from partita.trusted.noise import SYSTEM
-from partita.trusted.streams.base.base import ContinualCounter
+from partita.trusted.streams.base import ContinualCounter
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
 
@@ -401,7 +399,7 @@ def test_the_ledger_hears_of_a_period_before_the_public(
     """Where it cannot, nothing is published; later the stored output is, without a new draw."""
     counter = opened(ledger=ledger, dataset="visits", noise=None)
     with monkeypatch.context() as patched:
-        patched.setattr(account, "_REACH", "no such statement")
+        patched.setattr(stream, "_REACH", "no such statement")
         with pytest.raises(LedgerError):
             counter.tick(now=1)
     assert list(counter.outputs()) == []

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import InvalidData, InvalidParameter, StreamBusy, StreamError, StreamForked
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import InvalidData, InvalidParameter, StreamBusy, StreamError, StreamForked
+from partita.guarantee import Guarantee
 from partita.testing import RecordingNoise, ZeroNoise
-from partita.trusted.durable.events.events import Event
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.open import open_counter, resume_counter
-from partita.trusted.durable.slots.slots_file import PanStore
+from partita.trusted.durable.slots import PanStore
 from tests.streams.durable.conftest import Opener
 
 PAN: dict[str, Any] = {"mechanism": "pan-private", "horizon": 8}

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from partita.errors.errors import StreamError
+from partita.errors import StreamError
 from partita.testing import EndlessTape
+from partita.trusted.durable import slots
 from partita.trusted.durable.open import open_counter
-from partita.trusted.durable.slots import slots_file
-from partita.trusted.durable.slots.slots import _joined, _parted
-from partita.trusted.durable.slots.slots_file import PanStore
-from partita.trusted.durable.stream.stream import DurableCounter
-from partita.trusted.streams.base.state import unpack
-from partita.trusted.streams.pan_private.pan_private import PanPrivateCounter
+from partita.trusted.durable.slots import PanStore, _joined, _parted
+from partita.trusted.durable.stream import DurableCounter
+from partita.trusted.streams.base import unpack
+from partita.trusted.streams.pan_private import PanPrivateCounter
 from tests.streams.pan_views import GivenNoise, Vector, Views, look, pan_private, unit
 
 VARIANTS = ("default", "book")
@@ -36,15 +35,15 @@ SHORT: Steps = ("add", "tick", "add", "restart", "add", "tick")
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here is about power cuts, so nobody waits for the disk."""
-    monkeypatch.setattr(slots_file, "_sync", lambda file: None)
+    monkeypatch.setattr(slots, "_sync", lambda file: None)
 
 
 def stored(path: Path) -> dict[str, list[int]]:
     """Every number in the file, as somebody reads it who has found the key in it."""
     data = path.read_bytes()
-    slot, key = data[slots_file._PAGE], data[slots_file._PAGE + 1 :][:32]
-    sealed = data[slots_file._place(slot) :][: slots_file._SLOT]
-    record = AESGCM(key).decrypt(slots_file._ONCE, sealed, slots_file._context(slot))
+    slot, key = data[slots._PAGE], data[slots._PAGE + 1 :][:32]
+    sealed = data[slots._place(slot) :][: slots._SLOT]
+    record = AESGCM(key).decrypt(slots._ONCE, sealed, slots._context(slot))
     length = int.from_bytes(record[8:16], "big")
     _, state = _parted(record[16:][:length])
     return unpack(state, PanPrivateCounter.name, 1)

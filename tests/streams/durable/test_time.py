@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import HorizonReached, InvalidParameter
-from partita.public.streams.outputs import Output
-from partita.public.streams.settings import SECOND, Schedule, moment_of, nanoseconds, period_of
+from partita.errors import HorizonReached, InvalidParameter
+from partita.public.streams import SECOND, Output, Schedule, moment_of, nanoseconds, period_of
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.durable.events.mechanisms import MECHANISMS
-from partita.trusted.durable.stream.ticker import Ticker
+from partita.trusted.durable.events import MECHANISMS
+from partita.trusted.durable.stream import Ticker
 from tests.streams.durable.conftest import Opener, known_by, made_with
 
 HEADER, RECORD = 1024, 64

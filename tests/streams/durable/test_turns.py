@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from partita.errors.errors import HorizonReached
-from partita.trusted.durable.events.events import Event
+from partita.errors import HorizonReached
+from partita.trusted.durable.events import Event
 from partita.trusted.durable.journal import Journal
-from partita.trusted.durable.stream.stream import DurableCounter
-from partita.trusted.durable.stream.ticker import ClockPriorityLock
+from partita.trusted.durable.stream import ClockPriorityLock, DurableCounter
 from tests.streams.durable.conftest import Opener
 
 Sizes = list[int]

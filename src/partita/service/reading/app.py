@@ -13,10 +13,8 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from partita.service.errors import not_found
 from partita.service.reading.batches import BODY_MODELS, count_routes
-from partita.service.reading.catalogue.catalogue import Catalogue, Replies
-from partita.service.reading.catalogue.http import set_openapi
-from partita.service.reading.questions.answering import Answering
-from partita.service.reading.questions.asking import question_routes
+from partita.service.reading.catalogue import Catalogue, Replies, set_openapi
+from partita.service.reading.questions import Answering, question_routes
 from partita.service.reading.releases import download_routes, release_routes
 from partita.service.reading.streams import StreamWatcher, stream_routes
 from partita.service.reading.views import view_routes

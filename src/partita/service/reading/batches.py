@@ -19,15 +19,13 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from pydantic_core import from_json, to_json
 
 from partita.answer import Answers
-from partita.errors.errors import InvalidParameter
+from partita.errors import InvalidParameter
 from partita.public.conditions import Closed, Range
-from partita.public.release.release import Release
+from partita.public.release import Release
 from partita.service.errors import Refusal
-from partita.service.reading.catalogue.catalogue import Catalogue
-from partita.service.reading.catalogue.http import ERRORS, JSON, Name
-from partita.service.reading.questions.answered import Shown
-from partita.service.reading.questions.asked import Cell, conditions_of, places
-from partita.service.reading.questions.asked import read as read_parameters
+from partita.service.reading.catalogue import ERRORS, JSON, Catalogue, Name
+from partita.service.reading.questions import AskedCell, Shown, conditions_of, places
+from partita.service.reading.questions import read as read_parameters
 from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
 from partita.service.settings import Limits
 
@@ -72,7 +70,7 @@ def _form(asked: object) -> str:
 AnyForm: TypeAlias = Annotated[
     Annotated[RangeArrays, Tag("ranges")]
     | Annotated[ValueArray, Tag("values")]
-    | Annotated[Cell, Tag("one")],
+    | Annotated[AskedCell, Tag("one")],
     Discriminator(_form),
 ]
 

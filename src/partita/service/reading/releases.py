@@ -12,36 +12,32 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.errors.errors import InvalidParameter
-from partita.guarantee.guarantee import Guarantee
-from partita.public.file_entries.file_entries import guarantee_entries, provenance_entries
+from partita.errors import InvalidParameter
+from partita.guarantee import Guarantee
+from partita.public.file_entries import guarantee_entries, provenance_entries
 from partita.public.questions import COUNT
 from partita.public.records import Record, column_records, query_record, sum_records, view_records
-from partita.public.release.release import Release
-from partita.public.report.report import factor_words, promise_words
+from partita.public.release import Release
+from partita.public.report import factor_words, promise_words
 from partita.service.errors import Refusal
-from partita.service.reading.catalogue.catalogue import (
-    SUFFIX,
-    Catalogue,
-    Entry,
-    FileIdentity,
-    Replies,
-    written,
-)
-from partita.service.reading.catalogue.http import (
+from partita.service.reading.catalogue import (
     CSV,
     ERRORS,
     JSON,
     PARQUET,
+    SUFFIX,
+    Catalogue,
+    Entry,
+    FileIdentity,
     LruCache,
     Name,
+    Replies,
     attachment,
     csv_bytes,
     file_route,
+    written,
 )
-from partita.service.reading.questions.answered import NumberAnswer, Shown
-from partita.service.reading.questions.answering import Answering
-from partita.service.reading.questions.asked import Bars
+from partita.service.reading.questions import Answering, Bars, NumberAnswer, Shown
 from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
 from partita.service.reading.work import check_work, values_work
 from partita.service.settings import Limits

@@ -30,16 +30,15 @@ from pydantic import BaseModel, Field
 from starlette.types import Send
 
 from partita.numbers import failure
-from partita.public.file_entries.file_entries import guarantee_entries
-from partita.public.streams.outputs import OUTPUTS, AnyOutput, OutputsFile
-from partita.public.streams.settings import SECOND, Settings, moment_of
+from partita.public.file_entries import guarantee_entries
+from partita.public.streams import OUTPUTS, SECOND, AnyOutput, OutputsFile, Settings, moment_of
 from partita.service.access import CALLER
 from partita.service.errors import Refusal, not_found
-from partita.service.reading.catalogue.http import ERRORS, JSON, attachment, format_csv
+from partita.service.reading.catalogue import ERRORS, JSON, attachment, format_csv
 from partita.service.reading.work import Lanes, WorkerPool
 from partita.service.settings import NAME, Limits, ServiceSettings
 from partita.service.web import Log
-from partita.trusted.streams.plot.plot import band
+from partita.trusted.streams.plot import band
 
 # ---- looks at the public files ----
 

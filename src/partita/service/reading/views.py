@@ -18,20 +18,35 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from partita.answer import Answers
-from partita.domain.base.base import Domain, Special
-from partita.errors.errors import InvalidParameter
-from partita.lazy.cached import cached_property
+from partita.domain.base import Domain, Special
+from partita.errors import InvalidParameter
+from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
 from partita.public.questions import COUNT, write_conditions
 from partita.public.records import Record, plain
-from partita.public.release.release import Release
-from partita.public.results.bins import cells_of_bins, even_bins
-from partita.public.results.cdf import cdf
-from partita.service.reading.catalogue.catalogue import SUFFIX, Catalogue, Entry, Replies
-from partita.service.reading.catalogue.http import CSV, ERRORS, Name, attachment, csv_bytes, file_route
-from partita.service.reading.questions.answered import NumberAnswer, Shown
-from partita.service.reading.questions.answering import Answering, deviations
-from partita.service.reading.questions.asked import Bars, Column, conditions_of
+from partita.public.release import Release
+from partita.public.results import cdf, cells_of_bins, even_bins
+from partita.service.reading.catalogue import (
+    CSV,
+    ERRORS,
+    SUFFIX,
+    Catalogue,
+    Entry,
+    Name,
+    Replies,
+    attachment,
+    csv_bytes,
+    file_route,
+)
+from partita.service.reading.questions import (
+    Answering,
+    Bars,
+    Column,
+    NumberAnswer,
+    Shown,
+    conditions_of,
+    deviations,
+)
 from partita.service.reading.work import Predicted, check_work
 
 # ---- snippets to copy ----

@@ -24,21 +24,18 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Final, TypeVar, final
 
-from partita.domain.base.base import Domain
-from partita.errors.errors import InvalidParameter
-from partita.lazy.cached import cached_property
-from partita.public.base.checkpoint import Stop, Stopped, stoppable
-from partita.public.boxes.rank_boxes.rank_boxes import RankBoxesRelease
+from partita.domain.base import Domain
+from partita.errors import InvalidParameter
+from partita.lazy import cached_property
+from partita.public.base import Stop, Stopped, stoppable
+from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.conditions import OneOf, Where
 from partita.public.questions import Question, Type
 from partita.public.records import ANSWERS, QuantileValue, Summary, Table
-from partita.public.release.release import Release
-from partita.public.release.sums_asked import summing
-from partita.public.results.totals import AnyView
-from partita.public.sums.view.sum_view import SumView
-from partita.public.views.box_view import BoxView
-from partita.public.views.box_where import number_of_boxes
-from partita.public.views.view import View
+from partita.public.release import Release, summing
+from partita.public.results import AnyView
+from partita.public.sums.view import SumView
+from partita.public.views import BoxView, View, number_of_boxes
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.settings import Limits
@@ -349,7 +346,7 @@ class WorkerPool:
     """A few threads behind a fair semaphore.
 
     A thread counts as taken until its work has really ended, also when nobody waits for the result any more.
-    Such work is told to stop, and does so at its next checkpoint (`partita.public.base.checkpoint`).
+    Such work is told to stop, and does so at its next checkpoint (`partita.public.base`).
     """
 
     def __init__(self, *, most: int = 1, share: int | None = None, waiting: int = _ALL_WAITING) -> None:

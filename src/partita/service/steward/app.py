@@ -15,7 +15,7 @@ from partita.service.steward.feeding import feeding_routes
 from partita.service.steward.publishing import publishing_router
 from partita.service.steward.streams import PeriodClock, StreamRegistry
 from partita.service.web import secure
-from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system import Noise
 
 _ABOUT: Final = """Make streams, feed them, and start publishing. Only for stewards and their feeders:
 nothing here is for readers, who have an application of their own, in another process."""

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias, final
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from partita.errors.errors import InvalidData, InvalidParameter, StreamError
-from partita.public.streams.settings import Settings
+from partita.errors import InvalidData, InvalidParameter, StreamError
+from partita.public.streams import Settings
 from partita.service.errors import ERRORS
 from partita.service.steward.streams import AnyStream, NewStream, StewardStream, StreamRegistry
-from partita.trusted.durable.events.events import Event, checked_events
+from partita.trusted.durable.events import Event, checked_events
 
 # ---- bodies of feeding requests ----
 

@@ -24,8 +24,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-from partita.errors.errors import InvalidParameter, KeyReused
-from partita.guarantee.guarantee import positive_epsilon
+from partita.errors import InvalidParameter, KeyReused
+from partita.guarantee import positive_epsilon
 from partita.ledger.entries import checked_text
 from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
 from partita.service.settings import NAME, ServiceSettings

@@ -14,20 +14,19 @@ from typing import Any, Final, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.errors.errors import InvalidParameter, LedgerError, StreamError, StreamForked
-from partita.ledger.ledger.ledger import Ledger
-from partita.public.file_entries.file_entries import guarantee_entries
-from partita.public.streams.outputs import OUTPUTS
-from partita.public.streams.settings import FAMILY, SECOND, Settings, moment_of, nanoseconds, period_of
+from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked
+from partita.ledger.ledger import Ledger
+from partita.public.file_entries import guarantee_entries
+from partita.public.streams import FAMILY, OUTPUTS, SECOND, Settings, moment_of, nanoseconds, period_of
 from partita.service.errors import Refusal, not_found
 from partita.service.settings import NAME, ServiceSettings
 from partita.service.web import Log
 from partita.trusted.durable.journal import SECRET
 from partita.trusted.durable.open import open_counter, open_family, resume_stream
-from partita.trusted.durable.slots.slots import SLOTS, Slots
-from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily
+from partita.trusted.durable.slots import SLOTS, Slots
+from partita.trusted.durable.stream import DurableCounter, DurableFamily
 from partita.trusted.noise.kernel import token
-from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system import Noise
 
 # ---- models of requests and responses ----
 

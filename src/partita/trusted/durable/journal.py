@@ -23,15 +23,21 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from partita.errors.errors import InvalidState, StreamBusy, StreamError
-from partita.public.streams.outputs import OutputsFile, at_once
-from partita.public.streams.settings import Settings
-from partita.public.streams.terms import LARGEST
-from partita.storage.storage import DURABLE, Connection, SqliteFormat, SqliteWriter
-from partita.trusted.durable.events.events import AT_ONCE, CheckedEvent, Counts, split_events
-from partita.trusted.durable.events.mechanisms import AnyCounter, record_after, restore_counter, step
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.streams.family.family import FAMILY_LARGEST
+from partita.errors import InvalidState, StreamBusy, StreamError
+from partita.public.streams import LARGEST, OutputsFile, Settings, at_once
+from partita.storage import DURABLE, Connection, SqliteFormat, SqliteWriter
+from partita.trusted.durable.events import (
+    AT_ONCE,
+    AnyCounter,
+    CheckedEvent,
+    Counts,
+    record_after,
+    restore_counter,
+    split_events,
+    step,
+)
+from partita.trusted.noise.system import Noise
+from partita.trusted.streams.family import FAMILY_LARGEST
 
 SECRET: Final = ".db"
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack, cast, final
 
-from partita.errors.errors import BudgetExceeded, InvalidParameter
-from partita.ledger.ledger.ledger import Ledger, LedgerPlace, ledger_at
-from partita.public.streams.outputs import OUTPUTS, FilePath, OutputsFile
-from partita.public.streams.settings import (
+from partita.errors import BudgetExceeded, InvalidParameter
+from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
+from partita.public.streams import (
     FAMILY,
+    OUTPUTS,
+    FilePath,
     Level,
+    OutputsFile,
     Settings,
     base_path,
     failed,
@@ -22,14 +24,12 @@ from partita.public.streams.settings import (
     present,
     with_suffix,
 )
-from partita.trusted.durable.events.events import MOST_PERIODS
-from partita.trusted.durable.events.mechanisms import make_counter
+from partita.trusted.durable.events import MOST_PERIODS, make_counter
 from partita.trusted.durable.journal import SECRET, Journal
-from partita.trusted.durable.slots.slots import SLOTS, Slots
-from partita.trusted.durable.stream.account import Account, account_of
-from partita.trusted.durable.stream.stream import DurableCounter, DurableFamily, StateStore
+from partita.trusted.durable.slots import SLOTS, Slots
+from partita.trusted.durable.stream import Account, DurableCounter, DurableFamily, StateStore, account_of
 from partita.trusted.noise.kernel import token
-from partita.trusted.noise.system.protocol import Noise
+from partita.trusted.noise.system import Noise
 
 AnyStream: TypeAlias = DurableCounter | DurableFamily
 

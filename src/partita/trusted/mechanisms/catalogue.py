@@ -11,39 +11,24 @@ from functools import cache
 from typing import Any, Final, Generic, TypeVar, cast, final, get_args, get_type_hints
 
 from partita.domain.axis import Axis
-from partita.domain.base.base import Domain
-from partita.domain.category.category import Category
-from partita.errors.errors import InvalidParameter
-from partita.guarantee.guarantee import Neighbors, Unit
-from partita.lazy.discovery import find_classes
-from partita.public.axis.base.ranges import Ranges
-from partita.public.boxes.base.boxes import Boxes
-from partita.public.queries.queries.queries import Queries
-from partita.public.queries.queries.universe import Universe
-from partita.public.sums.base.sums import SumRelease
-from partita.public.workload.release.workload import WorkloadRelease
-from partita.trusted.mechanisms.base.base import Private
-from partita.trusted.mechanisms.base.with_specials import AxisMechanism
-from partita.trusted.mechanisms.boxes.box_mechanism import BoxMechanism
-from partita.trusted.mechanisms.workload.workload_mechanism import WorkloadMechanism, sentence
+from partita.domain.base import Domain
+from partita.domain.category import Category
+from partita.errors import InvalidParameter
+from partita.guarantee import Neighbors, Unit
+from partita.lazy import find_classes
+from partita.public.axis.base import Ranges
+from partita.public.boxes.base import Boxes
+from partita.public.queries.queries import Queries, Universe
+from partita.public.sums.base import SumRelease
+from partita.public.workload.release import WorkloadRelease
+from partita.trusted.mechanisms.base import AxisMechanism, Private
+from partita.trusted.mechanisms.boxes import BoxMechanism
+from partita.trusted.mechanisms.workload import WorkloadMechanism, sentence
 
 Chosen = TypeVar("Chosen", covariant=True)
 
 AUTO: Final = "auto"
-MECHANISM_PACKAGES: Final = (
-    "partita.trusted.mechanisms",
-    "partita.trusted.mechanisms.base",
-    "partita.trusted.mechanisms.boxes",
-    "partita.trusted.mechanisms.flat",
-    "partita.trusted.mechanisms.numerical",
-    "partita.trusted.mechanisms.online_weights",
-    "partita.trusted.mechanisms.partition",
-    "partita.trusted.mechanisms.spending_tree",
-    "partita.trusted.mechanisms.sums",
-    "partita.trusted.mechanisms.tree",
-    "partita.trusted.mechanisms.weights",
-    "partita.trusted.mechanisms.workload",
-)
+MECHANISM_PACKAGES: Final = ("partita.trusted.mechanisms",)
 """The packages whose modules define mechanisms."""
 ROWS: Final = (10**3, 10**5, 10**7)
 """Numbers of rows that stand for few, usual and many, where nobody has said how many there are."""

@@ -11,29 +11,19 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors.checks import check
-from partita.guarantee.guarantee import Guarantee
+from partita.errors import check
+from partita.guarantee import Guarantee
 from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
-from partita.public.axis.curve.curve import Bools, Ints, UInts
-from partita.public.axis.tree_solver.spending_rule import MOST_NODES
-from partita.public.boxes.paper.paper_guess import Guess
-from partita.public.boxes.paper.paper_rectangles import PaperRectanglesRelease
-from partita.public.boxes.tree_of_trees.tree_of_trees import (
-    SegmentTree,
-    Stage,
-    TreeOfTrees,
-    nodes_over_one_point,
-    spread,
-)
-from partita.trusted.mechanisms.base.checks import check_scale
-from partita.trusted.mechanisms.base.part_noise import PartNoise
-from partita.trusted.mechanisms.boxes.box_mechanism import BoxMechanism
-from partita.trusted.mechanisms.partition.partition import Partition
-from partita.trusted.noise.hazard.tails import floor_log
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.secret.points import PointCounts
-from partita.trusted.secret.secret import Descent
+from partita.public.axis.curve import Bools, Ints, UInts
+from partita.public.axis.tree_solver import MOST_NODES
+from partita.public.boxes.paper import Guess, PaperRectanglesRelease
+from partita.public.boxes.tree_of_trees import SegmentTree, Stage, TreeOfTrees, nodes_over_one_point, spread
+from partita.trusted.mechanisms.base import PartNoise, check_scale
+from partita.trusted.mechanisms.boxes import BoxMechanism
+from partita.trusted.mechanisms.partition import Partition
+from partita.trusted.noise.hazard import floor_log
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.secret import Descent, PointCounts
 
 _MOST_LEVELS: Final = 31
 _LARGEST_THRESHOLD: Final = 2**20

@@ -11,6 +11,6 @@ These draw from `SYSTEM`; pan-private objects use `KERNEL`. Names are loaded whe
 asked for, so that `partita.trusted.noise.kernel` works with the standard library alone.
 """
 
-from partita.lazy.lazy import attach
+from partita.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -15,9 +15,14 @@ import numpy as np
 from numba import float64, int64, njit, types, uint64
 from numba.extending import intrinsic
 
-from partita.trusted.noise.hazard.hazard import NEGLIGIBLE, ROUNDING, float_hazard
-from partita.trusted.noise.hazard.sweep import float_offset
-from partita.trusted.noise.hazard.targets import STEPS, log_constants
+from partita.trusted.noise.hazard import (
+    NEGLIGIBLE,
+    ROUNDING,
+    STEPS,
+    float_hazard,
+    float_offset,
+    log_constants,
+)
 
 # mypy: ignore-errors
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 
-from partita.errors.errors import EntropyError, InvalidParameter
+from partita.errors import EntropyError, InvalidParameter
 
 
 def entropy(size: int) -> bytes:

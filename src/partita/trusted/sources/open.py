@@ -6,21 +6,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from partita.errors.checks import check_data, check_source
-from partita.errors.errors import InvalidData, InvalidParameter
+from partita.errors import InvalidData, InvalidParameter, check_data, check_source
 from partita.ledger.postgres import is_address
 from partita.numbers import integer
-from partita.trusted.sources.arrow.frames import Frame, Mapped
-from partita.trusted.sources.arrow.parquet import Parquet
-from partita.trusted.sources.base.files import File, find
-from partita.trusted.sources.base.names import checked
-from partita.trusted.sources.base.protocol import Rows, Source
-from partita.trusted.sources.engine.grouped import Grouped
-from partita.trusted.sources.postgres.postgres import Postgres
-from partita.trusted.sources.spark.session.session import is_spark
-from partita.trusted.sources.spark.source.source import SparkSource
-from partita.trusted.sources.text.csv import Csv
-from partita.trusted.sources.text.jsonl import JsonLines
+from partita.trusted.sources.arrow import Frame, Mapped, Parquet
+from partita.trusted.sources.base import File, Rows, Source, checked, find
+from partita.trusted.sources.engine import Grouped
+from partita.trusted.sources.postgres import Postgres
+from partita.trusted.sources.spark.session import is_spark
+from partita.trusted.sources.spark.source import SparkSource
+from partita.trusted.sources.text import Csv, JsonLines
 
 _LEAST_MEMORY: Final = 2**26
 

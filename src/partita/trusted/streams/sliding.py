@@ -8,18 +8,23 @@ from typing import ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.errors.checks import check
+from partita.errors import check
 from partita.numbers import failure, integer
-from partita.public.streams.terms import LARGEST, Terms, misfit
-from partita.trusted.mechanisms.base.checks import check_scale
-from partita.trusted.noise.system.protocol import Noise
-from partita.trusted.noise.system.system import SYSTEM
-from partita.trusted.streams.base.base import ContinualCounter, Floats, Running, counted, counts_of
-from partita.trusted.streams.base.state import Fields
-from partita.trusted.streams.base.stepping import Stepping
-from partita.trusted.streams.centred.branching import SHARES
-from partita.trusted.streams.counter.bounds import Mix
-from partita.trusted.streams.family.columns import Columns, Shape, shape_for
+from partita.public.streams import LARGEST, Terms, misfit
+from partita.trusted.mechanisms.base import check_scale
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.streams.base import (
+    ContinualCounter,
+    Fields,
+    Floats,
+    Running,
+    Stepping,
+    counted,
+    counts_of,
+)
+from partita.trusted.streams.centred import SHARES
+from partita.trusted.streams.counter import Mix
+from partita.trusted.streams.family import Columns, Shape, shape_for
 
 _LONGEST: Final = 2**20
 

@@ -1,0 +1,148 @@
+"""Every command and its options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import partita
+from partita.cli import audit, ledger, local, pan, publish, query, serve, stream
+from partita.cli.common import printable, show
+from partita.errors import (
+    ImplausibleReports,
+    IncompatibleGuarantees,
+    LedgerRefusal,
+    PartitaError,
+    PrivacyWarning,
+)
+
+_COMMANDS = (
+    publish.declare_init,
+    publish.declare_plan,
+    publish.declare_publish,
+    query.declare_query,
+    query.declare_info,
+    query.declare_plot,
+    publish.declare_keys,
+    ledger.declare,
+    publish.declare_mechanisms,
+    stream.declare,
+    local.declare,
+    pan.declare,
+    serve.declare,
+    serve.declare_token,
+    audit.declare,
+)
+
+_EXIT_CODES = """\
+exit codes: 0 done, 1 failed, 2 the command line was not understood, 3 refused by the ledger.
+Every command has --help and --json. The commands in full: docs/command-line.md"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    root = argparse.ArgumentParser(
+        prog="partita",
+        description="Publish differentially private statistics once; answer questions forever.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="version", version=f"partita {partita.__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for declare in _COMMANDS:
+        declare(commands)
+    return root
+
+
+# One command, from its arguments to its exit code.
+
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+REFUSED: Final = 3
+INTERRUPTED: Final = 130
+UNHEARD: Final = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Nothing is raised and no traceback is shown: one could carry rows. Of an exception that is not
+    ours only the type is named.
+    """
+    try:
+        return _run(arguments)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else FAILED
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        _stop_writing()
+        return UNHEARD
+    except argparse.ArgumentTypeError as error:
+        return _say(f"error: {error}", USAGE)
+    except (LedgerRefusal, IncompatibleGuarantees) as error:
+        return _say(f"refused: {error}", REFUSED)
+    except PartitaError as error:
+        return _say(f"error: {error}", FAILED)
+    except OSError as error:
+        return _say(f"error: the system says {error.strerror or type(error).__name__}", FAILED)
+    except Exception as error:
+        return _say(f"error: unexpected {type(error).__name__}; please report how it came about", FAILED)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    options = parser().parse_args(arguments)
+    try:
+        with _spoken_warnings():
+            show(options.run(options), as_json=options.json)
+    except KeyboardInterrupt:
+        return _say(_interrupted(options), INTERRUPTED)
+    return DONE
+
+
+def _interrupted(options: argparse.Namespace) -> str:
+    """That it was, and what to know about it: as the command says, or that what was debited stays so."""
+    said: str | None = getattr(options, "interrupted", None)
+    if said is None and getattr(options, "ledger", None) is not None:
+        said = "what was debited stays debited, see `partita ledger entries`"
+    return "interrupted" if said is None else f"interrupted; {said}"
+
+
+@contextmanager
+def _spoken_warnings() -> Iterator[None]:
+    """Warnings of ours as messages, each once; those of other libraries may quote a value and are dropped."""
+    said: set[str] = set()
+
+    def speak(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            _say(f"warning: {message}", DONE)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", PrivacyWarning)
+        warnings.simplefilter("always", ImplausibleReports)
+        warnings.showwarning = speak
+        yield
+
+
+def _say(message: str, code: int) -> int:
+    """A message on stderr, where anybody listens, and the exit code that goes with it."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.write(printable(f"partita: {message}\n", sys.stderr))
+    return code
+
+
+def _stop_writing() -> None:
+    """Nobody reads stdout any more: what is left in its buffer goes nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,599 @@
+"""A release described in TOML, read exactly: a number is what is written, never the nearest float."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+from partita.cli.common import NEIGHBORS, Options, argument, epsilon, whole
+from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
+from partita.guarantee import positive_epsilon
+from partita.numbers import integer, rational
+
+if TYPE_CHECKING:
+    from partita.domain.base import Domain
+
+Reader: TypeAlias = Callable[[object], object]
+
+COLUMN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "integer": ("low", "high"),
+    "real": ("low", "high", "step"),
+    "date": ("start", "end"),
+    "timestamp": ("start", "end", "resolution", "zone"),
+    "category": ("labels",),
+}
+"""What each type of column must say, in the order in which a spec says it; only `zone` may be left out."""
+
+_TABLES: Final = ("columns", "release", "csv")
+_RELEASE: Final = (
+    "by",
+    "views",
+    "shares",
+    "sums",
+    "moments",
+    "queries",
+    "epsilon",
+    "delta",
+    "person",
+    "contributions",
+    "neighbors",
+    "mechanism",
+    "dataset",
+)
+_CSV: Final = ("delimiter", "header")
+_DEFAULTS: Final = {"zone": "UTC"}
+_LARGEST: Final = 2**20
+_FILL_IN: Final = "write it down from public knowledge, never from the data"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What a steward wrote down; None where the spec is silent."""
+
+    columns: Mapping[str, Domain] = field(default_factory=dict)
+    by: Sequence[str] | None = None
+    views: Sequence[Sequence[str]] | None = None
+    shares: Sequence[Fraction] | None = None
+    sums: Sequence[str] | None = None
+    moments: Sequence[str] | None = None
+    queries: Sequence[str] | None = None
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    person: str | None = None
+    contributions: int | None = None
+    neighbors: str | None = None
+    mechanism: str | None = None
+    dataset: str | None = None
+    delimiter: str | None = None
+    header: Sequence[str] | None = None
+
+
+def read_spec(path: str) -> Spec:
+    """The spec in a file; anything that it should not say is refused, with the nearest that it may."""
+    document = _parsed(_content(path), path)
+    _check_keys(document, _TABLES, f"{path}: ")
+    columns, release, csv = (_table(document, name, path) for name in _TABLES)
+    return Spec(
+        columns={name: domain(name, entries, where=path) for name, entries in columns.items()},
+        **_entries(release, _RELEASE, _READERS, f"{path}: release"),
+        **_entries(csv, _CSV, _READERS, f"{path}: csv"),
+    )
+
+
+def domain(name: str, entries: object, *, where: str) -> Domain:
+    """The domain of one column, from entries such as type = "integer", low = 0, high = 120."""
+    from partita.domain import domain_from_spec
+
+    place = f"{where}: columns.{name}"
+    entries = check_type(entries, Mapping, place, "must be a table", fix='write type = "integer" and so on')
+    kind = _kind(entries, place)
+    said = {key: _exact(entries.get(key, _DEFAULTS.get(key))) for key in COLUMN_KEYS[kind]}
+    for key, value in said.items():
+        if value is None:
+            raise InvalidParameter(f"{place}.{key}", "must be filled in", given=value, fix=_FILL_IN)
+    try:
+        return domain_from_spec({"kind": kind, **said})
+    except InvalidParameter as error:
+        raise _placed(error, f"{place}.{error.parameter}", entries.get(error.parameter)) from None
+
+
+def _kind(entries: Mapping[str, Any], place: str) -> str:
+    kind = entries.get("type")
+    if not isinstance(kind, str) or kind not in COLUMN_KEYS:
+        fix = _nearest(str(kind), tuple(COLUMN_KEYS))
+        rule = f"must be one of {', '.join(COLUMN_KEYS)}"
+        raise InvalidParameter(f"{place}.type", rule, given=kind, fix=fix)
+    _check_keys(entries, ("type", *COLUMN_KEYS[kind]), f"{place}.")
+    return kind
+
+
+def _entries(
+    table: Mapping[str, Any], known: Sequence[str], readers: Mapping[str, Reader], place: str
+) -> dict[str, Any]:
+    """The entries of a table, each read by its reader, or as text."""
+    _check_keys(table, known, f"{place}.")
+    read = {}
+    for key, value in table.items():
+        try:
+            read[key] = readers.get(key, _text)(value)
+        except InvalidParameter as error:
+            raise _placed(error, f"{place}.{key}", value) from None
+    return read
+
+
+def _views(value: object) -> list[list[str]]:
+    return [
+        [view] if isinstance(view, str) else _names(view)
+        for view in _listed(value, '[["age"], ["age", "sex"]]')
+    ]
+
+
+def _shares(value: object) -> list[Fraction]:
+    return [positive_epsilon(share) for share in _listed(value, '["1/2", "1/2"]')]
+
+
+def _no_names(value: object) -> list[str]:
+    """Names, or an empty list: sums without keys."""
+    return [] if value == [] else _names(value)
+
+
+def _names(value: object) -> list[str]:
+    return [_text(name) for name in _listed(value, '["age"]')]
+
+
+def _listed(value: object, example: str) -> list[object]:
+    if not isinstance(value, list) or not value:
+        raise InvalidParameter("entry", "must be a list", given=value, fix=f"write for example {example}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidParameter("entry", "must be text", given=value, fix="put it in quotes")
+    return value
+
+
+def _exact(value: object) -> object:
+    """Dates and whole numbers as the text that a domain reads; floats were kept as text."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LARGEST + 1)
+    except (OSError, ValueError):
+        rule = "must be a file that you may read"
+        raise InvalidParameter("spec", rule, given=path, fix="write one with `partita init`") from None
+    fix = "shorten it"
+    check(len(content) <= _LARGEST, "spec", f"must have at most {_LARGEST} bytes", given=path, fix=fix)
+    return content
+
+
+def _parsed(content: bytes, path: str) -> dict[str, Any]:
+    """The document; where it is none, only the place is told, as the file may be data taken for a spec."""
+    try:
+        return tomllib.loads(content.decode(), parse_float=str)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at (line \d+, column \d+)", str(error))
+        rule = f"must be TOML, and stops being so at {place[1] if place else 'its end'}"
+    except (ValueError, RecursionError):
+        rule = "must be UTF-8 text, TOML of usual depth and length"
+    raise InvalidParameter("spec", rule, given=path, fix="see docs/command-line.md") from None
+
+
+def _table(document: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    entries = document.get(name, {})
+    fix = f"write [{name}] and its entries below"
+    return check_type(entries, Mapping, f"{path}: {name}", "must be a table", fix=fix)
+
+
+def _check_keys(entries: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
+    for key in entries:
+        if key not in known:
+            rule = "must be a key of a spec"
+            raise InvalidParameter(f"{prefix}{key}", rule, given=key, fix=_nearest(key, known))
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"choose among {', '.join(known)}"
+
+
+def _placed(error: InvalidParameter, place: str, given: object) -> InvalidParameter:
+    """The same error, said of an entry of the file."""
+    return InvalidParameter(place, error.rule, given=given, fix=error.fix)
+
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "by": _no_names,
+    "views": _views,
+    "shares": _shares,
+    "sums": _names,
+    "moments": _names,
+    "queries": _names,
+    "epsilon": positive_epsilon,
+    "delta": lambda value: rational(value, "delta"),
+    "contributions": lambda value: integer(value, "contributions", low=1),
+    "header": _names,
+}
+
+# Columns described in an argument, or by the schema of a file: names and types, never a value.
+
+
+Entries: TypeAlias = Mapping[str, str | list[str]]
+"""What is known about a column: its type, and as many of the type's keys as somebody declared."""
+
+Columns: TypeAlias = Mapping[str, Entries]
+
+_DESCRIBED: Final = re.compile(r"(?P<name>.+?):(?P<type>[a-z]+)(?:\((?P<bounds>.*)\))?", re.DOTALL)
+_EXAMPLE: Final = "write for example age:integer(0,120), or name a .parquet or .csv file"
+
+
+def described(arguments: Sequence[str]) -> dict[str, Entries]:
+    """The columns that the arguments describe, in their order.
+
+    >>> described(["age:integer(0,120)", "salary:real"])
+    {'age': {'type': 'integer', 'low': '0', 'high': '120'}, 'salary': {'type': 'real'}}
+    """
+    columns: dict[str, Entries] = {}
+    for text in arguments:
+        for name, entries in _columns(text).items():
+            fix = "leave one out"
+            check(name not in columns, "schema", "must describe a column once", given=name, fix=fix)
+            columns[name] = entries
+    return columns
+
+
+def open_entries(entries: Entries) -> list[str]:
+    """The keys that the steward still has to fill in."""
+    kind = entries.get("type")
+    if not isinstance(kind, str):
+        return ["type"]
+    return [key for key in COLUMN_KEYS[kind] if key not in entries and key != "zone"]
+
+
+def _columns(argument: str) -> Columns:
+    if Path(argument.lower().removesuffix(".gz")).suffix in _COLUMN_READERS:
+        return _of_file(argument)
+    match = _DESCRIBED.fullmatch(argument)
+    if match is None or not match["name"].isprintable():
+        raise InvalidParameter("schema", "must be name:type(bounds) or a file", given=argument, fix=_EXAMPLE)
+    entries = {"type": _type(match["type"]), **_bounds(match["type"], match["bounds"])}
+    if not open_entries(entries):
+        domain(match["name"], entries, where="schema")
+    return {match["name"]: entries}
+
+
+def _type(name: str) -> str:
+    if name in COLUMN_KEYS:
+        return name
+    near = get_close_matches(name, COLUMN_KEYS, n=1)
+    fix = f"did you mean {near[0]}?" if near else _EXAMPLE
+    raise InvalidParameter("type", f"must be one of {', '.join(COLUMN_KEYS)}", given=name, fix=fix)
+
+
+def _bounds(kind: str, text: str | None) -> dict[str, str | list[str]]:
+    """Bounds in the order of the type's keys, or named as in step=0.01; a category has labels."""
+    parts = [part.strip() for part in text.split(",")] if text and text.strip() else []
+    if kind == "category":
+        return {"labels": parts} if parts else {}
+    bounds: dict[str, str | list[str]] = {}
+    for place, part in enumerate(parts):
+        key, value = _bound(kind, place, part)
+        check(key not in bounds, key, "must be given once", given=part, fix="leave one out")
+        bounds[key] = value
+    return bounds
+
+
+def _bound(kind: str, place: int, part: str) -> tuple[str, str]:
+    keys = COLUMN_KEYS[kind]
+    named, separator, value = part.partition("=")
+    key = named.strip() if separator else keys[min(place, len(keys) - 1)]
+    if key not in keys or place >= len(keys):
+        fix = "write them in this order"
+        raise InvalidParameter("bounds", f"of {kind} must be {', '.join(keys)}", given=part, fix=fix)
+    return key, value.strip() if separator else part
+
+
+def _of_file(path: str) -> Columns:
+    from partita.trusted.sources.base import find
+
+    [file, *others] = find(path)
+    check_source(not others, file.shown, "must be one file", fix="name one that has the columns of all")
+    with file.reading() as stream:
+        columns = _COLUMN_READERS[file.extension](stream, file.shown)
+    return {name: entries for name, entries in columns.items() if name.isprintable()}
+
+
+def _of_parquet(stream: Any, shown: str) -> Columns:
+    import pyarrow.parquet as pq
+
+    return _of_schema(lambda: pq.read_schema(stream), shown)
+
+
+def _of_arrow(stream: Any, shown: str) -> Columns:
+    import pyarrow as pa
+
+    def schema() -> Any:
+        try:
+            return pa.ipc.open_file(stream).schema
+        except pa.ArrowInvalid:
+            stream.seek(0)
+            return pa.ipc.open_stream(stream).schema
+
+    return _of_schema(schema, shown)
+
+
+def _of_schema(read: Any, shown: str) -> Columns:
+    from partita.trusted.sources.base import attempt
+
+    unreadable = SourceError(shown, "must have a schema that can be read", fix="check that it is complete")
+    fields = attempt(read, unreadable)
+    return {field.name: _of_type(field.type) for field in fields if field.type.num_fields == 0}
+
+
+def _of_type(arrow: Any) -> Entries:
+    """What an Arrow type says by itself: a decimal has its step, a boolean its labels, a clock its zone."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_boolean(arrow):
+        return {"type": "category", "labels": ["false", "true"]}
+    if types.is_decimal(arrow) and arrow.scale > 0:
+        return {"type": "real", "step": f"1e-{arrow.scale}"}
+    if types.is_timestamp(arrow):
+        return {"type": "timestamp"} | ({"zone": arrow.tz} if arrow.tz else {})
+    tests = {
+        "integer": types.is_integer(arrow) or types.is_decimal(arrow),
+        "real": types.is_floating(arrow),
+        "date": types.is_date(arrow),
+    }
+    return {"type": next((name for name, fits in tests.items() if fits), "category")}
+
+
+def _of_csv(stream: Any, shown: str) -> Columns:
+    """The names in the first line; text has no types."""
+    from partita.trusted.sources.text import fields
+
+    names = fields(stream.readline(2**20).rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf"), ",")
+    if names is None or not all(names):
+        raise SourceError(shown, "must start with a line of column names", fix="describe the columns instead")
+    return {name.decode(errors="replace"): {} for name in names}
+
+
+_COLUMN_READERS: Final[Mapping[str, Any]] = {
+    ".parquet": _of_parquet,
+    ".csv": _of_csv,
+    ".arrow": _of_arrow,
+    ".feather": _of_arrow,
+}
+
+# What is to be published, from a spec and from flags; a flag counts for more.
+
+
+_EITHER: Final = ("person", "contributions", "neighbors", "mechanism")
+
+
+def add_request(declared: argparse.ArgumentParser) -> None:
+    """The options that say what to publish."""
+    declared.add_argument("--spec", metavar="FILE", help="a spec in TOML; `partita init` writes one")
+    declared.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME:TYPE(BOUNDS)",
+        help="a column, for example age:integer(0,120); may be repeated",
+    )
+    declared.add_argument(
+        "--by",
+        type=_keys,
+        metavar="COLUMNS",
+        help="publish these columns together, for example age,salary; default: every column; "
+        'with --sum, "" for whole sums only',
+    )
+    declared.add_argument(
+        "--view",
+        action="append",
+        type=_request_names,
+        metavar="COLUMNS",
+        help="publish these columns together and others apart; may be repeated, in place of --by",
+    )
+    declared.add_argument(
+        "--sum",
+        action="append",
+        metavar="COLUMN",
+        help="publish sums and means of this column, by the others; may be repeated",
+    )
+    declared.add_argument(
+        "--moment", action="append", metavar="COLUMN", help="the same, with variances; may be repeated"
+    )
+    declared.add_argument(
+        "--queries",
+        action="append",
+        metavar="QUERIES",
+        help="answer these queries, for example 'ranges(age) * value(salary)'; may be repeated",
+    )
+    declared.add_argument("--epsilon", type=epsilon, metavar="E", help="what all views together may cost")
+    declared.add_argument(
+        "--delta", metavar="D", help="a chance of failure that queries may have; default: none"
+    )
+    declared.add_argument("--person", metavar="COLUMN", help="the column of ids; default: a row is a person")
+    declared.add_argument(
+        "--contributions", type=whole("contributions"), metavar="K", help="at most K rows of a person count"
+    )
+    declared.add_argument("--neighbors", choices=NEIGHBORS, help="default: add-remove")
+    declared.add_argument(
+        "--mechanism", metavar="NAME", help="default: auto; `partita mechanisms` lists them"
+    )
+    declared.add_argument(
+        "--delimiter", metavar="SIGN", help="between the fields of a CSV file; default: a comma"
+    )
+
+
+def spec_of(options: Options) -> Spec:
+    """The spec that the options name, or an empty one."""
+    return Spec() if options.spec is None else read_spec(options.spec)
+
+
+def requested(options: Options, spec: Spec) -> dict[str, Any]:
+    """The parameters of `plan` and `publish`; what nobody has said is left to their defaults."""
+    said = {
+        "epsilon": options.epsilon or spec.epsilon,
+        "delta": options.delta or spec.delta,
+        **_layout(options, spec),
+        "sums": options.sum or spec.sums,
+        "moments": options.moment or spec.moments,
+        "queries": options.queries or spec.queries,
+        **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
+    }
+    schema = _schema(options, spec)
+    if said["epsilon"] is None:
+        raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
+    return {"schema": schema} | {name: value for name, value in said.items() if value is not None}
+
+
+def _layout(options: Options, spec: Spec) -> dict[str, Any]:
+    """Which columns are published together: all that options say about it, or all that the spec says."""
+    if options.by is not None or options.view:
+        return {"by": options.by, "views": options.view}
+    return {"by": spec.by, "views": spec.views, "shares": spec.shares}
+
+
+def _schema(options: Options, spec: Spec) -> dict[str, Domain]:
+    schema = dict(spec.columns) | _inline(options.column)
+    if not schema:
+        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
+    return schema
+
+
+@argument
+def _inline(columns: Any) -> dict[str, Domain]:
+    return {name: domain(name, entries, where="--column") for name, entries in described(columns).items()}
+
+
+def reading(options: Options, spec: Spec) -> dict[str, Any]:
+    """How files are read, as far as somebody has said so."""
+    said = {"delimiter": options.delimiter or spec.delimiter, "header": spec.header}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _keys(text: str) -> list[str]:
+    """Names of columns between commas, or none."""
+    return _request_names(text) if text.strip() else []
+
+
+@argument
+def _request_names(text: str) -> list[str]:
+    """Names of columns between commas; one that has a comma of its own stands in double quotes."""
+    try:
+        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        names = []
+    if names and all(names):
+        return names
+    fix = "write for example age,salary"
+    raise InvalidParameter("columns", "must be names between commas", given=text, fix=fix)
+
+
+# The commented spec that `partita init` writes: complete but for what only a steward can know.
+
+
+_HEAD: Final = """\
+# What a release says, for `partita plan` and `partita publish`. All of this is public.
+#
+# Delete the columns that are not to be published. Fill in what is commented out from public
+# knowledge (a law, a form, a code book), never from the data: bounds that follow the data betray
+# it. A value outside its bounds is not lost; it is counted in a special cell: below, above,
+# invalid, null, or other."""
+
+_MEANING: Final[Mapping[str, tuple[str, str]]] = {
+    "type": ('"integer"', 'or "real", "date", "timestamp", "category"'),
+    "low": ('"0"', "the least value that is told apart"),
+    "high": ('"100"', "the largest"),
+    "step": ('"0.01"', "values are rounded to multiples of it"),
+    "start": ('"2020-01-01"', "the first day that is told apart"),
+    "end": ('"2029-12-31"', "the last; of slots of time, the first slot of that day"),
+    "resolution": ('"1h"', "how long a slot of time is"),
+    "labels": ('["a", "b"]', "all values, in the order in which ranges count them"),
+}
+
+_TOGETHER: Final = """
+# All columns above are published together, and can be asked alone or together. Name fewer in by, or
+# list in views which go together: each view has its share of epsilon.
+# by = {by}
+# views = {views}"""
+_APART: Final = """
+# Up to {most} columns can be published, and then asked, together: put them in one view.
+views = {views}"""
+
+_RELEASE_TEMPLATE: Final = """
+# epsilon = "1"                 # or --epsilon; all views together cost this much
+# shares = [1, 1]               # how the views share it: a weight for each
+# sums = ["salary"]             # sums and means of these columns, by the other columns of each view
+# moments = ["salary"]          # the same, with variances
+# queries = ["ranges(age) * value(salary)"]    # answers to exactly these queries
+# delta = "1e-6"                # a chance of failure that the queries may have
+# person = "id"                 # the column that says whose row it is; without it, every row is a person
+# contributions = 1             # at most this many rows of a person count
+# neighbors = "add-remove"      # or "change-one", if the number of people is public
+# mechanism = "auto"            # `partita mechanisms` lists them
+
+# [csv]                         # for .csv files only
+# delimiter = ","
+# header = ["id", "age"]        # if the first line is a row already"""
+
+
+def template(columns: Columns) -> str:
+    """A spec with these columns; what they leave open is a placeholder in a comment."""
+    tables = [_template_table(name, entries) for name, entries in columns.items()]
+    return (
+        "\n\n".join([_HEAD, *tables, f"[release]{_template_layout(list(columns))}{_RELEASE_TEMPLATE}"]) + "\n"
+    )
+
+
+def _template_layout(names: list[str]) -> str:
+    """Which columns are published together: all of them, if they are not too many."""
+    from partita.domain.axis import MOST_AXES
+
+    views = ", ".join(f"[{_template_text(name)}]" for name in names)
+    shown = _TOGETHER if len(names) <= MOST_AXES else _APART
+    return shown.format(by=_value(names), views=f"[{views}]", most=MOST_AXES) if len(names) > 1 else ""
+
+
+def _template_table(name: str, entries: Entries) -> str:
+    known = [f"{key} = {_value(value)}" for key, value in entries.items()]
+    return "\n".join([f"[columns.{_key(name)}]", *known, *_placeholders(entries)])
+
+
+def _placeholders(entries: Entries) -> Iterator[str]:
+    missing = open_entries(entries)
+    for key in missing if missing != ["type"] else ("type", *COLUMN_KEYS["integer"]):
+        example, meaning = _MEANING[key]
+        yield f"# {f'{key} = {example}':<24}# {meaning}"
+
+
+def _value(value: str | list[str]) -> str:
+    return _template_text(value) if isinstance(value, str) else f"[{', '.join(map(_template_text, value))}]"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _template_text(name)
+
+
+def _template_text(text: str) -> str:
+    """A TOML string: JSON's, with nothing but printable characters left to escape."""
+    return json.dumps(text, ensure_ascii=False)

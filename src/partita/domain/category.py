@@ -1,0 +1,199 @@
+"""Labels in a declared order."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, taken
+from partita.domain.columns import (
+    Exacts,
+    Flags,
+    Floats,
+    Moments,
+    Plain,
+    Scaled,
+    Texts,
+    assemble,
+    number_text,
+    read,
+)
+from partita.errors import InvalidParameter, check, check_type
+from partita.lazy import cached_property
+from partita.numbers import Converted, freeze, frozen, parameter
+
+# The canonical text of values that are not text, by which they match labels.
+
+
+Label: TypeAlias = str | Special
+
+_LARGEST_BITS: Final = 2000
+"""Numbers longer than this have no canonical text; Python refuses to write far longer ones."""
+
+
+def canonical(content: Flags | Scaled | Floats | Exacts | Moments) -> list[Label]:
+    """The text of each value, NULL for NaN, and OTHER for what has no canonical text."""
+    match content:
+        case Flags(flags):
+            return ["true" if flag else "false" for flag in flags.tolist()]
+        case Scaled(values, unit):
+            return [_text(value * unit) for value in values.tolist()]
+        case Floats(floats):
+            return [_float_text(value) for value in floats.tolist()]
+        case Exacts(exacts):
+            return [_float_text(value) if isinstance(value, float) else _text(value) for value in exacts]
+        case Moments():
+            return _day_texts(content)
+        case _:
+            assert_never(content)
+
+
+def _text(value: int | Fraction) -> Label:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _LARGEST_BITS:
+        return Special.OTHER
+    return number_text(Fraction(value))
+
+
+def _float_text(value: float) -> Label:
+    """The number that the shortest decimal of a float writes, so that 0.1 is "0.1"."""
+    if math.isfinite(value):
+        return number_text(Fraction(repr(value)))
+    return Special.NULL if math.isnan(value) else Special.OTHER
+
+
+def _day_texts(moments: Moments) -> list[Label]:
+    if not moments.dated:
+        return [Special.OTHER] * len(moments)
+    return [str(day) for day in moments.day.astype("M8[D]")]
+
+
+_SPECIALS: Final = (str(Special.NULL), str(Special.OTHER))
+_SHOWN: Final = 5
+
+
+@final
+@frozen(repr=False)
+class Category:
+    """The labels, in the order given; a cell for each, and `other` for every other value.
+
+    Labels are text. Text matches exactly: no trimming, no change of case, no Unicode
+    normalisation. A value that is not text matches by its canonical text: a whole number
+    by its digits (1, 1.0 and Decimal("1.00") are "1"), another number by its shortest
+    decimal ("0.5"), a boolean as "true" or "false", a calendar day as "2024-01-31".
+    Nothing, NaN and NaT are null; infinities, times of day and all else are other.
+
+    >>> regions = Category(["north", "south"])
+    >>> regions.encode(["south", "South", None]).tolist()
+    [1, 'other', 'null']
+    >>> regions.decode([1])
+    ['south']
+    """
+
+    labels: Converted[Sequence[str], tuple[str, ...]] = parameter()
+
+    def __post_init__(self) -> None:
+        freeze(self, labels=_checked(self.labels))
+
+    def __repr__(self) -> str:
+        return f"Category({list(self.labels)!r})"
+
+    @property
+    def size(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special cells: null and other."""
+        return _SPECIALS
+
+    def encode(self, values: object) -> Encoded:
+        """The cell of every row of a column."""
+        return assemble(read(values), self._encode, invalid=Special.OTHER)
+
+    def decode(self, cells: Sequence[int] | Cells) -> list[str]:
+        """The label of each cell."""
+        return [self.labels[cell] for cell in indices(cells, self.size)]
+
+    def locate(self, value: object, *, name: str = "value") -> Position:
+        """The cell of a public value, which must be a label or have one as its canonical text."""
+        encoded = self.encode([value])
+        if encoded.special[0] != Special.ORDINARY:
+            more = "" if self.size <= _SHOWN else " and so on"
+            fix = f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}"
+            raise InvalidParameter(name, "must be one of the column's labels", given=value, fix=fix)
+        return Position(int(encoded.cells[0]))
+
+    def to_spec(self) -> Spec:
+        """Kind and labels."""
+        return {"kind": "category", "labels": list(self.labels)}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:
+        """The domain that `to_spec` described."""
+        (labels,) = taken(spec, "category", "labels")
+        return cls(cast(Sequence[str], labels))
+
+    @cached_property
+    def _cells(self) -> dict[str, int]:
+        return {label: cell for cell, label in enumerate(self.labels)}
+
+    def _encode(self, content: Plain) -> Encoded:
+        if isinstance(content, Texts):
+            return self._texts(content.values)
+        if isinstance(content, Scaled):
+            whole, codes = np.unique(content.values, return_inverse=True)
+            return self._matched(canonical(Scaled(whole, content.unit))).take(codes)
+        if isinstance(content, Floats):
+            floats, codes = np.unique(content.values, return_inverse=True)
+            return self._matched(canonical(Floats(floats))).take(codes)
+        return self._matched(canonical(content))
+
+    def _matched(self, texts: Sequence[str | Special]) -> Encoded:
+        cells = [self._cells.get(text, -1) if isinstance(text, str) else -1 for text in texts]
+        specials = [text if isinstance(text, Special) else Special.OTHER for text in texts]
+        return _found(np.array(cells, np.int64), np.array(specials, np.uint8))
+
+    def _texts(self, texts: Any) -> Encoded:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        labels = pa.array([label.encode() for label in self.labels], pa.large_binary())
+        cells = pc.index_in(texts, value_set=labels).fill_null(-1).to_numpy().astype(np.int64)
+        return _found(cells, np.full(len(cells), Special.OTHER, np.uint8))
+
+
+def _found(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> Encoded:
+    """These cells, where they are not negative, and otherwise these special cells."""
+    found = cells >= 0
+    return Encoded(np.where(found, cells, 0).astype(np.uint64), np.where(found, np.uint8(0), otherwise))
+
+
+def _checked(labels: object) -> tuple[str, ...]:
+    if isinstance(labels, str | bytes) or not isinstance(labels, Sequence) or not labels:
+        fix = 'pass for example ["north", "south"]'
+        raise InvalidParameter("labels", "must be a non-empty list of texts", given=labels, fix=fix)
+    for label in labels:
+        _check(label)
+    if len(set(labels)) < len(labels):
+        [(twice, _)] = Counter(labels).most_common(1)
+        raise InvalidParameter("labels", "must all be different", given=twice, fix="list it once")
+    return tuple(str.__str__(label) for label in labels)
+
+
+def _check(label: object) -> None:
+    fix = 'write them as text: "1" matches the number 1, and "true" matches True'
+    label = check_type(label, str, "labels", "must be texts", fix=fix)
+    fix = "leave it out; empty text is counted in other"
+    check(label, "labels", "must not be empty texts", given=label, fix=fix)
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        rule = "must be text that UTF-8 can write"
+        raise InvalidParameter("labels", rule, given=ascii(label), fix="remove unpaired surrogates") from None

@@ -1,0 +1,339 @@
+"""Exact numbers on a grid: the arithmetic of Integer and Real.
+
+The points of a grid are the multiples of `step` from `low * step` to `high * step`. A
+number is brought to a multiple first, and compared with the bounds after that. On a
+grid that rounds, it goes to the nearest multiple, a tie to the even one; on one that
+does not, a number between two multiples is invalid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, Self, TypeAlias, assert_never, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.domain.base import (
+    ORDERED_SPECIALS,
+    Cells,
+    Encoded,
+    Position,
+    Spec,
+    Special,
+    check_size,
+    indices,
+    place,
+    position,
+    taken,
+    whole,
+)
+from partita.domain.columns import (
+    MOST_PLACES,
+    Blank,
+    Column,
+    Content,
+    Exacts,
+    Flags,
+    Floats,
+    Moments,
+    Number,
+    Plain,
+    Scaled,
+    Texts,
+    Whole,
+    assemble,
+    decimal_places,
+    number_text,
+    numbers,
+    read,
+)
+from partita.errors import InvalidParameter, check
+from partita.lazy import cached_property
+from partita.numbers import Converted, freeze, frozen, integer, parameter, rational
+
+_LARGEST_BITS: Final = 500
+_MARGIN: Final = 2.0**-50
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of `step` from the `low`-th to the `high`-th."""
+
+    low: int
+    high: int
+    step: Fraction
+    rounds: bool
+
+    def encode(self, content: Plain) -> Encoded:
+        """The cells of content of any kind, which is first brought to multiples of the step."""
+        match content:
+            case Scaled(values, unit) if unit == self.step:
+                return place(values, self.low, self.high)
+            case Exacts(exacts):
+                return self._exacts(exacts)
+        return assemble(self._multiples(content), self.encode, invalid=Special.INVALID)
+
+    def nearest(self, numerator: int, denominator: int) -> int | None:
+        """Which multiple of the step a number is or rounds to; None if it is invalid."""
+        over = denominator * self.step.numerator
+        whole, rest = divmod(numerator * self.step.denominator, over)
+        if rest and not self.rounds:
+            return None
+        return whole + (2 * rest > over or (2 * rest == over and whole % 2))
+
+    def _exacts(self, values: Sequence[Number]) -> Encoded:
+        multiples = [self._reach(value) for value in values]
+        invalid = np.fromiter((multiple is None for multiple in multiples), np.bool_, len(multiples))
+        whole = np.array([self.low if multiple is None else multiple for multiple in multiples], object)
+        encoded = place(whole, self.low, self.high)
+        return Encoded(encoded.cells, np.where(invalid, np.uint8(Special.INVALID), encoded.special))
+
+    def _reach(self, value: Number) -> int | None:
+        """The multiple of any number; an infinite one is taken to lie just outside the bounds."""
+        if isinstance(value, float) and math.isnan(value):
+            return None
+        if isinstance(value, float) and math.isinf(value):
+            return self.high + 1 if value > 0 else self.low - 1
+        return self.nearest(*value.as_integer_ratio())
+
+    def _multiples(self, content: Flags | Scaled | Floats | Texts | Moments) -> Column:
+        match content:
+            case Scaled(values, unit):
+                return self._scaled(values, unit)
+            case Floats(values):
+                return self._floats(values)
+            case Flags(flags):
+                return Column.of(Scaled(flags.astype(np.int64)), len(flags))
+            case Texts():
+                return numbers(content)
+            case Moments():
+                return Column.of(Blank.INVALID, len(content))
+            case _:
+                assert_never(content)
+
+    def _scaled(self, values: Whole, unit: Fraction) -> Column:
+        """Integers that count `unit`, in 64-bit arithmetic wherever no product can overflow."""
+        ratio = unit / self.step
+        if max(ratio.numerator, ratio.denominator) >= 2**62:
+            return Column.of(Exacts([value * unit for value in values.tolist()]), len(values))
+        largest = (2**63 - 1) // ratio.numerator
+        sure = (values >= -largest) & (values <= largest)
+        products = values[sure].astype(np.int64) * ratio.numerator
+        others = [value * unit for value in values[~sure].tolist()]
+        return Column.split(sure, self._divided(products, ratio.denominator), Exacts(others))
+
+    def _divided(self, counts: npt.NDArray[np.int64], over: int) -> Content:
+        """The numbers counts / over, in units of the step."""
+        whole, rest = np.divmod(counts, over)
+        if not self.rounds:
+            return Column.split(rest == 0, Scaled(whole[rest == 0], self.step), Blank.INVALID)
+        up = (rest > over - rest) | ((rest == over - rest) & (whole % 2 == 1))
+        return Scaled(whole + up, self.step)
+
+    @np.errstate(all="ignore")
+    def _floats(self, values: npt.NDArray[np.float64]) -> Column:
+        """Floats by a quotient in floating point where it is certainly right, else exactly.
+
+        The quotient by the step, itself rounded, is off by less than _MARGIN * (1 + its
+        size): two roundings of 2^-53 each. It decides if no half-integer is that near.
+        With step 1 it has no error at all.
+        """
+        quotient = values / float(self.step)
+        nearest = np.rint(quotient)
+        invalid = np.isnan(values) if self.rounds else values != nearest
+        sure = ~invalid & self._certain(quotient, nearest)
+        unsure = ~invalid & ~sure
+        return Column(
+            len(values),
+            [
+                (invalid, Blank.INVALID),
+                (sure, Scaled(nearest[sure].astype(np.int64), self.step)),
+                (unsure, Exacts(values[unsure].tolist())),
+            ],
+        )
+
+    def _certain(self, quotient: npt.NDArray[np.float64], nearest: npt.NDArray[np.float64]) -> Mask:
+        size = np.abs(quotient)
+        if self.step == 1:
+            return size < 2.0**63
+        from_tie = 0.5 - np.abs(quotient - nearest)
+        return from_tie > _MARGIN * (1 + size)
+
+
+def bounded(value: Fraction, name: str, given: object) -> Fraction:
+    """`value`, if its numerator and denominator are small enough for floats to come near it."""
+    fits = max(value.numerator.bit_length(), value.denominator.bit_length()) <= _LARGEST_BITS
+    fix = "choose a smaller or simpler number"
+    check(fits, name, f"must be a ratio of integers below 2^{_LARGEST_BITS}", given=given, fix=fix)
+    return value
+
+
+# Whole numbers between two bounds.
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Integer:
+    """The integers from `low` to `high`, both included; a cell for each.
+
+    A value that is a whole number is itself, however it is written: 5, 5.0, "5", " +5.0",
+    "5e0", Decimal("5.00"), and True is 1. Other numbers, NaN, and what is no number are
+    invalid; the infinities are below and above. Comparison is exact at any size.
+
+    >>> ages = Integer(0, 120)
+    >>> ages.size, ages.encode([30, "31", 32.0, -1, 121, 30.5, None]).tolist()
+    (121, [30, 31, 32, 'below', 'above', 'invalid', 'null'])
+    """
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        freeze(self, low=_bound(self.low, "low"), high=_bound(self.high, "high"))
+        check_size(self.size, "low", "high", given=self.high)
+
+    def __repr__(self) -> str:
+        return f"Integer({self.low}, {self.high})"
+
+    @property
+    def size(self) -> int:
+        """The number of integers, both ends included."""
+        return self.high - self.low + 1
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special cells: below, above, invalid and null."""
+        return ORDERED_SPECIALS
+
+    def encode(self, values: object) -> Encoded:
+        """The cell of every row of a column."""
+        return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
+
+    def decode(self, cells: Sequence[int] | Cells) -> list[int]:
+        """The integer of each cell."""
+        return [self.low + cell for cell in indices(cells, self.size)]
+
+    def locate(self, value: object, *, name: str = "value") -> Position:
+        """Where a public whole number lies."""
+        multiple = self._grid.nearest(*rational(value, name).as_integer_ratio())
+        if multiple is None:
+            rule = f"must be a whole number, as the column is {self!r}"
+            raise InvalidParameter(name, rule, given=value, fix="pass an int")
+        return position(multiple, self.low, self.high)
+
+    def to_spec(self) -> Spec:
+        """Kind, low and high, all as text."""
+        return {"kind": "integer", "low": str(self.low), "high": str(self.high)}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:
+        """The domain that `to_spec` described."""
+        low, high = taken(spec, "integer", "low", "high")
+        return cls(whole(low, "low"), whole(high, "high"))
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(self.low, self.high, Fraction(1), rounds=False)
+
+
+def _bound(value: object, name: str) -> int:
+    return int(bounded(Fraction(integer(value, name)), name, value))
+
+
+# Numbers rounded to a step, between two bounds.
+
+
+RealInput: TypeAlias = int | float | str | Decimal | Fraction
+
+
+@final
+@frozen(repr=False)
+class Real:
+    """The multiples of `step` from `low` to `high`, both included; a cell for each.
+
+    A value is first rounded to the nearest multiple of the step, a tie to the even
+    multiple, in exact arithmetic, and then compared with the bounds. A binary float is
+    the number its bits say; text and decimals are what they write. NaN and what is no
+    number are invalid. Bounds and step are read as people write them: 0.1 is 1/10.
+
+    >>> prices = Real(0, 100, step="0.01")
+    >>> prices.size, prices.encode(["0.005", "0.015", 99.999, "100.01"]).tolist()
+    (10001, [0, 2, 10000, 'above'])
+    >>> prices.decode([0, 1234])
+    [Decimal('0.00'), Decimal('12.34')]
+    """
+
+    low: Converted[RealInput, Fraction] = parameter()
+    high: Converted[RealInput, Fraction] = parameter()
+    step: Converted[RealInput, Fraction] = parameter(kw_only=True)
+
+    def __post_init__(self) -> None:
+        low, high, step = self.low, self.high, self.step
+        freeze(self, low=_bounded(low, "low"), high=_bounded(high, "high"), step=_bounded(step, "step"))
+        check(self.step > 0, "step", "must be positive", given=step, fix='pass for example "0.01"')
+        for name, bound, given in (("low", self.low, low), ("high", self.high, high)):
+            if (bound / self.step).denominator != 1:
+                rule = f"must be a multiple of the step {number_text(self.step)}"
+                raise InvalidParameter(name, rule, given=given, fix="move the bound or choose a finer step")
+        check_size(self.size, "low", "high", given=high)
+
+    def __repr__(self) -> str:
+        return f"Real({_written(self.low)}, {_written(self.high)}, step={_written(self.step)})"
+
+    @property
+    def size(self) -> int:
+        """The number of multiples of the step, both ends included."""
+        return self._grid.high - self._grid.low + 1
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special cells: below, above, invalid and null."""
+        return ORDERED_SPECIALS
+
+    def encode(self, values: object) -> Encoded:
+        """The cell of every row of a column."""
+        return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
+
+    def decode(self, cells: Sequence[int] | Cells) -> list[Decimal] | list[Fraction]:
+        """The multiple of each cell: Decimals if a step has at most 60 decimal places, else Fractions."""
+        multiples = [self._grid.low + cell for cell in indices(cells, self.size)]
+        places = decimal_places(self.step)
+        if places is None or places > MOST_PLACES:
+            return [multiple * self.step for multiple in multiples]
+        units = int(self.step * 10**places)
+        return [Decimal(f"{multiple * units}e-{places}") for multiple in multiples]
+
+    def locate(self, value: object, *, name: str = "value") -> Position:
+        """Where a public number lies, rounded as the column's values are."""
+        multiple = cast(int, self._grid.nearest(*rational(value, name).as_integer_ratio()))
+        return position(multiple, self._grid.low, self._grid.high)
+
+    def to_spec(self) -> Spec:
+        """Kind, low, high and step, all as exact text."""
+        exact = {name: number_text(getattr(self, name)) for name in ("low", "high", "step")}
+        return {"kind": "real", **exact}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:
+        """The domain that `to_spec` described."""
+        low, high, step = taken(spec, "real", "low", "high", "step")
+        return cls(rational(low, "low"), rational(high, "high"), step=rational(step, "step"))
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(int(self.low / self.step), int(self.high / self.step), self.step, rounds=True)
+
+
+def _bounded(value: object, name: str) -> Fraction:
+    return bounded(rational(value, name), name, value)
+
+
+def _written(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else repr(number_text(value))

@@ -1,0 +1,248 @@
+"""Every exception and warning that Partita raises.
+
+    PartitaError
+    ├── InvalidParameter (ValueError)      a public parameter breaks its rule
+    ├── InvalidData (ValueError)           secret input is malformed; no value is ever shown
+    ├── IncompatibleGuarantees (ValueError)  two guarantees cannot be composed or converted
+    ├── LedgerError (RuntimeError)         a ledger cannot be read or written, or is none
+    │   └── LedgerRefusal                  a sound ledger says no; nothing was written
+    │       ├── BudgetExceeded             the release costs more than is left
+    │       ├── BudgetLost                 the key was charged, and its release is not stored
+    │       ├── KeyReused                  the key belongs to another request
+    │       ├── TermsDiffer                the dataset is open with other terms
+    │       └── UnknownDataset             the steward has not opened the dataset
+    ├── InvalidRelease (ValueError)        a release file is damaged, hostile or too new
+    ├── InvalidState (ValueError)          the state of a counter is damaged, or of another counter
+    ├── HorizonReached (RuntimeError)      a counter has no periods left; nothing was lost
+    ├── StreamError (RuntimeError)         the files of a counter cannot be read or written
+    │   ├── StreamBusy                     another process has the counter open
+    │   └── StreamForked                   the state is older than what was published from it
+    ├── SourceError (RuntimeError)         rows could not be read; no row and no cause is shown
+    └── EntropyError (RuntimeError)        randomness could not be had, or may not be shared
+        └── TapeExhausted                  a test tape ran out of words
+
+    PrivacyWarning (UserWarning)           legal, but weaker than people expect
+    ImplausibleReports (UserWarning)       local reports that cannot all be honest
+
+A message says which parameter, what the rule is, what was given, and what to do.
+What was given is shown for short public scalars only: an array or a table handed in
+by mistake is named by its type, so that no error can carry a value from the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, TypeVar
+
+_SHOWN: Final = (bool, int, float, str, Fraction, Decimal, type(None))
+_LONGEST: Final = 60
+
+
+class PartitaError(Exception):
+    """The root of every exception that Partita raises on purpose."""
+
+
+class InvalidParameter(PartitaError, ValueError):
+    """A public parameter breaks its rule; nothing was drawn, spent or written.
+
+    >>> raise InvalidParameter("epsilon", "must be positive", given=-1, fix="pass for example 1")
+    Traceback (most recent call last):
+        ...
+    partita.errors.InvalidParameter: epsilon must be positive, got -1; pass for example 1
+    """
+
+    def __init__(self, parameter: str, rule: str, *, given: object, fix: str) -> None:
+        super().__init__(f"{parameter} {rule}, got {_public(given)}; {fix}")
+        self.parameter = parameter
+        self.rule = rule
+        self.fix = fix
+
+
+class _RuleBroken(Exception):
+    """Says what broke which rule and what to do; never what was in the data."""
+
+    def __init__(self, parameter: str, rule: str, *, fix: str) -> None:
+        super().__init__(f"{parameter} {rule}; {fix}")
+        self.parameter = parameter
+        self.rule = rule
+        self.fix = fix
+
+
+class InvalidData(PartitaError, _RuleBroken, ValueError):
+    """Secret input is malformed. The message never holds a value, a position or a count.
+
+    >>> raise InvalidData("cells", "must be in ascending order", fix="sort them first")
+    Traceback (most recent call last):
+        ...
+    partita.errors.InvalidData: cells must be in ascending order; sort them first
+    """
+
+
+class IncompatibleGuarantees(PartitaError, ValueError):
+    """Two guarantees speak of different neighbours or units, and no public factor relates them."""
+
+
+class LedgerError(PartitaError, RuntimeError):
+    """A ledger cannot be read or written, or the file is none; nothing may be released."""
+
+
+class LedgerRefusal(LedgerError):
+    """A sound ledger says no; nothing was written."""
+
+
+class BudgetExceeded(LedgerRefusal):
+    """The release costs more than the dataset has left."""
+
+
+class BudgetLost(LedgerRefusal):
+    """The key was charged before and its release is not stored: that budget is gone."""
+
+
+class KeyReused(LedgerRefusal):
+    """The idempotency key belongs to another request."""
+
+
+class TermsDiffer(LedgerRefusal):
+    """The dataset is open with other terms, and terms never change."""
+
+
+class UnknownDataset(LedgerRefusal):
+    """The steward has not opened the dataset in this ledger."""
+
+
+class InvalidRelease(PartitaError, _RuleBroken, ValueError):
+    """A release file, or a part of one, is not what a release is; nothing of it was believed."""
+
+
+class InvalidState(PartitaError, _RuleBroken, ValueError):
+    """The state of a counter is damaged, or of another counter; nothing of it was believed."""
+
+
+class HorizonReached(PartitaError, RuntimeError):
+    """A counter has no period left. What it counted and published stays as it was."""
+
+
+class StreamError(PartitaError, RuntimeError):
+    """The files of a durable counter cannot be read or written. What was acknowledged is not lost."""
+
+
+class StreamBusy(StreamError):
+    """A durable counter has one writer, and that is another process or another object."""
+
+
+class StreamForked(StreamError):
+    """The state of a durable counter is an old copy: to go on from it would publish a period twice."""
+
+
+class SourceError(PartitaError, _RuleBroken, RuntimeError):
+    """Rows could not be read or grouped. What another library said about it is never repeated.
+
+    >>> raise SourceError("data 'people.parquet'", "does not exist", fix="check the path")
+    Traceback (most recent call last):
+        ...
+    partita.errors.SourceError: data 'people.parquet' does not exist; check the path
+    """
+
+
+class EntropyError(PartitaError, RuntimeError):
+    """Randomness could not be had, or a generator was about to be copied."""
+
+
+class TapeExhausted(EntropyError):
+    """A tape of given words, used in tests only, has no word left."""
+
+
+class ImplausibleReports(UserWarning):
+    """Reports of the local model that honest devices would not send together, but for one case in 10^9."""
+
+
+class PrivacyWarning(UserWarning):
+    """A legal choice that protects people less than they may expect."""
+
+
+def _public(given: object) -> str:
+    if not isinstance(given, _SHOWN):
+        return f"a value of type {type(given).__name__}"
+    if isinstance(given, int) and abs(given) >= 10**_LONGEST:
+        return f"an integer of {given.bit_length()} bits"
+    text = repr(given) if isinstance(given, str) else str(given)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+# Checks of public parameters and of input: one line for each rule.
+#
+# A message says which parameter, what the rule is, what was given and what to do. What was given is shown
+# for
+# public parameters only, never for data.
+
+
+Wanted = TypeVar("Wanted")
+
+
+def check(holds: object, parameter: str, rule: str, *, given: object, fix: str) -> None:
+    """Raise InvalidParameter unless the rule holds.
+
+    >>> check(-1 > 0, "epsilon", "must be positive", given=-1, fix="pass for example 1")
+    Traceback (most recent call last):
+        ...
+    partita.errors.InvalidParameter: epsilon must be positive, got -1; pass for example 1
+    """
+    if not holds:
+        raise InvalidParameter(parameter, rule, given=given, fix=fix)
+
+
+def check_type(
+    value: object, kinds: type[Wanted] | tuple[type[Any], ...], parameter: str, rule: str, *, fix: str
+) -> Wanted:
+    """`value`, if it is an instance of one of the `kinds`.
+
+    >>> check_type("age", str, "column", "must be text", fix="pass a name")
+    'age'
+    """
+    if not isinstance(value, kinds):
+        raise InvalidParameter(parameter, rule, given=value, fix=fix)
+    return value
+
+
+def check_bool(value: object, parameter: str) -> bool:
+    """`value`, if it is True or False."""
+    return check_type(value, bool, parameter, "must be True or False", fix="pass one of them")
+
+
+def check_data(holds: object, part: str, rule: str, *, fix: str) -> None:
+    """Raise InvalidData unless the rule holds."""
+    if not holds:
+        raise InvalidData(part, rule, fix=fix)
+
+
+def check_release(holds: object, part: str, rule: str, *, fix: str) -> None:
+    """Raise InvalidRelease unless the rule holds."""
+    if not holds:
+        raise InvalidRelease(part, rule, fix=fix)
+
+
+def check_source(holds: object, part: str, rule: str, *, fix: str) -> None:
+    """Raise SourceError unless the rule holds."""
+    if not holds:
+        raise SourceError(part, rule, fix=fix)
+
+
+# Errors that know nothing of their cause: what failed on data must not carry the data along.
+
+
+T = TypeVar("T")
+
+
+def unchained(work: Callable[[], T], failure: PartitaError, *kinds: type[Exception]) -> T:
+    """The result of `work`; if it fails with an error of these kinds, `failure`.
+
+    It is raised outside of the handler. With `from None` inside of it, the cause would not be shown, but it
+    would still be there for every tool that looks at the context of an error.
+    """
+    try:
+        return work()
+    except kinds:
+        pass
+    raise failure

@@ -1,0 +1,429 @@
+"""What a release promises: epsilon, delta, and between which neighbours."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from math import isqrt
+from typing import Final, Literal, TypeAlias, final, get_args
+
+from partita.errors import IncompatibleGuarantees, PrivacyWarning, check, check_bool
+from partita.html import card
+from partita.numbers import Exact, freeze, frozen, integer, one_of, parameter, rational
+
+Neighbors: TypeAlias = Literal["add-remove", "change-one"]
+Unit: TypeAlias = Literal["row", "person", "event", "user"]
+
+ADD_REMOVE: Final = "add-remove"
+CHANGE_ONE: Final = "change-one"
+
+UNLIMITED: Final = 2**63 - 1
+"""Any number: of looks at the state, or of the events of one user."""
+
+_LARGE_EPSILON: Final = 5
+_LARGEST_EXPONENT: Final = 700
+_LARGEST_WORTH: Final = 20
+_SMALLEST_SLOPE: Final = 1e-300
+_LARGEST_SHOWN: Final = Fraction(10**300)
+_ROW_OF: Final = {"person": "row", "user": "event"}
+
+
+@frozen(kw_only=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy between named neighbours; pure if delta is 0.
+
+    Two inputs are neighbours if they differ by one unit: it is present in one of them only
+    (add-remove), or it is there with other values (change-one). A unit is a row or an event, or a
+    person or a user with at most `contributions` rows or events. `intrusions` says how many
+    looks at the internal state are covered besides the output (pan-privacy), whether or not anybody knew of
+    them; if `announced`, any number of looks that were announced before they happened are covered as well.
+    Both numbers may be `UNLIMITED`.
+
+    >>> Guarantee(epsilon="0.1") + Guarantee(epsilon="0.2")
+    Guarantee(epsilon=3/10, neighbors=add-remove, unit=row)
+    """
+
+    epsilon: Exact = parameter()
+    delta: Exact = parameter(default=Fraction(0))
+    neighbors: Neighbors = "add-remove"
+    unit: Unit = "row"
+    contributions: int = 1
+    intrusions: int = 0
+    announced: bool = False
+
+    def __post_init__(self) -> None:
+        freeze(
+            self,
+            epsilon=positive_epsilon(self.epsilon),
+            delta=_probability(self.delta),
+            neighbors=one_of(self.neighbors, "neighbors", get_args(Neighbors)),
+            unit=one_of(self.unit, "unit", get_args(Unit)),
+            contributions=integer(self.contributions, "contributions", low=1),
+            intrusions=integer(self.intrusions, "intrusions", low=0),
+            announced=check_bool(self.announced, "announced"),
+        )
+        fits = self.contributions == 1 or self.unit in _ROW_OF
+        fix = "use a person or a user"
+        check(fits, "contributions", f"must be 1 for unit {self.unit!r}", given=self.contributions, fix=fix)
+        _warn_if_large(self.epsilon)
+
+    @property
+    def pure(self) -> bool:
+        """Whether delta is zero."""
+        return self.delta == 0
+
+    @property
+    def factor(self) -> float:
+        """By which one unit changes the probability of any output at most, but for delta: e^epsilon.
+
+        >>> Guarantee(epsilon=1).factor
+        2.718281828459045
+        """
+        return math.exp(self.epsilon) if self.epsilon <= _LARGEST_EXPONENT else math.inf
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        """Sequential composition: both outputs, about the same people."""
+        self._same_relation(other)
+        return replace(
+            self,
+            epsilon=self.epsilon + other.epsilon,
+            delta=min(Fraction(1), self.delta + other.delta),
+            intrusions=min(self.intrusions, other.intrusions),
+            announced=self.announced and other.announced,
+        )
+
+    def beside(self, other: Guarantee) -> Guarantee:
+        """Parallel composition: outputs about parts such that a unit lies in one part only.
+
+        Add-remove only: a changed unit may leave one part and enter another, and touch both.
+        """
+        self._same_relation(other)
+        if self.neighbors != ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"parallel composition needs {ADD_REMOVE} neighbors, got {self.neighbors}; "
+                "compose sequentially, or release under add-remove"
+            )
+        return replace(
+            self,
+            epsilon=max(self.epsilon, other.epsilon),
+            delta=max(self.delta, other.delta),
+            intrusions=min(self.intrusions, other.intrusions),
+            announced=self.announced and other.announced,
+        )
+
+    def to_neighbors(self, neighbors: Neighbors) -> Guarantee:
+        """The same promise between other neighbours: a change is a removal and an addition, factor 2.
+
+        >>> Guarantee(epsilon=1).to_neighbors("change-one").epsilon
+        Fraction(2, 1)
+        """
+        neighbors = one_of(neighbors, "neighbors", get_args(Neighbors))
+        if neighbors == self.neighbors:
+            return self
+        if neighbors == ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"a {CHANGE_ONE} guarantee says nothing about {ADD_REMOVE} neighbors: the number of units "
+                "may be exact in it; release under add-remove"
+            )
+        return replace(self._group(2), neighbors=neighbors)
+
+    def to_unit(self, unit: Unit, *, contributions: int) -> Guarantee:
+        """The same promise for a person (user) with at most `contributions` rows (events): that factor.
+
+        Add-remove only: a person who changes may bring fewer rows or more, and a change-one guarantee
+        for rows says nothing about that.
+
+        >>> Guarantee(epsilon=1).to_unit("person", contributions=3).epsilon
+        Fraction(3, 1)
+        """
+        unit = one_of(unit, "unit", get_args(Unit))
+        contributions = integer(contributions, "contributions", low=1)
+        if (unit, contributions) == (self.unit, self.contributions):
+            return self
+        if _ROW_OF.get(unit) != self.unit or self.neighbors != ADD_REMOVE:
+            raise IncompatibleGuarantees(
+                f"a guarantee for {_relation(self)} does not give one per {unit} of at most {contributions}; "
+                "make the release with that unit"
+            )
+        return replace(self._group(contributions), unit=unit, contributions=contributions)
+
+    def _group(self, size: int) -> Guarantee:
+        """Group privacy: epsilon times k, delta times 1 + e^epsilon + ... + e^((k-1) epsilon), rounded up."""
+        growth = _growth_above(self.epsilon, size) if self.delta else Fraction(1)
+        delta = Fraction(1) if growth is None else min(Fraction(1), self.delta * growth)
+        return replace(self, epsilon=self.epsilon * size, delta=delta)
+
+    def _same_relation(self, other: Guarantee) -> None:
+        mine, theirs = _relation(self), _relation(other)
+        if mine != theirs:
+            raise IncompatibleGuarantees(
+                f"guarantees compose only for the same neighbors and unit, got {mine} and {theirs}; "
+                "convert one with to_neighbors or to_unit first"
+            )
+
+    def __str__(self) -> str:
+        """The promise in words."""
+        privacy = "pure" if self.pure else f"delta {self.delta}"
+        verb = "adding or removing" if self.neighbors == ADD_REMOVE else "changing"
+        return f"epsilon {self.epsilon}, {privacy}, for {verb} one {self.unit}{self._rows}{self._looks}"
+
+    @property
+    def _rows(self) -> str:
+        if self.contributions == UNLIMITED:
+            return f" with any number of {_ROW_OF[self.unit]}s"
+        return f" of at most {self.contributions} rows" if self.contributions > 1 else ""
+
+    @property
+    def _looks(self) -> str:
+        if self.intrusions == UNLIMITED:
+            return ", and any number of looks at the state"
+        if not self.intrusions:
+            return ", and announced looks at the state" if self.announced else ""
+        shown = f", and {self.intrusions} look{'s' * (self.intrusions > 1)} at the state"
+        return f"{shown}, besides any that are announced" if self.announced else shown
+
+    def __repr__(self) -> str:
+        shown = [f"epsilon={self.epsilon}", f"neighbors={self.neighbors}", f"unit={self.unit}"]
+        shown[1:1] = [f"delta={self.delta}"] if self.delta else []
+        shown += [f"contributions={_number(self.contributions)}"] if self.contributions > 1 else []
+        shown += [f"intrusions={_number(self.intrusions)}"] if self.intrusions else []
+        shown += ["announced=True"] if self.announced else []
+        return f"Guarantee({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """The promise in words, and by how much it lets probabilities change."""
+        return card("Guarantee", [("promise", self), ("odds", self._odds)])
+
+    @property
+    def _odds(self) -> str:
+        beyond = "" if self.pure else f" and {self.delta} more"
+        worth = f" = {self.factor:.3g}" if self.epsilon <= _LARGEST_WORTH else ""
+        otherwise = "without" if self.neighbors == ADD_REMOVE else "with other values of"
+        return (
+            f"whatever is published is at most e^{self.epsilon}{worth} times as probable{beyond} as it is "
+            f"{otherwise} any one {self.unit}, and the other way round"
+        )
+
+
+def positive_epsilon(epsilon: object) -> Fraction:
+    """epsilon as an exact positive number."""
+    exact = rational(epsilon, "epsilon")
+    check(exact > 0, "epsilon", "must be positive", given=epsilon, fix="pass for example 1")
+    return exact
+
+
+def unit_of(unit: Unit | None, contributions: int) -> Unit:
+    """The unit that is protected: as named, else a person if one may have several rows, else a row."""
+    if unit is None:
+        return "row" if contributions == 1 else "person"
+    return one_of(unit, "unit", get_args(Unit))
+
+
+def rows_changed(neighbors: Neighbors, contributions: int) -> int:
+    """By how many unit changes two neighbours may differ: one row in or out counts as one."""
+    one_of(neighbors, "neighbors", get_args(Neighbors))
+    each = 2 if neighbors == CHANGE_ONE else 1
+    return each * integer(contributions, "contributions", low=1)
+
+
+def _relation(guarantee: Guarantee) -> str:
+    return f"{guarantee.neighbors} per {guarantee.unit} of at most {guarantee.contributions}"
+
+
+def _number(number: int) -> str:
+    return "unlimited" if number == UNLIMITED else str(number)
+
+
+def _probability(delta: object) -> Fraction:
+    exact = rational(delta, "delta")
+    check(0 <= exact <= 1, "delta", "must lie in [0, 1]", given=delta, fix="pass 0 for pure privacy")
+    return exact
+
+
+def _growth_above(epsilon: Fraction, size: int) -> Fraction | None:
+    """At least (e^(k epsilon) - 1) / (e^epsilon - 1): a float, raised beyond its rounding; None if huge."""
+    if epsilon * size > _LARGEST_EXPONENT:
+        return None
+    slope = math.expm1(float(epsilon))
+    growth = math.expm1(float(epsilon * size)) / slope if slope > _SMALLEST_SLOPE else 0.0
+    return max(Fraction(growth), Fraction(size)) * (1 + Fraction(1, 2**36))
+
+
+def _warn_if_large(epsilon: Fraction) -> None:
+    if epsilon > _LARGE_EPSILON:
+        warnings.warn(
+            f"epsilon {float(min(epsilon, _LARGEST_SHOWN)):.6g} is above {_LARGE_EPSILON}: odds about a unit "
+            "may change by a factor of more than 148; lower it, or say in the release why not",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+# What each of many mechanisms may spend so that all of them together stay within (epsilon, delta).
+#
+# A rate is the epsilon of one mechanism among many. Every rate here is exact arithmetic rounded down: the
+# theorem that allows it is checked in rational numbers, with logarithms rounded to the side of privacy.
+# Proofs: docs/proofs/composition_of_losses.md.
+
+
+Rule: TypeAlias = Literal["pure", "advanced", "zCDP"]
+
+_BITS: Final = 32
+_DIGITS: Final = 60
+_ROOT_BITS: Final = 128
+_LOG_SLACK: Final = Fraction(1, 10**50)
+
+
+@final
+@dataclass(frozen=True)
+class Composition:
+    """The rate of each mechanism, and the theorem that allows it."""
+
+    rule: Rule
+    rate: Fraction
+
+
+def pure_rate(epsilon: object, k: object) -> Fraction:
+    """epsilon / k: k mechanisms of this rate are epsilon-DP together.
+
+    >>> pure_rate(1, 20)
+    Fraction(1, 20)
+    """
+    return positive_epsilon(epsilon) / _losses(k)
+
+
+def zcdp_rate(epsilon: object, delta: object, k: object, *, selections: int = 0) -> Fraction:
+    """The largest rate at which k mechanisms and `selections` are (epsilon, delta)-DP by zCDP [BS16].
+
+    A mechanism of pure rate r is r^2/2-zCDP, a selection by the exponential mechanism r^2/8 [CR21], and
+    these add up. k need not be whole: it bounds the sum of the squared losses over the largest square.
+
+    >>> float(zcdp_rate(1, "1e-6", 100)) > float(pure_rate(1, 100))
+    True
+    """
+    weight = _losses(k) + Fraction(integer(selections, "selections", low=0), 4)
+    whole, log = positive_epsilon(epsilon), _log_of_inverse(delta)
+    return _largest(lambda rate: _converts(weight * rate**2 / 2, whole, log))
+
+
+def zcdp_budget(epsilon: object, delta: object) -> Fraction:
+    """The largest rho such that rho-zCDP is (epsilon, delta)-DP: rho + 2 sqrt(rho ln 1/delta) <= epsilon."""
+    whole, log = positive_epsilon(epsilon), _log_of_inverse(delta)
+    return _largest(lambda rho: _converts(rho, whole, log))
+
+
+def measurement_rate(rho: Fraction, k: object = 1) -> Fraction:
+    """The largest rate at which k mechanisms are rho-zCDP: k rate^2 / 2 <= rho."""
+    weight = _losses(k)
+    return _largest(lambda rate: weight * rate**2 <= 2 * rho)
+
+
+def selection_rate(rho: Fraction, k: object = 1) -> Fraction:
+    """The largest rate at which k exponential mechanisms are rho-zCDP together: k rate^2 / 8 <= rho."""
+    return measurement_rate(rho, _losses(k) / 4)
+
+
+def advanced_rate(epsilon: object, delta: object, k: int) -> Fraction:
+    """The largest rate that advanced composition allows to k mechanisms [DR14, Theorem 3.20].
+
+    rate sqrt(2 k ln 1/delta) + k rate (e^rate - 1) <= epsilon. At least the epsilon / sqrt(8 k ln 1/delta)
+    of Corollary 3.21 and Algorithm 18 wherever epsilon is at most 1.
+    """
+    whole, count = positive_epsilon(epsilon), integer(k, "k", low=1)
+    slope = _root_above(2 * count * _log_of_inverse(delta))
+
+    def allowed(rate: Fraction) -> bool:
+        spare = whole - slope * rate
+        return spare > 0 and rate <= _log(1 + spare / (count * rate), ROUND_FLOOR)
+
+    return _largest(allowed)
+
+
+def best_composition(
+    epsilon: object, delta: object, k: int, *, selections: int = 0, losses: object = None
+) -> Composition:
+    """The theorem with the largest rate: a public choice. With delta = 0, pure composition.
+
+    `losses` bounds the sum of what the k mechanisms lose between any two neighbours, over the largest loss
+    of one: less than k where no unit takes part in all of them.
+    """
+    count = integer(k, "k", low=1)
+    spent = Fraction(count) if losses is None else _losses(losses)
+    found = [Composition("pure", pure_rate(epsilon, spent + selections))]
+    if rational(delta, "delta") != 0:
+        found.append(Composition("zCDP", zcdp_rate(epsilon, delta, spent, selections=selections)))
+        found.append(Composition("advanced", advanced_rate(epsilon, delta, count + selections)))
+    return max(found, key=lambda composition: composition.rate)
+
+
+def best_rate(
+    epsilon: object, delta: object, k: int, *, selections: int = 0, losses: object = None
+) -> Fraction:
+    """The largest rate that any of the theorems allows; never below epsilon / k.
+
+    >>> best_rate(1, 0, 20), best_rate(1, "1e-6", 1)
+    (Fraction(1, 20), Fraction(1, 1))
+    """
+    return best_composition(epsilon, delta, k, selections=selections, losses=losses).rate
+
+
+def composed_epsilon(rate: Fraction, delta: object, k: object) -> Fraction:
+    """The least epsilon, rounded up, at which k mechanisms of this rate are (epsilon, delta)-DP together.
+
+    By pure composition or by zCDP, which never falls behind the advanced theorem.
+    """
+    count = _losses(k)
+    pure = count * rate
+    if rational(delta, "delta") == 0:
+        return pure
+    rho = count * rate**2 / 2
+    return min(pure, rho + 2 * _root_above(rho * _log_of_inverse(delta)))
+
+
+def _converts(rho: Fraction, epsilon: Fraction, log: Fraction) -> bool:
+    """Whether rho + 2 sqrt(rho log) <= epsilon."""
+    return rho <= epsilon and 4 * rho * log <= (epsilon - rho) ** 2
+
+
+def _largest(allowed: Callable[[Fraction], bool]) -> Fraction:
+    """The largest number of 32 significant bits that is allowed, where all smaller ones are."""
+    top = Fraction(1)
+    while allowed(top):
+        top *= 2
+    while not allowed(top / 2):
+        top /= 2
+    step, low, high = top / (1 << _BITS), 1 << (_BITS - 1), 1 << _BITS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if allowed(step * middle) else (low, middle)
+    return step * low
+
+
+def _log_of_inverse(delta: object) -> Fraction:
+    """ln(1/delta), rounded up."""
+    exact = rational(delta, "delta")
+    check(0 < exact < 1, "delta", "must lie between 0 and 1", given=delta, fix='pass for example "1e-6"')
+    return _log(1 / exact, ROUND_CEILING)
+
+
+def _log(x: Fraction, rounding: str) -> Fraction:
+    """ln x for x >= 1, rounded to the side that is named: the slack exceeds the error of sixty digits."""
+    context = Context(prec=_DIGITS, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    quotient = context.divide(Decimal(x.numerator), Decimal(x.denominator))
+    slack = _LOG_SLACK if rounding == ROUND_CEILING else -_LOG_SLACK
+    return Fraction(context.ln(quotient)) * (1 + slack)
+
+
+def _root_above(x: Fraction) -> Fraction:
+    """The square root of x, rounded up."""
+    return Fraction(isqrt((x.numerator << 2 * _ROOT_BITS) // x.denominator) + 1, 1 << _ROOT_BITS)
+
+
+def _losses(k: object) -> Fraction:
+    exact = rational(k, "k")
+    check(exact > 0, "k", "must be positive", given=k, fix="count the mechanisms")
+    return exact

@@ -1,0 +1,511 @@
+"""Sketches of one biased bit for each place: drawn again whenever somebody who belongs there comes."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.errors import InvalidParameter, check
+from partita.numbers import integer, one_of, rational
+from partita.pan.sketch import (
+    WORD,
+    Bools,
+    Coin,
+    Ids,
+    Ints,
+    Listed,
+    Readout,
+    Shares,
+    Sketch,
+    Universe,
+    Variant,
+    bits_of,
+    chances,
+    choice_of,
+    digest_of,
+    each_of,
+    erased,
+    fraction_of,
+    joint_coin,
+    laplace_reach,
+    packed_bits,
+    state_coin,
+    sum_reach,
+    written,
+)
+from partita.public.bounds import laplace_variance
+from partita.public.streams import Terms
+from partita.trusted.noise.system import KERNEL, Noise
+from partita.trusted.streams.base import Fields
+
+
+class BitSketch(Sketch):
+    """A table of bits whose sums are released with noise; a user belongs to one place.
+
+    Between releases a user changes the law of one bit, and one released sum by at most one.
+    """
+
+    _bits: Bools = np.zeros(0, dtype=np.bool_)
+
+    def __init__(
+        self,
+        *,
+        places: int,
+        epsilon: object,
+        variant: Variant,
+        output_share: object | None,
+        releases: int,
+        epochs: int,
+        noise: Noise,
+    ) -> None:
+        super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
+        self.variant: Variant = one_of(variant, "variant", get_args(Variant))
+        if output_share is None and variant == "book":
+            output_share = Fraction(1, 2)
+        self._shares = Shares.chosen(
+            self.epsilon, self.releases, output_share, lambda shares: self._relative_error(shares, places)
+        )
+        self._shares.check(spread=1)
+        self._coin = self._coin_of(self._shares)
+        self._bits = np.zeros(places, dtype=np.bool_)
+        self._fill()
+
+    @property
+    def output(self) -> Fraction:
+        """The epsilon of one output."""
+        return self._shares.output
+
+    @property
+    def coin(self) -> Coin:
+        """The public biases of a bit, before and after somebody came."""
+        return self._coin
+
+    def update_many(self, ids: Iterable[object]) -> None:
+        """Draw the bit of everybody who came again; of several draws for one bit the last one stays."""
+        self._require_epoch()
+        with erased(self._find(ids)) as places, self._step():
+            self._bits[places] = chances(self._noise, self._coin.redraw, places.size)
+
+    @abstractmethod
+    def _find(self, ids: Iterable[object]) -> Ints:
+        """The place of each id; what is none is left out."""
+
+    def _coin_of(self, shares: Shares) -> Coin:
+        """One output is accounted for jointly with the state, exactly; several add up, as in the book."""
+        if self.releases == 1 and self.variant == "default":
+            return joint_coin(self.epsilon, shares.output, self.variant)
+        return state_coin(shares.state, self.variant)
+
+    def _relative_error(self, shares: Shares, places: int) -> float:
+        """The standard error of the fraction of bits that somebody has drawn again, at worst."""
+        coin = self._coin_of(shares)
+        noise = laplace_variance(1 / shares.output)
+        return math.sqrt(places * bit_variance(coin) + noise) / float(coin.gap)
+
+    def _tables(self) -> tuple[NDArray[Any], ...]:
+        return (self._bits,)
+
+    def _fill(self) -> None:
+        self._bits[:] = chances(self._noise, self._coin.start, self._bits.size)
+
+    def _fields(self) -> Fields:
+        share = self._shares.share
+        variant = get_args(Variant).index(self.variant)
+        return {
+            "plan": self._plan_row(),
+            "shape": [variant, share.numerator, share.denominator, *self._shape_row()],
+            "bits": packed_bits(self._bits),
+        }
+
+    @abstractmethod
+    def _shape_row(self) -> list[int]:
+        """What says which places there are."""
+
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        self._restore_plan(fields["plan"])
+        self._bits[:] = bits_of(fields["bits"], self._bits.size)
+
+
+def bit_variance(coin: Coin) -> float:
+    """The variance of a bit, at most: the larger of both laws."""
+    return max(float(q * (1 - q)) for q in (coin.q0, coin.q1))
+
+
+# What must not be used, and why: shown by tests, offered to nobody.
+#
+# The book lets a bit start fair and draws it again with bias 1/2 + epsilon, and says that this is (epsilon,
+# 0)
+# private [DR14, section 12.2]. It is not: a bit that shows 0 is rarer by 1 - 2 epsilon if its user came, a
+# loss
+# of -ln(1 - 2 epsilon): 0.69 at epsilon 0.25, and without bound as epsilon goes to 1/2. Its estimate
+# 2 (y - m/2) / m is also too small by the factor 2 epsilon. `Density(variant="book")` has the bias
+# (1 - e^-epsilon) / 2, and divides by it.
+
+
+def literal_book_coin(epsilon: object) -> Coin:
+    """The biases as they are printed: 1/2, then 1/2 + epsilon.
+
+    >>> float(literal_book_coin("0.25").q1)
+    0.75
+    """
+    bias = _bias(epsilon)
+    return Coin(start=WORD // 2, redraw=WORD // 2 + int(bias * WORD))
+
+
+def literal_book_loss(epsilon: object) -> float:
+    """What that loses at one look, of which it is said that it is epsilon.
+
+    >>> round(literal_book_loss("0.25"), 2)
+    0.69
+    """
+    return -math.log(1 - 2 * float(_bias(epsilon)))
+
+
+def _bias(epsilon: object) -> Fraction:
+    exact = rational(epsilon, "epsilon")
+    check(0 < exact < Fraction(1, 2), "epsilon", "must lie between 0 and 1/2", given=epsilon, fix="pass 0.25")
+    return exact
+
+
+# What fraction of a public universe has appeared [DR14, section 12.2].
+
+
+_NAMES: Final = ("density",)
+
+
+@final
+class Density(Listed, BitSketch):
+    """The fraction of a public universe that has appeared, private even if the memory is read once.
+
+    Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
+               whole state at one time, and again after each `announce_intrusion`.
+    Error:     about 1 / (2 sqrt(universe) sinh(epsilon / 2)) for one output, whatever the fraction is.
+    Proof:     docs/proofs/pan_density.md (the exact joint loss of the state and one output)
+
+    There is one bit for each id of the universe, a biased one from the start. Whoever comes has it drawn
+    again with the opposite bias, however often. `variant="book"` starts with fair bits, as the book does,
+    with its bias corrected to (1 - e^-epsilon) / 2, and half of epsilon for the state and for the output.
+    `output_share` is the share of all outputs in epsilon, chosen from public facts if it is left out.
+
+    >>> visitors = Density(universe=10_000, epsilon=1)
+    >>> visitors.update_many([3, 14, 15, 14])
+    >>> visitors.release("density").error < 0.02
+    True
+    """
+
+    name: ClassVar[str] = "pan-density"
+
+    def __init__(
+        self,
+        *,
+        universe: Ids,
+        epsilon: object,
+        variant: Variant = "default",
+        output_share: object | None = None,
+        releases: int = 1,
+        epochs: int = 1,
+        noise: Noise = KERNEL,
+    ) -> None:
+        self._universe = Universe.of(universe)
+        super().__init__(
+            places=self._universe.size,
+            epsilon=epsilon,
+            variant=variant,
+            output_share=output_share,
+            releases=releases,
+            epochs=epochs,
+            noise=noise,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fraction of the universe that appeared in this epoch."""
+        return _NAMES
+
+    def expected_error(self, name: str = "density") -> float:
+        """At least the standard error of a release, known beforehand."""
+        one_of(name, "name", _NAMES)
+        return self._readout.error(self.output)
+
+    def _measure(self, name: str) -> Callable[[], Answer]:
+        one_of(name, "name", _NAMES)
+        readout = self._readout
+
+        def measured() -> Answer:
+            noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output))
+            return readout.answer(noisy, self.output)
+
+        return measured
+
+    @property
+    def _readout(self) -> Readout:
+        """(ones / size - q0) / (q1 - q0), on average the fraction."""
+        coin, size = self._coin, self._bits.size
+        return Readout(
+            size=size,
+            offset=float(-coin.q0 / coin.gap),
+            factor=float(1 / (size * coin.gap)),
+            spread=1,
+            variance=bit_variance(coin),
+            low=0.0,
+            high=1.0,
+        )
+
+    def _shape_row(self) -> list[int]:
+        return self._universe.packed()
+
+    @classmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        variant, numerator, denominator, *universe = fields["shape"]
+        known = Universe.unpacked(universe)
+        bits_of(fields["bits"], known.size)
+        releases, epochs, _ = fields["plan"]
+        sketch = cls(
+            universe=known.size,
+            epsilon=terms.epsilon,
+            variant=choice_of(variant, get_args(Variant)),
+            output_share=fraction_of(numerator, denominator),
+            releases=releases,
+            epochs=epochs,
+            noise=noise,
+        )
+        sketch._universe = known
+        return sketch
+
+
+# Linear counting over geometric levels, through biased bits and noise: post-processing of released sums.
+
+
+Floats = NDArray[np.float64]
+
+_COARSE: Final = 400
+_FINE: Final = 1e-9
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Occupancy:
+    """What the noisy numbers of ones in each level say about the number n of different ids.
+
+    An id falls into level l with probability w_l = 1/2, 1/4, ..., the last one twice, and there into one
+    of `buckets`. So a bucket stays empty with probability (1 - w_l / buckets)^n.
+    """
+
+    buckets: int
+    levels: int
+    most: int
+    coin: Coin
+    output: Fraction
+
+    def answer(self, noisy: Floats) -> Answer:
+        """The n that explains all levels best, and bounds for any ids that the hash spreads evenly."""
+        value = self._best(noisy)
+        return Answer(value, lambda: self.error(value), lambda beta: self._bounds(noisy, beta))
+
+    def error(self, n: float) -> float:
+        """The standard error at n: levels are weighted by what they tell, to first order."""
+        step = max(1.0, n * 1e-3)
+        slope = (self._expected(np.array([n + step])) - self._expected(np.array([n])))[0] / step
+        information = float((slope**2 / self._variance(np.array([n]))[0]).sum())
+        return 1 / math.sqrt(information) if information > 0 else math.inf
+
+    def _best(self, noisy: Floats) -> float:
+        """The least misfit, on a grid of n that is made finer around its best place."""
+        low, high = 0.0, math.log1p(2.0 * self.most)
+        while True:
+            grid = np.linspace(low, high, _COARSE)
+            best = int(self._misfit(noisy, np.expm1(grid)).argmin())
+            if high - low < _FINE:
+                return float(np.expm1(grid[best]))
+            low, high = float(grid[max(0, best - 1)]), float(grid[min(_COARSE - 1, best + 1)])
+
+    def _misfit(self, noisy: Floats, n: Floats) -> Floats:
+        """Minus twice the logarithm of the normal likelihood of all levels, for each n."""
+        variance = self._variance(n)
+        misfit = (noisy - self._expected(n)) ** 2 / variance + np.log(variance)
+        return np.asarray(misfit.sum(axis=1))
+
+    def _bounds(self, noisy: Floats, beta: float) -> tuple[float, float]:
+        """All levels together: each says that its expected number of ones lies within its reach.
+
+        Empty buckets are negatively associated, so Hoeffding's bound holds for their number as it does for
+        bits that are independent.
+        """
+        each = beta / (3 * self.levels)
+        reach = laplace_reach(1 / self.output, each) + sum_reach(self.buckets, each)
+        reach += float(self.coin.gap) * sum_reach(self.buckets, each)
+        grid = np.expm1(np.linspace(0.0, math.log1p(2.0 * self.most), _COARSE * 10))
+        fitting = (np.abs(self._expected(grid) - noisy) <= reach).all(axis=1)
+        if not bool(fitting.any()):
+            return 0.0, math.inf
+        first, last = np.flatnonzero(fitting)[[0, -1]].tolist()
+        high = float(grid[last + 1]) if last + 1 < grid.size else math.inf
+        return float(grid[max(0, first - 1)]), high
+
+    @property
+    def _weights(self) -> Floats:
+        weights = np.exp2(-np.arange(1.0, self.levels + 1))
+        weights[-1:] *= 2
+        return np.asarray(weights)
+
+    def _empty(self, n: Floats) -> Floats:
+        """The probability that a bucket is empty: rows are n, columns levels."""
+        return np.asarray(np.exp(n[:, np.newaxis] * np.log1p(-self._weights / self.buckets)))
+
+    def _expected(self, n: Floats) -> Floats:
+        """The expected number of ones."""
+        q0, q1 = float(self.coin.q0), float(self.coin.q1)
+        return self.buckets * (q1 - (q1 - q0) * self._empty(n))
+
+    def _variance(self, n: Floats) -> Floats:
+        """Of the bits, of the number of empty buckets (at most), and of the noise."""
+        empty = self._empty(n)
+        q0, q1 = float(self.coin.q0), float(self.coin.q1)
+        bits = empty * q0 * (1 - q0) + (1 - empty) * q1 * (1 - q1)
+        buckets = (q1 - q0) ** 2 * empty * (1 - empty)
+        return self.buckets * (bits + buckets) + laplace_variance(1 / self.output)
+
+
+# How many different ids came, in little memory: a public hash, occupied buckets, geometric levels.
+
+
+_DISTINCT_NAMES: Final = ("distinct",)
+_MOST_BUCKETS: Final = 2**20
+_MOST_IDS: Final = 2**35
+_LONGEST_SALT: Final = 16
+_HIGH_BITS: Final = 32
+_LOW_BITS: Final = 32
+"""Of a hash of 64 bits."""
+
+
+@final
+class Distinct(BitSketch):
+    """The number of different ids that came; private even if the memory is read once.
+
+    Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
+               whole state at one time, and again after each `announce_intrusion`; for any hash.
+    Error:     about 2.3 / (sqrt(buckets) epsilon) of the number, from twice as many ids as buckets to `most`,
+               with a thousand buckets or more; of fewer ids about as much as of so many.
+    Proof:     docs/proofs/pan_distinct.md (a user is one bit, as in a density)
+
+    An id falls, by a public hash, into one of `buckets` of one of some levels: half of all ids into the first
+    level, a quarter into the second, and so on, up to 33 levels. An output has the noisy number of ones in
+    every level, and the number of ids that explains them best. The state has one bit for each bucket of each
+    level. `salt` is public and makes a hash of one's own; the error assumes that ids were not made to
+    collide. Text is no number: "7" and 7 are two ids, and lines that a shell reads are text.
+
+    >>> visitors = Distinct(epsilon=2)
+    >>> visitors.update_many(f"visitor {number}" for number in range(20_000))
+    >>> abs(visitors.release("distinct").value / 20_000 - 1) < 0.5
+    True
+    """
+
+    name: ClassVar[str] = "pan-distinct"
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        buckets: int = 4096,
+        most: int = 10**8,
+        salt: str = "",
+        output_share: object | None = None,
+        releases: int = 1,
+        epochs: int = 1,
+        noise: Noise = KERNEL,
+    ) -> None:
+        self.buckets = integer(buckets, "buckets", low=2, high=_MOST_BUCKETS)
+        self.most = integer(most, "most", low=1, high=_MOST_IDS)
+        self.salt = salt
+        self._salt = _salt(salt)
+        self.levels = min((self.most // self.buckets).bit_length(), _HIGH_BITS) + 1
+        super().__init__(
+            places=self.buckets * self.levels,
+            epsilon=epsilon,
+            variant="default",
+            output_share=output_share,
+            releases=releases,
+            epochs=epochs,
+            noise=noise,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The number of different ids in this epoch."""
+        return _DISTINCT_NAMES
+
+    def expected_error(self, name: str = "distinct") -> float:
+        """About the standard error if as many ids come as there are buckets."""
+        one_of(name, "name", _DISTINCT_NAMES)
+        return self._occupancy.error(float(self.buckets))
+
+    def _find(self, ids: Iterable[object]) -> Ints:
+        names = (written(name) for name in each_of(ids))
+        digests = (digest_of(name, self._salt) for name in names if name is not None)
+        with erased(np.fromiter(digests, dtype=np.uint64)) as found:
+            return self._places(found)
+
+    def _places(self, digests: NDArray[np.uint64]) -> Ints:
+        """The level is the number of zeros at the head of the high half; the low half is a bucket.
+
+        Worked out in place: no copy of a half stays in memory.
+        """
+        places = np.zeros(digests.size, dtype=np.int64)
+        with erased(digests & np.uint64(2**_LOW_BITS - 1)) as low:
+            digests >>= np.uint64(_LOW_BITS)
+            for zeros in range(1, self.levels):
+                places += digests < np.uint64(1 << (_HIGH_BITS - zeros))
+            low *= np.uint64(self.buckets)
+            low >>= np.uint64(_LOW_BITS)
+            places *= self.buckets
+            places += low.view(np.int64)
+        return places
+
+    def _measure(self, name: str) -> Callable[[], Answer]:
+        one_of(name, "name", _DISTINCT_NAMES)
+
+        def measured() -> Answer:
+            ones = self._bits.reshape(self.levels, self.buckets).sum(axis=1)
+            noisy = self._noise.add(ones, 1 / self.output)
+            return self._occupancy.answer(np.asarray(noisy, dtype=np.float64))
+
+        return measured
+
+    @property
+    def _occupancy(self) -> Occupancy:
+        return Occupancy(
+            buckets=self.buckets, levels=self.levels, most=self.most, coin=self._coin, output=self.output
+        )
+
+    def _shape_row(self) -> list[int]:
+        return [self.buckets, self.most, *self._salt]
+
+    @classmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        variant, numerator, denominator, buckets, most, *salt = fields["shape"]
+        choice_of(variant, get_args(Variant)[:1])
+        releases, epochs, _ = fields["plan"]
+        return cls(
+            epsilon=terms.epsilon,
+            buckets=buckets,
+            most=most,
+            salt=bytes(salt).decode(),
+            output_share=fraction_of(numerator, denominator),
+            releases=releases,
+            epochs=epochs,
+            noise=noise,
+        )
+
+
+def _salt(salt: object) -> bytes:
+    if not isinstance(salt, str) or not salt.isascii() or len(salt) > _LONGEST_SALT:
+        raise InvalidParameter("salt", "must be at most 16 plain letters", given=salt, fix="shorten it")
+    return salt.encode()

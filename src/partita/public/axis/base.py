@@ -1,0 +1,429 @@
+"""What every release along one axis can do: answer any range of cells."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from partita.answer import Answer, least_sum
+from partita.arrays import integer_array
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.numbers import ordered, rational
+from partita.public.axis.curve import Curve, Floats, Ints, UInts
+from partita.public.base import LARGEST_NUMBER, ReleaseKind, damaged, noise_scale, noisy_integers
+from partita.public.bounds import Run, laid_over, laplace_sum_reach, laplace_variance, repeated_reach
+
+Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
+
+
+class Term(NamedTuple):
+    """The cells low, ..., high, added (+1) or taken away (-1)."""
+
+    low: int
+    high: int
+    sign: int = 1
+
+
+class Parts(NamedTuple):
+    """A release taken apart for a file: a few public facts, and flat arrays of integers by name.
+
+    Facts hold no floats: rationals are text like "1/3". Arrays are int64, uint64, or Python ints
+    (dtype object) where a noisy value does not fit.
+    """
+
+    facts: Mapping[str, Json]
+    series: Mapping[str, NDArray[Any]]
+
+    @property
+    def digest(self) -> bytes:
+        """A name for exactly what was released."""
+        seen = hashlib.sha256(repr(sorted(self.facts.items())).encode())
+        for name, values in sorted(self.series.items()):
+            seen.update(f"{name} {values.size} ".encode())
+            seen.update(repr(values.tolist()).encode() if values.dtype == object else values.tobytes())
+        return seen.digest()
+
+
+class Ranges(ReleaseKind, ABC):
+    """Released counts over the cells 0, ..., size-1 of one axis.
+
+    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    """
+
+    size: int
+    guarantee: Guarantee | None
+
+    @property
+    @abstractmethod
+    def curve(self) -> Curve:
+        """Cumulative counts: monotone, never negative."""
+
+    @abstractmethod
+    def answer(self, *terms: Term) -> Answer:
+        """The signed sum of the terms as one linear question, with the standard error of exactly that."""
+
+    @abstractmethod
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        """The values that `answer` gives for many ranges low..high (both included, low <= high)."""
+
+    @abstractmethod
+    def errors(self, lows: UInts, highs: UInts) -> Floats:
+        """The standard errors that `answer` gives for many ranges."""
+
+    @abstractmethod
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no range at all misses the truth by more, whatever the data."""
+
+    @property
+    def story(self) -> str:
+        """A sentence about what was chosen on the way, from released numbers; empty where nothing was."""
+        return ""
+
+    @abstractmethod
+    def parts(self) -> Parts:
+        """Everything that was released, taken apart for a file."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+
+    def count(self, low: int, high: int) -> Answer:
+        """How many lie in the cells low, ..., high."""
+        return self.answer(Term(low, high))
+
+
+# Sums of released integers, each with noise of its own: value, standard error, guaranteed reach.
+
+
+_ROOM: Final = 2**62
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Released integers in a row, each with noise of one scale, and the sums of runs of them."""
+
+    values: NDArray[Any]
+    scale: Fraction
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of each."""
+        return laplace_variance(self.scale)
+
+    @cached_property
+    def running(self) -> NDArray[Any]:
+        """Sums of the first 0, 1, 2, ... integers: exact, of Python ints where int64 might not do."""
+        largest = max(int(self.values.max(initial=0)), -int(self.values.min(initial=0)))
+        fits = largest * self.values.size < _ROOM
+        running = np.zeros(self.values.size + 1, np.int64 if fits else object)
+        np.cumsum(self.values.astype(running.dtype, copy=False), out=running[1:])
+        return running
+
+    def reach(self, number: int, beta: float) -> float:
+        """The sum of so many of these noises leaves [-t, t] with probability at most beta."""
+        return NoisySum(0, {(1, self.scale): number}).reach(beta)
+
+    def sums(self, firsts: NDArray[Any], stops: NDArray[Any]) -> Floats:
+        """The sum of each run first, ..., stop-1."""
+        return np.asarray((self.running[stops] - self.running[firsts]).astype(np.float64))
+
+    def sum(self, first: int, stop: int) -> int:
+        """The sum of first, ..., stop-1, exactly."""
+        return int(self.running[stop]) - int(self.running[first])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NoisySum:
+    """A linear combination of released integers.
+
+    `noises` says how many of them there are for each factor (without its sign: noise is symmetric)
+    and scale.
+    """
+
+    value: int
+    noises: Mapping[tuple[int, Fraction], int]
+
+    @staticmethod
+    def of(parts: Iterable[tuple[Line, Iterable[Run]]]) -> NoisySum:
+        """The signed sum of runs. An integer that is taken as often as it is added is not in it."""
+        value, noises = 0, Counter[tuple[int, Fraction]]()
+        for line, runs in parts:
+            for first, stop, factor in laid_over(runs):
+                value += factor * line.sum(first, stop)
+                noises[abs(factor), line.scale] += stop - first
+        return NoisySum(value, noises)
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        variances = (
+            number * factor**2 * laplace_variance(scale) for (factor, scale), number in self.noises.items()
+        )
+        return math.sqrt(sum(variances))
+
+    def reach(self, beta: float) -> float:
+        """t such that the noise exceeds t with probability at most beta/2, and so undercuts -t."""
+        if not self.noises:
+            return 0.0
+        factors = np.array([float(factor) for factor, _ in self.noises])
+        rates = np.array([float(1 / scale) for _, scale in self.noises])
+        numbers = np.array([float(number) for number in self.noises.values()])
+        return repeated_reach(factors, rates, numbers, beta / 2)
+
+    def bounds(self, beta: float) -> tuple[float, float]:
+        """The value without its noise lies between these, except with probability beta."""
+        reach = self.reach(beta)
+        return self.value - reach, self.value + reach
+
+    def answer(self, least: float) -> Answer:
+        """The sum as an answer; the truth is known to be at least `least`."""
+        return Answer(float(self.value), lambda: self.error, self.bounds, least)
+
+
+def checked(terms: Iterable[Term], size: int) -> list[Term]:
+    """The terms, if they are ranges of cells below `size` with a sign."""
+    found = []
+    for low, high, sign in terms:
+        check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a range or take it away")
+        found.append(Term(*ordered(low, high, first=0, last=size - 1), sign))
+    return found
+
+
+def checked_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts, UInts]:
+    """Bounds of many ranges of cells below `size`, as arrays of one shape."""
+    low, high = integer_array(lows, "lows"), integer_array(highs, "highs")
+    fix = "pass pairs of bounds"
+    check(low.shape == high.shape, "highs", "must be as many as lows", given=high.size, fix=fix)
+    if low.size and (int(low.min()) < 0 or int(high.max()) >= size or bool((low > high).any())):
+        rule = f"must be cells from 0 on and at most highs, below {size}"
+        raise InvalidParameter("lows", rule, given=low, fix="clip them")
+    return low.astype(np.uint64), high.astype(np.uint64)
+
+
+# Reads the parts of a release that may come from anybody: every part is checked, nothing is guessed.
+
+
+Value = TypeVar("Value")
+
+
+@final
+@dataclass(frozen=True)
+class PartsReader:
+    """Typed looks at the parts of a release. What is not as it must be is an `InvalidRelease`."""
+
+    parts: Parts
+
+    def expect(self, *, facts: Iterable[str], series: Iterable[str]) -> None:
+        """Refuse a release that lacks a part or has one too many."""
+        if set(self.parts.facts) != set(facts) or set(self.parts.series) != set(series):
+            raise damaged("parts", "must be those of its kind, no more and no less")
+
+    def optional(self, name: str, read: Callable[[str], Value]) -> Value | None:
+        """None if the fact is null, else what `read` makes of it."""
+        return None if self.parts.facts.get(name) is None else read(name)
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        value = self.parts.facts.get(name)
+        if not isinstance(value, bool):
+            raise damaged(name, "must be true or false")
+        return value
+
+    def integer(self, name: str, *, low: int, high: int) -> int:
+        """A whole number between low and high, both included."""
+        value = self.parts.facts.get(name)
+        if type(value) is not int or not low <= value <= high:
+            raise damaged(name, f"must be a whole number from {low} to {high}")
+        return value
+
+    def rational(self, name: str) -> Fraction:
+        """An exact number."""
+        return _rational(self.parts.facts.get(name), name)
+
+    def rationals(self, name: str, *, most: int) -> tuple[Fraction, ...]:
+        """A list of exact numbers, at least one and at most so many."""
+        values = self.parts.facts.get(name)
+        if not isinstance(values, list) or not 1 <= len(values) <= most:
+            raise damaged(name, f"must be a list of 1 to {most} numbers")
+        return tuple(_rational(value, name) for value in values)
+
+    def scale(self, name: str) -> Fraction:
+        """A noise scale."""
+        return noise_scale(self.rational(name), name)
+
+    def scales(self, name: str, *, most: int) -> tuple[Fraction, ...]:
+        """A list of noise scales, at least one and at most so many."""
+        return tuple(noise_scale(scale, name) for scale in self.rationals(name, most=most))
+
+    def row(self, name: str, *dtypes: DTypeLike) -> NDArray[Any]:
+        """A flat array of one of these types."""
+        values = self.parts.series.get(name)
+        if type(values) is not np.ndarray or values.ndim != 1 or values.dtype not in dtypes:
+            raise damaged(name, "must be a row of integers of its type")
+        return values
+
+    def noisy(self, name: str, *, count: int | None = None) -> NDArray[Any]:
+        """Noisy integers; `count` of them, if that is known."""
+        values = noisy_integers(self.row(name, np.int64, object), name)
+        if count not in (None, values.size):
+            raise damaged(name, f"must hold {count} integers")
+        return values
+
+    def edges(self, name: str, *, size: int) -> UInts:
+        """Cells in increasing order, the last of which is size-1."""
+        cells = self.row(name, np.uint64)
+        if not cells.size or bool((cells[1:] <= cells[:-1]).any()) or int(cells[-1]) != size - 1:
+            raise damaged(name, "must be increasing cells up to the last one")
+        return cells
+
+
+def _rational(value: Json, name: str) -> Fraction:
+    try:
+        return rational(value if isinstance(value, str) else None, name)
+    except InvalidParameter:
+        raise damaged(name, 'must be a number as text like "1/3"') from None
+
+
+# The special cells of a column, released beside its axis.
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Specials:
+    """Noisy counts of below, above, invalid, null or other, each with noise of one scale."""
+
+    counts: Mapping[str, int]
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        if not all(_plausible(count) for count in self.counts.values()):
+            raise damaged("special cells", "must hold integer counts")
+        noise_scale(self.scale, "scale of the special cells")
+
+    def answer(self, *names: str) -> Answer:
+        """How many rows are in these special cells together."""
+        return self.sum(dict.fromkeys(names, 1))
+
+    def sum(self, signs: Mapping[str, int]) -> Answer:
+        """The special cells of these names, each added (+1) or taken away (-1).
+
+        The value of a cell is its noisy count, or 0 if that is negative; a guaranteed bound is that of
+        the sum of the noisy counts as they were drawn.
+        """
+        used = {name: sign for name, sign in signs.items() if sign}
+        drawn = sum(sign * self.counts[name] for name, sign in used.items())
+        value = sum(sign * max(0, self.counts[name]) for name, sign in used.items())
+        least = least_sum(used.values())
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach = laplace_sum_reach(self.scale, len(used), beta)
+            return max(least, drawn - reach), max(least, drawn + reach)
+
+        return Answer(float(value), lambda: math.sqrt(len(used)) * self.deviation, bounds, least)
+
+    def value(self, name: str) -> float:
+        """The count of one special cell: as drawn, but never negative; none if there is no such cell."""
+        return float(max(0, self.counts.get(name, 0)))
+
+    @property
+    def deviation(self) -> float:
+        """The standard error of one special cell."""
+        return math.sqrt(laplace_variance(self.scale))
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no sum of some of the cells misses the truth by more.
+
+        For k cells there are 2^k - 1 such sums, and each takes that share of beta. Raising a negative
+        count to 0 never takes a sum beyond the bound: an error that shrinks keeps its sign, and the
+        errors of one sign belong to a sum of their own.
+        """
+        cells = len(self.counts)
+        return laplace_sum_reach(self.scale, cells, beta / max(1, 2**cells - 1))
+
+
+def _plausible(count: object) -> bool:
+    return isinstance(count, int) and not isinstance(count, bool) and abs(count) <= LARGEST_NUMBER
+
+
+# The fewest nodes of a tree that make up an interval [SU, Claim 2.3].
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Hierarchy:
+    """A hierarchy over the cells 0, ..., size-1, leaves first: level l has nodes of branching^l cells.
+
+    The last level need not be the root; intervals that are wider than its nodes take several of them.
+
+    >>> Hierarchy.of(size=10, branching=3).nodes, Hierarchy.of(size=10, branching=3, root=False).nodes
+    ((10, 4, 2, 1), (10, 4, 2))
+    """
+
+    size: int
+    branching: int
+    levels: int
+
+    @staticmethod
+    def of(*, size: int, branching: int, root: bool = True) -> Hierarchy:
+        """The tree up to its root, or to the level below; a single cell is its own root and stays."""
+        levels, width = 1, 1
+        while width < size:
+            levels, width = levels + 1, width * branching
+        return Hierarchy(size=size, branching=branching, levels=max(1, levels if root else levels - 1))
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Cells per node on each level."""
+        return tuple(self.branching**level for level in range(self.levels))
+
+    @cached_property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes on each level."""
+        return tuple(-(-self.size // width) for width in self.widths)
+
+    @cached_property
+    def most(self) -> tuple[int, ...]:
+        """No cover has more nodes than this on a level: two runs of siblings, or a run of the last level."""
+        *lower, top = self.nodes
+        return (*(min(nodes, 2 * (self.branching - 1)) for nodes in lower), top)
+
+    def runs(self, lows: Ints, highs: Ints) -> Iterator[tuple[int, Ints, Ints]]:
+        """The covers of many intervals at once: (level, first nodes, nodes behind the last), two per level.
+
+        A run may be empty. From each level an interval takes what does not fill a node above.
+        """
+        low, behind = lows, highs + 1
+        for level, nodes in enumerate(self.nodes):
+            up, down = -(-low // self.branching), behind // self.branching
+            down = np.where(behind == nodes, -(-behind // self.branching), down)
+            done = (up >= down) | (level == self.levels - 1)
+            yield level, low, np.where(done, behind, up * self.branching)
+            yield level, np.where(done, behind, np.minimum(down * self.branching, behind)), behind
+            low, behind = np.where(done, 0, up), np.where(done, 0, down)
+
+    def cover(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """Disjoint nodes that make up low..high: (level, first node, node behind the last)."""
+        for level, first, behind in self.runs(np.array([low]), np.array([high])):
+            if first[0] < behind[0]:
+                yield level, int(first[0]), int(behind[0])
+
+    def numbers(self, lows: Ints, highs: Ints) -> list[Ints]:
+        """How many nodes of each level are in the cover of each interval."""
+        found = [np.zeros_like(lows) for _ in self.nodes]
+        for level, first, behind in self.runs(lows, highs):
+            found[level] += behind - first
+        return found

@@ -1,0 +1,241 @@
+"""What releases of one flat list of noisy counts have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer, least_sum
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.numbers import failure
+from partita.public.axis.base import Line, NoisySum, Parts, PartsReader, Ranges, Term, checked, checked_ranges
+from partita.public.axis.curve import Curve, Floats, UInts, curve_through
+from partita.public.bounds import Run, largest_reach
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FlatRelease(Ranges):
+    """Noisy counts in a row, all with noise of one scale; a range is a signed sum of some of them.
+
+    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    """
+
+    largest_size: ClassVar[int]
+
+    noisy: NDArray[Any]
+    size: int
+    scale: Fraction
+    guarantee: Guarantee | None = None
+
+    @staticmethod
+    @abstractmethod
+    def length(size: int) -> int:
+        """How many counts there are for an axis of `size` cells."""
+
+    @abstractmethod
+    def runs(self, low: int, high: int) -> Iterator[Run]:
+        """The counts that make up the cells low, ..., high."""
+
+    @property
+    @abstractmethod
+    def prefixes(self) -> Floats:
+        """The answers for all ranges that begin with the first cell."""
+
+    @cached_property
+    def line(self) -> Line:
+        """The counts with their noise."""
+        return Line(self.noisy, self.scale)
+
+    @cached_property
+    def curve(self) -> Curve:
+        """The monotone curve closest to the answers for all prefixes."""
+        return curve_through(np.arange(self.size, dtype=np.uint64), self.prefixes)
+
+    def answer(self, *terms: Term) -> Answer:
+        """One linear combination of the counts; what is added and taken away cancels."""
+        ranges = checked(terms, self.size)
+        runs = (
+            (first, stop, sign * factor)
+            for low, high, sign in ranges
+            for first, stop, factor in self.runs(low, high)
+        )
+        return NoisySum.of([(self.line, runs)]).answer(least_sum(each.sign for each in ranges))
+
+    def parts(self) -> Parts:
+        """The noisy counts and their scale."""
+        return Parts({"size": self.size, "scale": str(self.scale)}, {"noisy": self.noisy})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart."""
+        reader = PartsReader(parts)
+        reader.expect(facts=("size", "scale"), series=("noisy",))
+        size = reader.integer("size", low=1, high=cls.largest_size)
+        noisy = reader.noisy("noisy", count=cls.length(size))
+        return cls(noisy=noisy, size=size, scale=reader.scale("scale"), guarantee=guarantee)
+
+
+# A released histogram: every cell with noise of its own.
+
+
+_ONE = np.uint64(1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistogramRelease(FlatRelease):
+    """The noisy count of each cell; a range is the sum of its cells."""
+
+    kind: ClassVar[str] = "histogram"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"histogram": ("DMNS06",)}
+    max_series: ClassVar[int] = 1
+    largest_size: ClassVar[int] = 2**24
+
+    @staticmethod
+    def length(size: int) -> int:
+        """One for each cell."""
+        return size
+
+    def runs(self, low: int, high: int) -> Iterator[Run]:
+        """The cells themselves."""
+        yield low, high + 1, 1
+
+    @property
+    def prefixes(self) -> Floats:
+        """Running sums."""
+        return np.asarray(self.line.running[1:].astype(np.float64))
+
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        """Sums of cells, by differences of running sums."""
+        low, high = checked_ranges(lows, highs, self.size)
+        return self.line.sums(low, high + _ONE)
+
+    def errors(self, lows: UInts, highs: UInts) -> Floats:
+        """The standard errors of sums of cells, exactly."""
+        low, high = checked_ranges(lows, highs, self.size)
+        return np.sqrt(((high - low).astype(np.float64) + 1.0) * self.line.variance)
+
+    def error(self, beta: float) -> float:
+        """The smaller of two bounds: every range at its share of beta, or all prefixes by Lévy's inequality.
+
+        Noise is symmetric, so the largest of its running sums exceeds t at most twice as often as
+        the last one does, and so below; a range is a difference of two running sums.
+        """
+        chance = float(failure(beta))
+        ranges = self.size * (self.size + 1) // 2
+        each = self.line.reach(self.size, chance / ranges)
+        return min(each, 2 * self.line.reach(self.size, chance / 2))
+
+
+# A noisy count released for every interval there is.
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LaplaceRelease(FlatRelease):
+    """The noisy count of every interval, in the order (0, 0), (0, 1), ..., (1, 1), (1, 2), ...
+
+    Two intervals side by side do not add up to the interval that both make up: each has its own noise.
+    """
+
+    kind: ClassVar[str] = "laplace"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"laplace": ("SU",)}
+    max_series: ClassVar[int] = 1
+    largest_size: ClassVar[int] = 1447
+
+    @staticmethod
+    def length(size: int) -> int:
+        """One for each interval."""
+        return size * (size + 1) // 2
+
+    def runs(self, low: int, high: int) -> Iterator[Run]:
+        """The interval itself."""
+        place = self._place(low, high)
+        yield place, place + 1, 1
+
+    @property
+    def prefixes(self) -> Floats:
+        """The intervals that begin with the first cell."""
+        return self.noisy[: self.size].astype(np.float64)
+
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        """The intervals themselves."""
+        low, high = checked_ranges(lows, highs, self.size)
+        places: NDArray[Any] = self._place(low.astype(np.int64), high.astype(np.int64))
+        return np.asarray(self.noisy[places].astype(np.float64))
+
+    def errors(self, lows: UInts, highs: UInts) -> Floats:
+        """One standard error for all."""
+        low, _ = checked_ranges(lows, highs, self.size)
+        return np.full(low.shape, self.line.variance**0.5)
+
+    def error(self, beta: float) -> float:
+        """The largest of all noises, by the exact tail of each."""
+        return largest_reach(self.scale, self.noisy.size, float(failure(beta)))
+
+    def _place(self, low: Any, high: Any) -> Any:
+        """Where an interval stands: behind those that begin before it and those that end before it."""
+        return low * self.size - low * (low - 1) // 2 + high - low
+
+
+# Released noisy prefixes; a range is the difference of two.
+
+
+_ROOM = 2**62
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ThresholdRelease(FlatRelease):
+    """The noisy count of the cells 0, ..., t for every cell t."""
+
+    kind: ClassVar[str] = "thresholds"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"thresholds": ("SU",)}
+    max_series: ClassVar[int] = 1
+    largest_size: ClassVar[int] = 2**24
+
+    @staticmethod
+    def length(size: int) -> int:
+        """One for each cell."""
+        return size
+
+    def runs(self, low: int, high: int) -> Iterator[Run]:
+        """The prefix up to high without the one before low."""
+        yield high, high + 1, 1
+        if low > 0:
+            yield low - 1, low, -1
+
+    @property
+    def prefixes(self) -> Floats:
+        """As they were released."""
+        return self.noisy.astype(np.float64)
+
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        """Differences of prefixes."""
+        low, high = checked_ranges(lows, highs, self.size)
+        return np.asarray((self._upto[high + _ONE] - self._upto[low]).astype(np.float64))
+
+    def errors(self, lows: UInts, highs: UInts) -> Floats:
+        """The standard errors of one prefix or two, exactly."""
+        low, _ = checked_ranges(lows, highs, self.size)
+        return np.sqrt(np.where(low > 0, 2.0, 1.0) * self.line.variance)
+
+    def error(self, beta: float) -> float:
+        """The smaller of two bounds: every range at its share of beta, or twice the largest of all noises."""
+        chance = float(failure(beta))
+        ranges = self.size * (self.size + 1) // 2
+        each = self.line.reach(2, chance / ranges)
+        return min(each, 2 * largest_reach(self.scale, self.size, chance))
+
+    @cached_property
+    def _upto(self) -> NDArray[Any]:
+        """The count before each cell and of all; Python ints where differences might not fit."""
+        fits = all(-_ROOM < bound < _ROOM for bound in (int(self.noisy.min()), int(self.noisy.max())))
+        return np.concatenate([[0], self.noisy.astype(np.int64 if fits else object)])

@@ -1,0 +1,274 @@
+"""How uneven pieces are inside, guessed from how uneven they are among each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias, final
+
+import numpy as np
+
+from partita.public.axis.curve import Curve, Floats, Ints
+from partita.public.bounds import Measured
+
+_PRIOR_PIECES: Final = 40.0
+_GUESS: Final = 0.06
+_LARGEST_BEND: Final = 9.0
+_STEEPNESS: Final = 0.5
+_ALONE: Final = 1.5
+
+
+def clustering(pieces: Curve, *, noise: float, roughness: float = 1.0) -> Floats:
+    """For each piece from 0, evenly filled, to 1, as if it held all its rows in one cell.
+
+    Where the densities of pieces beside each other lie on a smooth line, pieces are smooth inside; where
+    they jump, as between heavy cells and gaps, pieces are like that inside. A few pieces say little:
+    then it is nearer to a guess, which is low if they look evenly filled; one alone says nothing at all.
+    `noise` is the standard deviation of a count. Pieces of one cell have no inside.
+    """
+    wide = pieces.widths > 1.0
+    number = int(np.count_nonzero(wide))
+    found = np.zeros(wide.size)
+    if number:
+        bends = _bends(pieces.counts[wide] + noise, pieces.widths[wide])
+        seen = np.minimum(1.0, _STEEPNESS * bends**2)
+        known = max(0, number - 2)
+        blend = (known * seen + _PRIOR_PIECES * _GUESS * roughness) / (known + _PRIOR_PIECES)
+        found[wide] = np.maximum(blend, min(1.0, _ALONE / number**2))
+    return found
+
+
+def _bends(counts: Floats, widths: Floats) -> Floats:
+    """How sharply the line of log densities bends about each piece: the mean square of three bends.
+
+    In units in which densities that have nothing to do with each other give twice their variance.
+    """
+    if counts.size < 3:
+        return np.zeros(counts.size)
+    bends = np.minimum(np.diff(np.log(counts / widths), n=2) ** 2 / 3, _LARGEST_BEND)
+    own = np.pad(bends, 2, mode="edge")
+    return np.asarray((own[:-2] + own[1:-1] + own[2:]) / 3)
+
+
+# Empirical Bayes: what noisy counts say about each other, where many of them are near zero.
+
+
+Spikes: TypeAlias = tuple[float, ...]
+
+MIXED: Final[Spikes] = (0.99, 0.3)
+"""Begin with nearly all weight on zero, or with less, as the values speak for."""
+
+EMPTY: Final[Spikes] = (0.99,)
+"""Begin with nearly all weight on zero: for boxes, of which most are empty."""
+
+
+_SMALLEST_STRATUM: Final = 64
+_STEPS_PER_UNIT: Final = 4
+_LEAST: Final = -20
+_MOST: Final = 14
+_ROUNDS: Final = 50
+_PSEUDO_OBSERVATIONS: Final = 16.0
+_BLEND_FROM: Final = 7.0
+_BLEND_TO: Final = 12.0
+_LEAST_VARIANCE: Final = 1e-3
+_LAPLACE_VARIANCE: Final = 2.0
+_UNDERFLOW: Final = 1e-200
+
+
+def shrink(
+    values: Floats, scales: Floats, expected: Floats, *, spikes: Spikes = MIXED
+) -> tuple[Floats, Floats]:
+    """The posterior mean and variance of counts >= 0, each seen with Laplace noise of its scale.
+
+    Counts with about the same `expected` size, in units of their noise, share a prior that is
+    estimated from their values: a mixture over a grid, begun with one of the `spikes` as its weight on
+    zero, as the values themselves speak for.
+    Values far above their noise are taken as they are.
+    """
+    ratios, starts = values / scales, _starts(spikes)
+    mean, variance = np.empty_like(ratios), np.empty_like(ratios)
+    for stratum in _strata(expected / scales):
+        mean[stratum], variance[stratum] = _shrunk(ratios[stratum], starts)
+    far = np.clip((ratios - _BLEND_FROM) / (_BLEND_TO - _BLEND_FROM), 0.0, 1.0)
+    return (
+        ((1 - far) * mean + far * ratios) * scales,
+        ((1 - far) * variance + far * _LAPLACE_VARIANCE) * scales**2,
+    )
+
+
+def _strata(expected: Floats) -> Iterator[Ints]:
+    """Indices by powers of two of the expected size; a stratum that is too small joins the next."""
+    power = np.floor(np.log2(np.maximum(expected, 0.5)))
+    order = np.argsort(power, kind="stable")
+    first = 0
+    for behind in [*(np.flatnonzero(np.diff(power[order])) + 1).tolist(), order.size]:
+        if behind - first >= _SMALLEST_STRATUM or behind == order.size > first:
+            yield order[first:behind]
+            first = behind
+
+
+def _shrunk(ratios: Floats, starts: Floats) -> tuple[Floats, Floats]:
+    """Posterior mean and variance of one stratum, from values rounded so that equal ones share their work."""
+    rounded = np.round(np.clip(ratios, _LEAST, _MOST) * _STEPS_PER_UNIT).astype(np.int64)
+    levels, which, times = np.unique(rounded, return_inverse=True, return_counts=True)
+    likelihood = np.exp(-np.abs(levels[:, None] / _STEPS_PER_UNIT - _GRID)) + _UNDERFLOW
+    weights = likelihood * _mixture(likelihood, times.astype(np.float64), starts)
+    weights /= weights.sum(1, keepdims=True)
+    mean = weights @ _GRID
+    variance = np.maximum(weights @ _GRID**2 - mean**2, _LEAST_VARIANCE)
+    return mean[which], variance[which]
+
+
+def _mixture(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
+    """The prior's weights on the grid: the fits from each start, weighed by their own evidence."""
+    fits = _fitted(likelihood, times, starts)
+    evidence = np.log(fits @ likelihood.T) @ times
+    evidence += _PSEUDO_OBSERVATIONS * (starts * np.log(fits / starts)).sum(1)
+    weights = np.exp(evidence - evidence.max())
+    return np.asarray(weights @ fits / weights.sum())
+
+
+def _fitted(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
+    """The most likely weights from each start, by expectation maximisation; it counts as observations."""
+    priors, by_value = starts, likelihood.T.copy()
+    share = 1.0 / (times.sum() + _PSEUDO_OBSERVATIONS)
+    begun = _PSEUDO_OBSERVATIONS * share * starts
+    for _ in range(_ROUNDS):
+        priors = begun + share * priors * ((times / (priors @ by_value)) @ likelihood)
+    return priors
+
+
+def _grid() -> Floats:
+    """0, 1/8, 2/8, ..., then growing by 5% to 15."""
+    points = [0.0, 0.125]
+    while points[-1] + max(0.125, 0.05 * points[-1]) < _MOST + 1:
+        points.append(points[-1] + max(0.125, 0.05 * points[-1]))
+    return np.array(points)
+
+
+def _start(grid: Floats, spike: float) -> Floats:
+    """A weight on zero, the rest with density about 1 / (count + 1/2)."""
+    rest = np.gradient(grid)[1:] / (grid[1:] + 0.5)
+    return np.concatenate([[spike], (1 - spike) * rest / rest.sum()])
+
+
+@cache
+def _starts(spikes: Spikes) -> Floats:
+    return np.array([_start(_GRID, spike) for spike in spikes])
+
+
+_GRID: Final = _grid()
+
+# Estimates of counts made non-negative from the top down, so that large sums stay as they are.
+
+
+_BRANCHING: Final = 3
+
+
+def nonnegative(counts: Floats) -> Floats:
+    """Counts >= 0 near the given ones: groups of three, of nine, ... keep sums as near as they can.
+
+    The total is kept if it is not negative. A group's total is shared out among its three members as
+    near to their estimates as counts >= 0 can be, then each member among its own, down to the counts.
+
+    >>> nonnegative(np.array([-1.0, 2.0, 5.0, 3.0])).tolist()
+    [0.0, 1.5, 4.5, 3.0]
+    """
+    sums = [counts]
+    while sums[-1].size > 1:
+        sums.append(_grouped_counts(sums[-1], 0.0).sum(axis=1))
+    kept = np.maximum(sums.pop(), 0.0)
+    for members in reversed(sums):
+        kept = shared_out(_grouped_counts(members, -np.inf), kept).ravel()[: members.size]
+    return kept
+
+
+def shared_out(members: Floats, totals: Floats) -> Floats:
+    """The point nearest to each row whose entries are >= 0 and add up to the row's total >= 0.
+
+    Entries are lowered by one amount and cut off at zero; the amount is the largest that some number
+    of the greatest entries would need if no other were left. An entry of -infinity gets nothing.
+    """
+    greatest = -np.sort(-members, axis=1)
+    needed = (np.cumsum(greatest, axis=1) - totals[:, np.newaxis]) / np.arange(1.0, members.shape[1] + 1.0)
+    return np.asarray(np.maximum(members - needed.max(axis=1, keepdims=True), 0.0))
+
+
+def _grouped_counts(values: Floats, filling: float) -> Floats:
+    """The values in rows of three; the last row is filled up."""
+    rows = -(-values.size // _BRANCHING)
+    filled = np.full(rows * _BRANCHING, filling)
+    filled[: values.size] = values
+    return filled.reshape(rows, _BRANCHING)
+
+
+# Groups of siblings that look flat, and how much they may differ.
+
+
+_POOLED: Final = 20.0
+_ENOUGH: Final = 4
+_CLIPPED: Final = (-1.0, 3.0)
+_FLAT: Final = 4.0
+_LOUD: Final = 1.5
+
+
+def apart(values: Floats, variances: Floats) -> Floats:
+    """The variance between siblings, one group a row, where a group looks flat; infinite where not.
+
+    It is what the values differ by beyond their noise, pooled with groups of about the same size in
+    units of noise, and at least that of counts. A group looks flat if its noise hides it.
+    """
+    mean, noise = values.mean(1), variances.mean(1)
+    freedom = values.shape[1] - 1
+    between = ((values - mean[:, None]) ** 2).sum(1) / freedom - noise
+    if mean.size >= _ENOUGH:
+        between = _pooled(between, mean, noise, freedom)
+    between = np.maximum(between, np.maximum(mean, 1.0))
+    return np.where((between < _FLAT * noise) & (mean > _LOUD * np.sqrt(noise / 2)), between, np.inf)
+
+
+def _pooled(between: Floats, mean: Floats, noise: Floats, freedom: int) -> Floats:
+    """Each group's variance, drawn towards the average ratio to its noise among groups of its size."""
+    power = np.floor(np.log2(np.maximum(mean / np.sqrt(noise / 2), 0.5)))
+    _, stratum, groups = np.unique(power, return_inverse=True, return_counts=True)
+    ratios = np.bincount(stratum, np.clip(between / noise, *_CLIPPED)) / groups
+    weight = (_POOLED * np.minimum(1.0, groups / _ENOUGH))[stratum]
+    shared = np.maximum(ratios, 0.0)[stratum] * noise
+    return (freedom * between + weight * shared) / (freedom + weight)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FlatGroups:
+    """Siblings, as spans of units, whose sums are expected to be equal up to a variance.
+
+    `group` numbers the group of each sibling, and `variance` is that of its group.
+    """
+
+    low: Ints
+    behind: Ints
+    group: Ints
+    variance: Floats
+    units: int
+
+    def measured(self) -> Measured:
+        """The prior as measurements: each sibling's difference from the mean of its group, which is zero."""
+        return Measured(self._apply, self._adjoint, 1.0 / self.variance)
+
+    def _apply(self, units: Floats) -> Floats:
+        before = np.concatenate([np.zeros(1), np.cumsum(units)])
+        return self._centred(before[self.behind] - before[self.low])
+
+    def _adjoint(self, siblings: Floats) -> Floats:
+        return spread_over(self.low, self.behind, self._centred(siblings), self.units)
+
+    def _centred(self, siblings: Floats) -> Floats:
+        means = np.bincount(self.group, siblings) / np.bincount(self.group)
+        return siblings - means[self.group]
+
+
+def spread_over(low: Ints, behind: Ints, values: Floats, units: int) -> Floats:
+    """For each unit the sum of the values of all spans low, ..., behind-1 that hold it."""
+    steps = np.bincount(low, values, units + 1) - np.bincount(behind, values, units + 1)
+    return np.cumsum(steps[:-1])

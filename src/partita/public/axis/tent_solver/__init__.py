@@ -1,1 +1,0 @@
-"""tent_solver"""

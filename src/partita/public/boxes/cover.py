@@ -1,0 +1,723 @@
+"""The nodes of a tree that make up boxes: whole ones, as high as possible, and leaves that are cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final, NamedTuple, final
+
+import numpy as np
+
+from partita.domain.axis import Axis
+from partita.lazy import cached_property
+from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts
+from partita.public.boxes.density import Density, Stretches, positions_at
+from partita.public.boxes.plan import Corners, SignedBox, blocks, children_of, runs, volumes
+
+# One question laid over a tree of boxes: which nodes it takes, with which coefficients.
+
+
+class Coefficients(NamedTuple):
+    """The coefficients that a linear question gives to the rows of nodes.
+
+    Each lies between `least` and `most`; over a node, spread as the density says, they have a `mean` and
+    a mean `square`.
+    """
+
+    least: Floats
+    most: Floats
+    mean: Floats
+    square: Floats
+
+    @staticmethod
+    def equal(each: Floats) -> Coefficients:
+        """All rows of a node have the same."""
+        return Coefficients(each, each, each, each**2)
+
+    def replaced(self, places: Ints, others: Coefficients) -> Coefficients:
+        """With others in some places."""
+        new = Coefficients(*(each.copy() for each in self))
+        for mine, theirs in zip(new, others, strict=True):
+            mine[places] = theirs
+        return new
+
+    @property
+    def negated(self) -> Coefficients:
+        """Those of the same question with the other sign."""
+        return Coefficients(-self.most, -self.least, -self.mean, self.square)
+
+    @property
+    def variance(self) -> Floats:
+        """How they vary inside of each node."""
+        return np.maximum(self.square - self.mean**2, 0.0)
+
+
+class Layer(NamedTuple):
+    """Nodes of one level that matter: the children of nodes that are `split`, one level up.
+
+    The coefficients of a node that is split itself are left to its children.
+    """
+
+    nodes: Ints
+    split: Bools
+    coefficients: Coefficients
+
+    def families(self, above: Layer, density: Density) -> Ints:
+        """Where the children of each node that is split above begin."""
+        sizes = density.nodes.children[above.nodes[above.split]]
+        return np.asarray(np.cumsum(sizes) - sizes)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A linear question: layers of nodes from the root down, of which those not split make up the tree."""
+
+    density: Density
+    layers: Sequence[Layer]
+
+    @cached_property
+    def nodes(self) -> Ints:
+        """The nodes that are not split: they make up everything."""
+        return np.concatenate([layer.nodes[~layer.split] for layer in self.layers])
+
+    @cached_property
+    def coefficients(self) -> Coefficients:
+        """Their coefficients."""
+        each = [[series[~layer.split] for series in layer.coefficients] for layer in self.layers]
+        return Coefficients(*(np.concatenate(series) for series in zip(*each, strict=True)))
+
+    @property
+    def value(self) -> float:
+        """The answer."""
+        return float(self.coefficients.mean @ self.density.held.values[self.nodes])
+
+    @property
+    def variance(self) -> float:
+        """The variance of the answer: that of the nodes, and for those that are cut, of where rows lie."""
+        held = self.density.held.some(self.nodes)
+        inside = self.coefficients.variance @ held.squares
+        return float(self.coefficients.mean**2 @ held.variances + inside)
+
+    @property
+    def negated(self) -> Asked:
+        """The same question with the other sign."""
+        layers = [each._replace(coefficients=each.coefficients.negated) for each in self.layers]
+        return Asked(self.density, layers)
+
+
+_BLOCK: Final = 2**16
+"""About so many pairs of a box and a node are looked at together."""
+
+_MUCH_WORK: Final = 2**27
+"""Boxes times nodes from which on it pays to load compiled code."""
+
+
+class Cover(NamedTuple):
+    """Pairs of a box and a node of which that share is inside of the box."""
+
+    box: Ints
+    node: Ints
+    share: Floats
+
+
+class _Pairs(NamedTuple):
+    box: Ints
+    node: Ints
+
+    def where(self, chosen: Bools | slice) -> _Pairs:
+        return _Pairs(self.box[chosen], self.node[chosen])
+
+
+class Summed(NamedTuple):
+    """For each box: its value, and the variance of that by the model."""
+
+    values: Floats
+    variances: Floats
+
+
+def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
+    """What the nodes that make up each box add up to.
+
+    A node of which the share f is inside adds f times its value, and to the variance f^2 times its own,
+    and f (1-f) times the squares of its leaves: all of a leaf's rows may lie on one side.
+    """
+    if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
+        return _compiled(density, boxes)
+    count, held = boxes[0].lows.size, density.held
+    found = Summed(np.zeros(count), np.zeros(count))
+    for box, node, share in cover(density, boxes):
+        inside = share * (1.0 - share) * held.squares[node]
+        found.values[:] += np.bincount(box, share * held.values[node], minlength=count)
+        found.variances[:] += np.bincount(box, share**2 * held.variances[node] + inside, minlength=count)
+    return found
+
+
+def variances_of_sums(density: Density, boxes: Sequence[Stretches], parts: int) -> Floats:
+    """The variance of the sum of each `parts` boxes in a row, which do not overlap.
+
+    Where several of them cut a leaf, what counts is the share of it that is inside of any.
+    """
+    if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
+        return _compiled(density, boxes, parts).variances
+    count, nodes, held = boxes[0].lows.size // parts, density.nodes.children.size, density.held
+    found, pairs, shares = np.zeros(count), [np.zeros(0, np.int64)], [np.zeros(0)]
+    for box, node, share in cover(density, boxes):
+        whole, row = share == 1.0, box // parts
+        found += np.bincount(row[whole], held.variances[node[whole]], minlength=count)
+        pairs.append((row * nodes + node)[~whole])
+        shares.append(share[~whole])
+    each, place = np.unique(np.concatenate(pairs), return_inverse=True)
+    row, node = np.divmod(each, nodes)
+    share = np.minimum(np.bincount(place, np.concatenate(shares), minlength=each.size), 1.0)
+    inside = share * (1.0 - share) * held.squares[node]
+    found += np.bincount(row, share**2 * held.variances[node] + inside, minlength=count)
+    return found
+
+
+def cover(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
+    """For each box the nodes that make it up, some pairs at a time, in no order.
+
+    The tree is walked for many boxes at once, and memory does not grow with their number. Where there are
+    few pairs in all, it is faster to look at each than to walk.
+    """
+    count = boxes[0].lows.size
+    if count * density.nodes.children.size <= _BLOCK:
+        yield from _at_a_look(density, boxes)
+        return
+    open_ = [_Pairs(np.arange(count), np.zeros(count, np.int64))]
+    while open_:
+        pairs, inside = _meeting(density, boxes, open_.pop())
+        leaf = density.nodes.children[pairs.node] == 0
+        full, cut, split = (pairs.where(chosen) for chosen in (inside, ~inside & leaf, ~inside & ~leaf))
+        if full.box.size:
+            yield Cover(*full, np.ones(full.box.size))
+        if cut.box.size:
+            yield Cover(*cut, _shares(density, boxes, cut))
+        sizes = density.nodes.children[split.node]
+        open_.extend(_children(density, split.where(part)) for part in blocks(sizes, _BLOCK))
+
+
+def _at_a_look(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
+    """Of all pairs the nodes inside whose parents are not, and the leaves that are cut."""
+    shape = boxes[0].lows.size, density.nodes.children.size
+    inside, meets = np.ones(shape, bool), np.ones(shape, bool)
+    for own, asked in zip(density.stretches, boxes, strict=True):
+        first, last = asked.lows[:, None], asked.highs[:, None]
+        inside &= (own.lows >= first) & (own.highs <= last)
+        meets &= (own.lows <= last) & (own.highs >= first)
+    whole = inside > inside.take(density.parents, axis=1)
+    whole[:, 0] = inside[:, 0]
+    full, cut = _chosen(whole), _chosen(meets & (density.nodes.leaves > inside))
+    yield Cover(*full, np.ones(full.box.size))
+    yield Cover(*cut, _shares(density, boxes, cut))
+
+
+def _chosen(pairs: Bools) -> _Pairs:
+    """The pairs that are true in a table of boxes and nodes."""
+    return _Pairs(*np.divmod(np.flatnonzero(pairs), pairs.shape[1]))
+
+
+def _meeting(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> tuple[_Pairs, Bools]:
+    """The pairs of which the node meets the box, and whether it lies inside."""
+    inside = np.ones(pairs.box.size, bool)
+    for own, asked in zip(density.stretches, boxes, strict=True):
+        lows, highs = own.lows[pairs.node], own.highs[pairs.node]
+        first, last = asked.lows[pairs.box], asked.highs[pairs.box]
+        meets = (first <= highs) & (last >= lows)
+        inside &= (first <= lows) & (last >= highs)
+        pairs, inside = pairs.where(meets), inside[meets]
+    return pairs, inside
+
+
+def _shares(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> Floats:
+    share = np.ones(pairs.box.size)
+    for own, asked in zip(density.stretches, boxes, strict=True):
+        whole = own.at(pairs.node)
+        share *= whole.shares(whole.within(asked.at(pairs.box)))
+    return share
+
+
+def _children(density: Density, parents: _Pairs) -> _Pairs:
+    sizes = density.nodes.children[parents.node]
+    return _Pairs(np.repeat(parents.box, sizes), children_of(density.nodes, parents.node))
+
+
+def _worthwhile(work: int) -> bool:
+    """Whether compiled code can be loaded, which takes a while, and pays."""
+    return work >= _MUCH_WORK and find_spec("numba") is not None
+
+
+def _compiled(density: Density, boxes: Sequence[Stretches], parts: int = 1) -> Summed:
+    """The same by compiled code."""
+    kernel = import_module("partita.public.compiled")
+    nodes, curved = density.nodes, np.array([own.before is not None for own in density.stretches])
+    own, asked = _ends(density.stretches), _ends(boxes)
+    tree = nodes.lows, nodes.highs, nodes.starts, nodes.children
+    corners = tuple(np.stack([getattr(box, end) for box in boxes], axis=1) for end in ("lows", "highs"))
+    room = 1 + nodes.levels.size * int(nodes.children.max())
+    return Summed(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, room, parts))
+
+
+def _ends(stretches: Sequence[Stretches]) -> tuple[Floats, Floats, Floats]:
+    """The mass before stretches, up to their ends, and told, along every axis; zero where it is even."""
+    before = [np.zeros(each.lows.size) if each.before is None else each.before for each in stretches]
+    upto = [np.zeros(each.lows.size) if each.upto is None else each.upto for each in stretches]
+    return (
+        np.stack(before, axis=1),
+        np.stack(upto, axis=1),
+        np.stack([each.told for each in stretches], axis=1),
+    )
+
+
+# A solved tree over two axes as a table of cumulative counts: for many boxes at once.
+
+
+_MOST_CELLS: Final = 2**22
+_PLANE_BLOCK: Final = 2**20
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Counts before each pair of edges; between edges of either axis they are evenly spread.
+
+    Edges are where a leaf begins or ends, and where the measure of the axis bends.
+    """
+
+    first: Curve
+    second: Curve
+    before: Floats
+
+    @staticmethod
+    def of(density: Density) -> Plane | None:
+        """The table of a tree over two axes; None if it would be too large."""
+        leaves = np.flatnonzero(density.nodes.leaves & (density.held.values > 0))
+        first, second = (Curve.empty(density.edges(axis, leaves)) for axis in (0, 1))
+        if first.ends.size * second.ends.size > _MOST_CELLS:
+            return None
+        table = np.zeros((first.ends.size, second.ends.size))
+        axes = [_Runs.of(density, axis, leaves, curve) for axis, curve in enumerate((first, second))]
+        for leaf, row, column in _cells(*axes):
+            share = axes[0].shares(leaf, row) * axes[1].shares(leaf, column)
+            held = share * density.held.values[leaves[leaf]]
+            table += np.bincount(row * table.shape[1] + column, held, minlength=table.size).reshape(
+                table.shape
+            )
+        before = np.zeros((table.shape[0] + 1, table.shape[1] + 1))
+        before[1:, 1:] = table.cumsum(axis=0).cumsum(axis=1)
+        return Plane(first, second, before)
+
+    def counts(self, boxes: Sequence[Stretches]) -> Floats:
+        """The value of each box."""
+        (left, right), (bottom, top) = (
+            (_Place.before(curve, box.lows), _Place.upto(curve, box.highs))
+            for curve, box in zip((self.first, self.second), boxes, strict=True)
+        )
+        outer = self._at(right, top) - self._at(left, top)
+        return np.maximum(outer - (self._at(right, bottom) - self._at(left, bottom)), 0.0)
+
+    def _at(self, one: _Place, other: _Place) -> Floats:
+        low = self._row(one.piece, other)
+        return np.asarray(low + one.share * (self._row(one.piece + 1, other) - low))
+
+    def _row(self, row: Ints, other: _Place) -> Floats:
+        low = self.before[row, other.piece]
+        return np.asarray(low + other.share * (self.before[row, other.piece + 1] - low))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A place on an axis: the piece in which it lies, and the share of that before it."""
+
+    piece: Ints
+    share: Floats
+
+    @staticmethod
+    def upto(curve: Curve, positions: UInts) -> _Place:
+        """Behind each position."""
+        piece = np.searchsorted(curve.ends, positions)
+        cells = (positions - curve.starts[piece]).astype(np.float64) + 1.0
+        return _Place(piece, cells / curve.widths[piece])
+
+    @staticmethod
+    def before(curve: Curve, positions: UInts) -> _Place:
+        """In front of each position."""
+        piece = np.searchsorted(curve.ends, positions)
+        return _Place(piece, (positions - curve.starts[piece]).astype(np.float64) / curve.widths[piece])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Leaves along one axis, each a run of pieces."""
+
+    first: Ints
+    count: Ints
+    leaves: Stretches
+    pieces: Stretches
+
+    @staticmethod
+    def of(density: Density, axis: int, leaves: Ints, curve: Curve) -> _Runs:
+        own = density.stretches[axis].at(leaves)
+        first, last = np.searchsorted(curve.ends, own.lows), np.searchsorted(curve.ends, own.highs)
+        pieces = Stretches.of(density.measures[axis], curve.starts, curve.ends)
+        return _Runs(first, last - first + 1, own, pieces)
+
+    def shares(self, leaf: Ints, piece: Ints) -> Floats:
+        """The share of each leaf that lies in a piece of it."""
+        return self.leaves.at(leaf).shares(self.pieces.at(piece))
+
+
+def _cells(rows: _Runs, columns: _Runs) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Every leaf with every cell of the table in it, some at a time."""
+    sizes = rows.count * columns.count
+    for some in blocks(sizes, _PLANE_BLOCK):
+        leaf = np.repeat(np.arange(some.start, some.stop), sizes[some])
+        at = runs(np.zeros(some.stop - some.start, np.int64), sizes[some])
+        row, column = np.divmod(at, columns.count[leaf])
+        yield leaf, rows.first[leaf] + row, columns.first[leaf] + column
+
+
+# Raking: the leaves of a tree in rank space, drawn towards what is known about each column alone.
+
+
+_BINS: Final = 64
+_ROUNDS: Final = 10
+_LEAST_RATIO, _LARGEST_RATIO = 0.2, 5.0
+_NOTHING: Final = 1e-9
+_PREFIXES: Final = (0.3, 0.45, 0.62, 0.8)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RankBins:
+    """How leaves lie in bins of equal rank along one axis: each is spread evenly over its ranks.
+
+    A leaf has the shares `in_first` and `in_last` in the bins where it begins and ends, and `in_each` in
+    every bin between them.
+    """
+
+    first: Ints
+    last: Ints
+    in_first: Floats
+    in_last: Floats
+    in_each: Floats
+
+    @staticmethod
+    def of(starts: Floats, ends: Floats) -> RankBins:
+        """Leaves from rank to rank, between 0 and 1."""
+        starts, ends = starts * _BINS, np.maximum(starts, ends) * _BINS
+        first, last = (np.clip(np.floor(at), 0, _BINS - 1).astype(np.int64) for at in (starts, ends))
+        several = last > first
+        width = np.where(several, ends - starts, 1.0)
+        return RankBins(
+            first,
+            last,
+            np.where(several, (first + 1 - starts) / width, 1.0),
+            np.where(several, (ends - last) / width, 0.0),
+            np.where(several, 1.0 / width, 0.0),
+        )
+
+    def marginal(self, values: Floats) -> Floats:
+        """What the bins hold together of leaves with these values."""
+        held = np.bincount(self.first, values * self.in_first, minlength=_BINS)
+        held += np.bincount(self.last, values * self.in_last, minlength=_BINS)
+        begun = np.bincount(self.first + 1, values * self.in_each, minlength=_BINS + 1)
+        ended = np.bincount(self.last, values * self.in_each, minlength=_BINS + 1)
+        return np.asarray(held + np.cumsum(begun - ended)[:_BINS])
+
+    def mean(self, ratios: Floats) -> Floats:
+        """The mean of a number of each bin over the ranks of each leaf."""
+        before = np.concatenate([np.zeros(1), np.cumsum(ratios)])
+        between = np.where(self.last > self.first, before[self.last] - before[self.first + 1], 0.0)
+        ends = self.in_first * ratios[self.first] + self.in_last * ratios[self.last]
+        return np.asarray(ends + self.in_each * between)
+
+
+def raked(values: Floats, axes: Sequence[RankBins], weights: Floats) -> Floats:
+    """Counts >= 0 of leaves with the same total, whose marginals are nearer to what they should be.
+
+    In rank space a column alone is even: every bin should hold as much as any other. The target of an
+    axis is a mean of that, by its weight, and of the marginal that the leaves have to begin with.
+    """
+    total = float(values.sum())
+    if not total > 0.0:
+        return values
+    targets = [
+        weight * total / _BINS + (1.0 - weight) * axis.marginal(values)
+        for axis, weight in zip(axes, weights.tolist(), strict=True)
+    ]
+    for _ in range(_ROUNDS):
+        for axis, target in zip(axes, targets, strict=True):
+            values = values * axis.mean(_ratios(target, axis.marginal(values), total))
+        values = values * (total / values.sum())
+    return values
+
+
+def _ratios(target: Floats, held: Floats, total: float) -> Floats:
+    """By how much each bin should grow, within limits; a bin that holds nothing stays as it is."""
+    there = held > _NOTHING * total
+    ratio = np.divide(target, held, out=np.ones_like(held), where=there)
+    return np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO)
+
+
+def prefix_variance(density: Density, axis: int, shares: Curve) -> float:
+    """The mean variance of prefixes along an axis that end at some ranks of a distribution."""
+    alone = density.onto([axis])
+    ends = np.maximum(positions_at(shares, np.array(_PREFIXES)), np.uint64(1)) - np.uint64(1)
+    boxes = Stretches.along(alone.measures, np.zeros((ends.size, 1), np.uint64), ends[:, None])
+    return sum(
+        float((part.share**2 * alone.held.variances[part.node]).sum()) for part in cover(alone, boxes)
+    ) / len(_PREFIXES)
+
+
+# What lies around the boxes of a density: how full the cells next to them are.
+
+
+_ONE_CELL = np.uint64(1)
+
+
+class _Room(NamedTuple):
+    """By how many cells boxes may be moved down and up along an axis: no further than they are wide."""
+
+    down: UInts
+    up: UInts
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The cells around some nodes of a density, as far on every side as each node is wide.
+
+    Labels and special cells have no cells beside them: their order means nothing.
+    """
+
+    density: Density
+    axes: tuple[Axis, ...]
+    nodes: Ints
+
+    def expected(self) -> Floats:
+        """The count of each node if it were as full as the cells around it; NaN where there are none."""
+        lows, highs = self._corners
+        wide = [self._room(axis) for axis in range(len(self.axes))]
+        outer = (
+            lows - np.stack([room.down for room in wide], axis=1),
+            highs + np.stack([room.up for room in wide], axis=1),
+        )
+        own, all_ = volumes(lows, highs), volumes(*outer)
+        around = np.maximum(0.0, _counted(self.density, *outer) - self.density.held.values[self.nodes])
+        there = np.any([(room.down > 0) | (room.up > 0) for room in wide], axis=0)
+        fullness = np.divide(around, all_ - own, out=np.full(own.size, np.nan), where=there & (all_ > own))
+        return np.asarray(fullness * own)
+
+    def beside(self, axis: int) -> tuple[Floats, Floats]:
+        """The counts of each node if it were as full as the cells below, and above, along one axis.
+
+        At the end of the axis that is the node's own count.
+        """
+        room = self._room(axis)
+        lows, highs = self._corners
+        below, above = lows.copy(), highs.copy()
+        below[:, axis] -= room.down
+        above[:, axis] += room.up
+        under, over = highs.copy(), lows.copy()
+        under[:, axis] = np.where(room.down > 0, lows[:, axis] - _ONE_CELL, highs[:, axis])
+        over[:, axis] = np.where(room.up > 0, highs[:, axis] + _ONE_CELL, lows[:, axis])
+        return self._as_full_as(below, under), self._as_full_as(over, above)
+
+    @property
+    def _corners(self) -> tuple[Corners, Corners]:
+        return self.density.nodes.lows[self.nodes], self.density.nodes.highs[self.nodes]
+
+    def _room(self, axis: int) -> _Room:
+        line = self.axes[axis]
+        lows, highs = (corners[:, axis] for corners in self._corners)
+        first, last = np.uint64(line.before), np.uint64(line.before + line.size - 1)
+        ordered = (lows >= first) & (highs <= last) & (not line.labels)
+        width, none = highs - lows + _ONE_CELL, np.uint64(0)
+        return _Room(
+            np.where(ordered, np.minimum(width, np.where(ordered, lows - first, none)), none),
+            np.where(ordered, np.minimum(width, np.where(ordered, last - highs, none)), none),
+        )
+
+    def _as_full_as(self, lows: Corners, highs: Corners) -> Floats:
+        own = volumes(*self._corners)
+        return _counted(self.density, lows, highs) * (own / volumes(lows, highs))
+
+
+def _counted(density: Density, lows: Corners, highs: Corners) -> Floats:
+    """The count of each box."""
+    return summed(density, Stretches.along(density.measures, lows, highs)).values
+
+
+# A signed sum of boxes, laid over a tree.
+
+
+_TERMS_BLOCK: Final = 2**18
+
+
+def without_equals(terms: Iterable[SignedBox]) -> list[SignedBox]:
+    """The same sum; boxes that are added and taken away alike are left out."""
+    times = Counter[tuple[tuple[int, ...], tuple[int, ...]]]()
+    for low, high, sign in terms:
+        times[low, high] += sign
+    return [(low, high, sign) for (low, high), sign in times.items() if sign]
+
+
+def laid_out(density: Density, boxes: tuple[Stretches, ...], signs: Floats) -> Asked:
+    """The signed sum of boxes as one question.
+
+    A node in which no box ends has one coefficient, the sum of the signs of the boxes around it: where
+    boxes overlap they cancel, on the highest nodes on which they can.
+    """
+    front = _Front.of(density, boxes, signs)
+    layers = []
+    while True:
+        layer = front.layer()
+        layers.append(layer)
+        if not bool(layer.split.any()):
+            return Asked(density, layers)
+        front = front.below(layer)
+
+
+class _TermPairs(NamedTuple):
+    """Terms that end inside of nodes, which are numbered by their places in the layer."""
+
+    term: Ints
+    place: Ints
+
+    def where(self, chosen: Bools | Ints) -> _TermPairs:
+        return _TermPairs(self.term[chosen], self.place[chosen])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Front:
+    """The nodes that are looked at: what is added for all rows of each, and the terms that end in it."""
+
+    density: Density
+    boxes: tuple[Stretches, ...]
+    signs: Floats
+    nodes: Ints
+    base: Floats
+    pairs: _TermPairs
+
+    @staticmethod
+    def of(density: Density, boxes: tuple[Stretches, ...], signs: Floats) -> _Front:
+        """The root, and all terms."""
+        pairs = _TermPairs(np.arange(signs.size), np.zeros(signs.size, np.int64))
+        root = np.zeros(1, np.int64)
+        return _Front(density, boxes, signs, root, np.zeros(1), pairs)._settled()
+
+    def layer(self) -> Layer:
+        """What is known of these nodes."""
+        open_ = np.zeros(self.nodes.size, bool)
+        open_[self.pairs.place] = True
+        leaves = self.density.nodes.leaves[self.nodes]
+        cut = np.flatnonzero(open_ & leaves)
+        known = Coefficients.equal(self.base)
+        return Layer(self.nodes, open_ & ~leaves, known.replaced(cut, self._in_leaves(cut)))
+
+    def below(self, layer: Layer) -> _Front:
+        """The children of the nodes that are split, which inherit what was added and the terms."""
+        split = np.flatnonzero(layer.split)
+        sizes = self.density.nodes.children[self.nodes[split]]
+        starts = np.zeros(self.nodes.size, np.int64)
+        starts[split] = np.cumsum(sizes) - sizes
+        pairs = self.pairs.where(layer.split[self.pairs.place])
+        many = self.density.nodes.children[self.nodes[pairs.place]]
+        return _Front(
+            self.density,
+            self.boxes,
+            self.signs,
+            children_of(self.density.nodes, self.nodes[split]),
+            np.repeat(self.base[split], sizes),
+            _TermPairs(np.repeat(pairs.term, many), runs(starts[pairs.place], many)),
+        )._settled()
+
+    def _settled(self) -> _Front:
+        """Only terms that end inside of a node stay with it; those around it are added for all of it."""
+        inside, pairs = np.ones(self.pairs.term.size, bool), self.pairs
+        for own, asked in zip(self.density.stretches, self.boxes, strict=True):
+            node = self.nodes[pairs.place]
+            first, last = asked.lows[pairs.term], asked.highs[pairs.term]
+            meets = (first <= own.highs[node]) & (last >= own.lows[node])
+            inside &= (first <= own.lows[node]) & (last >= own.highs[node])
+            pairs, inside = pairs.where(meets), inside[meets]
+        around = pairs.where(inside)
+        base = self.base + np.bincount(around.place, self.signs[around.term], minlength=self.nodes.size)
+        return _Front(self.density, self.boxes, self.signs, self.nodes, base, pairs.where(~inside))
+
+    def _in_leaves(self, cut: Ints) -> Coefficients:
+        """The coefficients of leaves that are cut: boxes end in them, and may overlap there."""
+        pairs = self.pairs.where(np.isin(self.pairs.place, cut))
+        pairs = pairs.where(np.argsort(pairs.place, kind="stable"))
+        node = self.nodes[pairs.place]
+        wholes = [own.at(node) for own in self.density.stretches]
+        parts = [whole.within(box.at(pairs.term)) for whole, box in zip(wholes, self.boxes, strict=True)]
+        ends = _Ends(np.searchsorted(cut, pairs.place), self.signs[pairs.term], wholes, parts)
+        return ends.coefficients(self.base[cut])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Parts of leaves that are added with a sign, in the order of the leaves, along each axis."""
+
+    leaf: Ints
+    signs: Floats
+    wholes: Sequence[Stretches]
+    parts: Sequence[Stretches]
+
+    def coefficients(self, base: Floats) -> Coefficients:
+        """Those of each leaf, to all of which `base` is added before."""
+        shares = _product([whole.shares(part) for whole, part in zip(self.wholes, self.parts, strict=True)])
+        mean = self._sum(self.signs * shares, base.size)
+        square = self._sum(self.signs**2 * shares, base.size)
+        sides = [np.maximum(side * self.signs, 0.0) for side in (1, -1)]
+        most, least = (self._largest(side, base.size) for side in sides)
+        for one, other in self._overlaps():
+            leaf, both = self.leaf[one], self.signs[one] * self.signs[other]
+            square += np.bincount(leaf, 2.0 * both * self._common(one, other), minlength=base.size)
+            for side, end in zip(sides, (most, least), strict=True):
+                together = leaf[(side[one] > 0) & (side[other] > 0)]
+                end[together] = self._sum(side, base.size)[together]
+        return Coefficients(base - least, base + most, base + mean, base**2 + 2 * base * mean + square)
+
+    def _sum(self, numbers: Floats, count: int) -> Floats:
+        return np.asarray(np.bincount(self.leaf, numbers, minlength=count), np.float64)
+
+    def _largest(self, numbers: Floats, count: int) -> Floats:
+        largest = np.zeros(count)
+        np.maximum.at(largest, self.leaf, numbers)
+        return largest
+
+    def _overlaps(self) -> Iterator[tuple[Ints, Ints]]:
+        """Parts of the same leaf that overlap, in pairs; some of them at a time."""
+        each = np.arange(self.leaf.size)
+        later = np.searchsorted(self.leaf, self.leaf, side="right") - each - 1
+        for some in blocks(later, _TERMS_BLOCK):
+            one, other = np.repeat(each[some], later[some]), runs(each[some] + 1, later[some])
+            overlap = np.ones(one.size, bool)
+            for part in self.parts:
+                overlap &= part.lows[one] <= part.highs[other]
+                overlap &= part.lows[other] <= part.highs[one]
+            yield one[overlap], other[overlap]
+
+    def _common(self, one: Ints, other: Ints) -> Floats:
+        """The share of the leaf that two overlapping parts of it have in common."""
+        return _product(
+            [
+                whole.at(one).shares(part.at(one).within(part.at(other)))
+                for whole, part in zip(self.wholes, self.parts, strict=True)
+            ]
+        )
+
+
+def _product(shares: Sequence[Floats]) -> Floats:
+    return np.asarray(np.prod(np.array(shares), axis=0))

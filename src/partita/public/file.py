@@ -1,0 +1,364 @@
+"""Release files: one Parquet file, a function of the release alone, safe to read from anybody.
+
+The format is described in docs/release-file.md, the reasons are in docs/decisions/release-file.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, final
+
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check_release
+from partita.public.axis.base import Json, Parts
+from partita.public.file_entries import (
+    EVERY_VIEW,
+    NUMBERS,
+    SEVERAL,
+    VERSION,
+    Column,
+    Published,
+    Series,
+    checksum,
+    entries,
+    form_of,
+    from_canonical,
+    guarantee_entries,
+    guarantee_from,
+    listed,
+    natural,
+    provenance_entries,
+    provenance_from,
+    refused,
+    series_name,
+    text,
+    to_canonical,
+)
+from partita.public.file_parquet import from_parquet, layout, to_parquet
+from partita.public.release import Release
+from partita.public.results import AnyView
+from partita.public.sums.view import SumView
+from partita.public.views import BoxView, View
+from partita.public.workload.release import QueryView
+from partita.storage import FilePath, Temporary, checked_path, contents, new_file
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+# A release as a specification in JSON and columns of integers, and back.
+
+
+FORMAT: Final = "partita release"
+
+_MOST_COLUMNS: Final = 2**12
+_ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
+_ORDER: Final = (View, BoxView), (SumView,), (QueryView,)
+"""Views of counts stand first, which sums are cut by; then sums, then answers to queries."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a file holds: the specification, and the content of the columns that it announces."""
+
+    spec: dict[str, Json]
+    values: Sequence[NDArray[Any]]
+
+    @classmethod
+    def of(cls, release: Release) -> Stored:
+        """A release, taken apart."""
+        taken = [(view, form_of(view).released(view).parts()) for view in release.published]
+        views = [_view_entries(view, parts) for view, parts in taken]
+        spec: dict[str, Json] = {
+            "format": FORMAT,
+            "version": version_of(views),
+            "guarantee": guarantee_entries(release.guarantee),
+            "provenance": provenance_entries(release.provenance),
+            "views": list[Json](views),
+        }
+        values = [column for _, parts in taken for column in _split(parts)]
+        spec["checksum"] = checksum(spec, values)
+        columns_of(spec)
+        return cls(spec, values)
+
+    def check(self) -> None:
+        """Refuse numbers that are not those of the checksum."""
+        rule, fix = "does not match what the file holds", "get a fresh copy of the release"
+        check_release(self.spec["checksum"] == checksum(self.spec, self.values), "checksum", rule, fix=fix)
+
+    def release(self) -> Release:
+        """The release that `of` took apart; every part of it checks itself."""
+        try:
+            counts, sums, queries = self._published()
+            return Release(
+                views=counts,
+                sums=sums,
+                queries=next(iter(queries), None),
+                guarantee=guarantee_from(self.spec["guarantee"]),
+                provenance=provenance_from(self.spec["provenance"]),
+            )
+        except InvalidRelease:
+            raise
+        except PartitaError as error:
+            raise refused(f"breaks a rule: {error}") from None
+
+    def _published(self) -> tuple[tuple[Any, ...], ...]:
+        """The views of counts, of sums and of queries; each kind may look at those before it."""
+        columns, read = iter(self.values), list[Any]()
+        for view in _views(self.spec):
+            read.append(_view(view, columns, [each for each in read if isinstance(each, AnyView)]))
+        counts, sums, queries = (tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
+        if read != [*counts, *sums, *queries] or len(queries) > 1:
+            raise refused("must have views of counts first, then of sums, then at most one of queries")
+        return counts, sums, queries
+
+
+def columns_of(spec: Mapping[str, Json]) -> list[Column]:
+    """The columns that a specification announces, in the order of the file."""
+    views = _views(spec)
+    found = [
+        column
+        for view in views
+        for series in _series(view)
+        for column in series.columns(form_of(view).name(view))
+    ]
+    names = {column.name for column in found}
+    if not views or len(names) < len(found):
+        raise refused("must name its columns once each")
+    if len(found) > _MOST_COLUMNS:
+        raise refused(f"must have at most {_MOST_COLUMNS} columns of numbers")
+    return found
+
+
+def version_of(views: Sequence[Mapping[str, Json]]) -> int:
+    """The version of a file with these entries of views."""
+    return max((form_of(view).version for view in views), default=VERSION)
+
+
+def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
+    """The entries of every view, if they are those of the version that the file says it has."""
+    check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
+    rule, fix = "has a format that is not known here", "it needs a newer Partita"
+    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS), "file", rule, fix=fix)
+    given = [entries(view) for view in listed(entries(spec, _ENTRIES)["views"])]
+    views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
+    if spec["version"] != version_of(views):
+        raise refused(
+            f"must be of version {NUMBERS} if a view has sums or answers, "
+            f"else of {SEVERAL} if one has several columns, else of {VERSION}"
+        )
+    return views
+
+
+def _view_entries(view: Published, parts: Parts) -> dict[str, Json]:
+    series = (Series.of(name, values) for name, values in parts.series.items())
+    return {
+        **form_of(view).written(view, parts),
+        "series": [{"name": each.name, "dtype": each.dtype, "length": each.length} for each in series],
+    }
+
+
+def _split(parts: Parts) -> Iterator[NDArray[Any]]:
+    for name, values in parts.series.items():
+        yield from Series.of(name, values).split(values)
+
+
+def _series(view: Mapping[str, Json]) -> list[Series]:
+    each = [entries(series, ("name", "dtype", "length")) for series in listed(view["series"])]
+    return [
+        Series(name=series_name(one["name"]), dtype=text(one["dtype"]), length=natural(one["length"]))
+        for one in each
+    ]
+
+
+def _view(view: Mapping[str, Json], columns: Iterator[NDArray[Any]], before: Sequence[AnyView]) -> Published:
+    """One view; takes its columns from those that are left."""
+    series = {each.name: each.join(list(islice(columns, each.width))) for each in _series(view)}
+    return form_of(view).read(view, Parts(entries(view["facts"]), series), before)
+
+
+LARGEST: Final = 2**30
+"""Bytes of the largest file, and of all its numbers in memory, that `load` takes unless told otherwise."""
+
+SPEC: Final = "partita"
+SIGNATURE: Final = "partita.signature"
+
+
+def save(release: Release, path: FilePath, *, overwrite: bool = False) -> None:
+    """Write a release to `path`: the whole file appears at once, or nothing does."""
+    with write_temporary(release, path, overwrite=overwrite) as temporary:
+        temporary.commit()
+
+
+def write_temporary(release: Release, path: FilePath, *, overwrite: bool = False) -> Temporary:
+    """The release on the disk, in the folder of `path`; `commit()` gives it its name."""
+    temporary = reserve(path, overwrite=overwrite)
+    try:
+        temporary.write(encode(release))
+    except BaseException:
+        temporary.discard()
+        raise
+    return temporary
+
+
+def reserve(path: FilePath, *, overwrite: bool = False) -> Temporary:
+    """An empty file beside `path`; whatever would stop `write` and `commit` there is said now.
+
+    With `with reserve(path) as place:` do what is costly, then `place.write(encode(release))` and
+    `place.commit()`.
+    """
+    return Temporary(checked_path(path), overwrite=overwrite)
+
+
+def load(path: FilePath, *, largest: int = LARGEST) -> Release:
+    """The release in a file that anybody may have made; refused with a reason if it is none.
+
+    Nothing in the file is unpacked before its size, its specification, its columns and every page
+    header agree, and nothing is believed before the checksum does.
+    """
+    return decode(contents(path, largest=largest), largest=largest)
+
+
+def encode(release: Release, *, signature: bytes | None = None) -> bytes:
+    """The bytes of the file."""
+    return packed(Stored.of(release), signature=signature)
+
+
+def decode(data: bytes, *, largest: int = LARGEST) -> Release:
+    """The release in these bytes of a file."""
+    stored, _ = unpacked(data, largest=largest)
+    return stored.release()
+
+
+def packed(stored: Stored, *, signature: bytes | None) -> bytes:
+    """A release that was taken apart, as the bytes of a file."""
+    metadata = {SPEC: to_canonical(stored.spec)} | ({SIGNATURE: signature} if signature else {})
+    return to_parquet(columns_of(stored.spec), stored.values, metadata)
+
+
+def unpacked(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
+    """What a file holds, if it agrees with its checksum, and its signature, if it has one."""
+    found = layout(data)
+    metadata = found.metadata
+    rule, fix = "is not a Partita release", "check the path"
+    check_release(SPEC in metadata and not (set(metadata) - {SPEC, SIGNATURE}), "file", rule, fix=fix)
+    spec = from_canonical(metadata[SPEC])
+    columns = columns_of(spec)
+    rule, fix = f"holds more than {largest} bytes of numbers", "raise `largest` if you trust it"
+    check_release(sum(column.cost * column.length for column in columns) <= largest, "file", rule, fix=fix)
+    found.check(columns)
+    stored = Stored(spec, from_parquet(data, columns))
+    stored.check()
+    return stored, metadata.get(SIGNATURE)
+
+
+# Signed releases: Ed25519 over the checksum and the specification, kept inside the file.
+
+
+_CONTEXT: Final = b"partita release signature 1\n"
+_ALGORITHM: Final = "ed25519"
+_LONGEST_KEY: Final = 2**14
+_SECRET, _PUBLIC = 0o600, 0o644
+
+
+def generate_key(private: FilePath, public: FilePath) -> None:
+    """Write a new pair of keys in PEM, both or none, the private one for its owner only; replaces nothing."""
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    secret = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+    shown = key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
+    new_file(private, secret, mode=_SECRET)
+    try:
+        new_file(public, shown, mode=_PUBLIC)
+    except BaseException:
+        os.unlink(private)
+        raise
+
+
+def sign(path: FilePath, private_key: FilePath, *, largest: int = LARGEST) -> None:
+    """Sign the release in a file; the file is replaced in one step, and holds the same release.
+
+    A signature that was there before is replaced.
+    """
+    key = _private_key(private_key)
+    stored, _ = unpacked(contents(path, largest=largest), largest=largest)
+    stored.release()
+    signature = to_canonical(
+        {
+            "algorithm": _ALGORITHM,
+            "public_key": key.public_key().public_bytes_raw().hex(),
+            "signature": key.sign(_message(stored)).hex(),
+        }
+    )
+    with Temporary(checked_path(path), overwrite=True) as temporary:
+        temporary.write(packed(stored, signature=signature))
+        temporary.commit()
+
+
+def verify(path: FilePath, public_key: FilePath, *, largest: int = LARGEST) -> Release:
+    """The release in a file, if the owner of this key signed it; else an `InvalidRelease` says why not.
+
+    What is returned is what was verified: the file is read once.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    key = _public_key(public_key)
+    stored, signature = unpacked(contents(path, largest=largest), largest=largest)
+    if signature is None:
+        raise _refuse_signature("is missing")
+    given = entries(from_canonical(signature), ("algorithm", "public_key", "signature"))
+    if given["algorithm"] != _ALGORITHM or given["public_key"] != key.public_bytes_raw().hex():
+        raise _refuse_signature("is that of another key")
+    try:
+        key.verify(bytes.fromhex(text(given["signature"])), _message(stored))
+    except (InvalidSignature, ValueError):
+        raise _refuse_signature("does not belong to this release") from None
+    return stored.release()
+
+
+def _message(stored: Stored) -> bytes:
+    """What is signed: a fixed context, the digest of everything, and the whole specification."""
+    return _CONTEXT + bytes.fromhex(text(stored.spec["checksum"])) + to_canonical(stored.spec)
+
+
+def _private_key(path: FilePath) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(contents(path, largest=_LONGEST_KEY), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _no_key("private_key", "a private Ed25519 key in PEM without a password", path)
+    return key
+
+
+def _public_key(path: FilePath) -> Ed25519PublicKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(contents(path, largest=_LONGEST_KEY))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise _no_key("public_key", "a public Ed25519 key in PEM", path)
+    return key
+
+
+def _no_key(parameter: str, what: str, path: FilePath) -> InvalidParameter:
+    fix = "make one with `partita keygen`"
+    return InvalidParameter(parameter, f"must be a file with {what}", given=str(path), fix=fix)
+
+
+def _refuse_signature(rule: str) -> InvalidRelease:
+    return InvalidRelease("signature", rule, fix="get a signed copy, or check the key")

@@ -1,0 +1,600 @@
+"""Entries of a specification: written plainly, read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, NoReturn, TypeAlias, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.domain import domain_from_spec
+from partita.domain.axis import MOST_AXES, Axis
+from partita.domain.base import Domain
+from partita.errors import InvalidRelease
+from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.public.axis.base import Json, Parts, Ranges, Specials
+from partita.public.base import Provenance
+from partita.public.boxes.base import Boxes
+from partita.public.queries.language import queries_from
+from partita.public.queries.queries import Queries, Universe
+from partita.public.results import AnyView
+from partita.public.sums.base import SumRelease
+from partita.public.sums.view import KeyCounts, Sums, SumView, sum_name
+from partita.public.views import BoxView, View
+from partita.public.workload.release import QueryView, WorkloadRelease
+
+# Canonical JSON: one text for each value, no floats, no surprises.
+
+
+LONGEST: Final = 2**24
+"""Bytes of the longest text that is written or read."""
+
+_LARGEST: Final = 2**64
+_DIGITS: Final = 20
+_DEEPEST: Final = 16
+
+
+def to_canonical(value: Mapping[str, Json]) -> bytes:
+    r"""`value` with sorted keys, without white space, in UTF-8; as in RFC 8785, and without floats.
+
+    >>> to_canonical({"b": [1, "é"], "a": None})
+    b'{"a":null,"b":[1,"\xc3\xa9"]}'
+    """
+    _check(value, depth=0)
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    except (TypeError, ValueError):
+        raise _refused("must be text that UTF-8 can write, lists and mappings") from None
+    if len(text) > LONGEST:
+        raise _refused(f"must be at most {LONGEST} bytes long")
+    return text
+
+
+def from_canonical(text: bytes) -> dict[str, Json]:
+    """The mapping that `to_canonical` wrote; any other way to write it is refused.
+
+    >>> from_canonical(b'{"a":[1,null]}')
+    {'a': [1, None]}
+    """
+    if len(text) > LONGEST:
+        raise _refused(f"must be at most {LONGEST} bytes long")
+    try:
+        value = json.loads(text.decode(), parse_float=_no_float, parse_int=_integer, parse_constant=_no_float)
+    except (ValueError, RecursionError):
+        raise _refused("must be JSON with integers of 64 bits and no other numbers") from None
+    if not isinstance(value, dict) or to_canonical(value) != text:
+        raise _refused("must be a JSON object in its canonical form")
+    return cast(dict[str, Json], value)
+
+
+def _check(value: object, depth: int) -> None:
+    """Refuse what other languages could not read: floats, long integers, deep nesting, odd keys."""
+    if depth > _DEEPEST:
+        raise _refused(f"must be nested at most {_DEEPEST} deep")
+    if isinstance(value, Mapping):
+        if not all(type(key) is str for key in value):
+            raise _refused("must have texts as keys")
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            _check(each, depth + 1)
+    elif not (value is None or type(value) in (bool, str) or (type(value) is int and abs(value) <= _LARGEST)):
+        raise _refused("must hold texts, truth values and integers of 64 bits only")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _DIGITS + 1:
+        raise ValueError
+    return int(text)
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError
+
+
+def _refused(rule: str) -> InvalidRelease:
+    return InvalidRelease("specification", rule, fix="get a fresh copy of the release")
+
+
+# The checksum of a release: SHA-256 over its specification and every number.
+
+
+def checksum(spec: Mapping[str, Json], columns: Iterable[NDArray[Any]]) -> str:
+    """SHA-256, in hex, of the canonical JSON without its own entry, then of each column in order.
+
+    A column is hashed as its numbers of eight bytes, the lowest byte first. Lengths are part of the
+    JSON, so no two releases have the same bytes.
+
+    >>> checksum({"version": 1}, [np.array([1, 2])])[:16]
+    'f6b93305eb5179bb'
+    """
+    digest = hashlib.sha256(to_canonical({key: spec[key] for key in spec if key != "checksum"}))
+    for column in columns:
+        digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
+    return digest.hexdigest()
+
+
+# Series of integers as the columns of a file: 64 bits each, and two columns for up to 128.
+
+
+_WIDE: Final = "int128"
+_DTYPES: Final = {"i": "int64", "u": "uint64", "O": _WIDE}
+_HALVES: Final = (("_high", "int64"), ("_low", "uint64"))
+_WIDE_COST: Final = 64
+_BITS: Final = 64
+_LOW: Final = 2**_BITS - 1
+_SMALLEST, _LARGEST_COLUMN = -(2**127), 2**127 - 1
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """One list of the file: its name, whether its integers are `int64` or `uint64`, and how many.
+
+    `cost` is what each takes in memory, in bytes.
+    """
+
+    name: str
+    dtype: str
+    length: int
+    cost: int = 8
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """What the specification says of a series: `int64`, `uint64`, or `int128` for Python ints.
+
+    The last takes two columns, the floor of x / 2^64 and the rest, so that any tool can read them.
+    """
+
+    name: str
+    dtype: str
+    length: int
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES.values():
+            raise _refuse_column(self.name, f"must be of one of the types {', '.join(_DTYPES.values())}")
+
+    @property
+    def width(self) -> int:
+        """How many columns hold this series."""
+        return 2 if self.dtype == _WIDE else 1
+
+    @classmethod
+    def of(cls, name: str, values: NDArray[Any]) -> Series:
+        """The series that holds these values."""
+        dtype = _DTYPES.get(values.dtype.kind)
+        if values.ndim != 1 or dtype is None:
+            raise _refuse_column(name, "must be a flat array of integers")
+        return cls(name=name, dtype=dtype, length=values.size)
+
+    def columns(self, prefix: str) -> Iterator[Column]:
+        """The columns of the file that hold this series."""
+        name = f"{prefix}.{self.name}"
+        if self.dtype != _WIDE:
+            yield Column(name, self.dtype, self.length)
+            return
+        for suffix, dtype in _HALVES:
+            yield Column(name + suffix, dtype, self.length, cost=_WIDE_COST)
+
+    def split(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """The content of each of these columns."""
+        if self.dtype != _WIDE:
+            yield values.astype(self.dtype, copy=False)
+            return
+        whole = [_bounded(value, self.name) for value in values.tolist()]
+        yield np.array([value >> _BITS for value in whole], np.int64)
+        yield np.array([value & _LOW for value in whole], np.uint64)
+
+    def join(self, columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The values that `split` gave these columns for."""
+        if self.dtype != _WIDE:
+            (values,) = columns
+            return values
+        high, low = (column.astype(object) for column in columns)
+        return np.asarray(high * 2**_BITS + low, dtype=object)
+
+
+def _bounded(value: object, name: str) -> int:
+    if type(value) is not int or not _SMALLEST <= value <= _LARGEST_COLUMN:
+        raise _refuse_column(name, "must hold integers of at most 128 bits")
+    return value
+
+
+def _refuse_column(name: str, rule: str) -> InvalidRelease:
+    return InvalidRelease(f"series {name!r}", rule, fix="save what a mechanism released")
+
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_RATIONAL: Final = re.compile(r"-?[0-9]{1,200}(/[0-9]{1,200})?")
+_PROVENANCE: Final = ("dataset", "day", "part", "person", "recorded", "version")
+_GUARANTEE: Final = ("contributions", "delta", "epsilon", "intrusions", "neighbors", "unit")
+
+
+def guarantee_entries(guarantee: Guarantee | None) -> Json:
+    """A guarantee with exact rationals as text; null for none."""
+    if guarantee is None:
+        return None
+    return {
+        "epsilon": str(guarantee.epsilon),
+        "delta": str(guarantee.delta),
+        "neighbors": guarantee.neighbors,
+        "unit": guarantee.unit,
+        "contributions": guarantee.contributions,
+        "intrusions": guarantee.intrusions,
+    }
+
+
+def guarantee_from(value: Json) -> Guarantee | None:
+    """The guarantee that was written, or none."""
+    if value is None:
+        return None
+    given = entries(value, _GUARANTEE)
+    return Guarantee(
+        epsilon=rational(given["epsilon"]),
+        delta=rational(given["delta"]),
+        neighbors=cast(Neighbors, text(given["neighbors"])),
+        unit=cast(Unit, text(given["unit"])),
+        contributions=natural(given["contributions"]),
+        intrusions=natural(given["intrusions"]),
+    )
+
+
+def provenance_entries(provenance: Provenance) -> Json:
+    """Every field by its name; the part as a column and a value."""
+    part = provenance.part
+    return {
+        "version": provenance.version,
+        "day": provenance.day,
+        "dataset": provenance.dataset,
+        "recorded": provenance.recorded,
+        "person": provenance.person,
+        "part": None if part is None else {"column": part[0], "value": part[1]},
+    }
+
+
+def provenance_from(value: Json) -> Provenance:
+    """Exactly the fields of a provenance, each of its type."""
+    given = entries(value, _PROVENANCE)
+    if not isinstance(given["recorded"], bool):
+        raise refused("must say true or false in this place")
+    return Provenance(
+        version=text(given["version"]),
+        day=text(given["day"]),
+        dataset=_text_or_none(given["dataset"]),
+        recorded=given["recorded"],
+        person=_text_or_none(given["person"]),
+        part=_part_from(given["part"]),
+    )
+
+
+def specials_entries(specials: Specials) -> Json:
+    """Counts as text, because they may need more digits than other languages keep."""
+    counts: dict[str, Json] = {cell: str(count) for cell, count in specials.counts.items()}
+    return {"counts": counts, "scale": str(specials.scale)}
+
+
+def specials_from(value: Json, cells: Iterable[str]) -> Specials:
+    """The counts of exactly these cells, in their order."""
+    given = entries(value, ("counts", "scale"))
+    counts = entries(given["counts"], tuple(cells))
+    return Specials(counts={cell: _whole(counts[cell]) for cell in cells}, scale=rational(given["scale"]))
+
+
+def entries(value: Json | Mapping[str, Json], names: Iterable[str] | None = None) -> dict[str, Json]:
+    """`value`, if it is a mapping, and with exactly these names if they are given."""
+    if not isinstance(value, dict):
+        raise refused("must have a mapping in this place")
+    if names is not None and set(value) != set(names):
+        raise refused(f"must have exactly the entries {', '.join(sorted(names))} in this place")
+    return value
+
+
+def listed(value: Json) -> list[Json]:
+    """`value`, if it is a list."""
+    if not isinstance(value, list):
+        raise refused("must have a list in this place")
+    return value
+
+
+def text(value: Json) -> str:
+    """`value`, if it is text."""
+    if not isinstance(value, str):
+        raise refused("must have text in this place")
+    return value
+
+
+def _text_or_none(value: Json) -> str | None:
+    return None if value is None else text(value)
+
+
+def _part_from(value: Json) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    given = entries(value, ("column", "value"))
+    return text(given["column"]), text(given["value"])
+
+
+def series_name(value: Json) -> str:
+    """`value`, if it can be the name of a series."""
+    if not _NAME.fullmatch(text(value)):
+        raise refused("must name a series in small letters, digits and _")
+    return text(value)
+
+
+def natural(value: Json) -> int:
+    """`value`, if it is an integer that is not negative."""
+    if type(value) is not int or value < 0:
+        raise refused("must have a number that is not negative in this place")
+    return value
+
+
+def rational(value: Json) -> Fraction:
+    """An exact number, written in lowest terms like 1/3.
+
+    >>> rational("1/3")
+    Fraction(1, 3)
+    """
+    written = text(value)
+    if not _RATIONAL.fullmatch(written) or written.endswith("/0"):
+        raise refused('must have a rational number like "1/3" in this place')
+    if str(exact := Fraction(written)) != written:
+        raise refused("must have rational numbers in lowest terms")
+    return exact
+
+
+def _whole(value: Json) -> int:
+    exact = rational(value)
+    if exact.denominator != 1:
+        raise refused("must have whole counts")
+    return int(exact)
+
+
+def refused(rule: str) -> InvalidRelease:
+    """The specification breaks this rule."""
+    return InvalidRelease("specification", rule, fix="get a fresh copy of the release")
+
+
+# Everything that a release holds: views of counts, of sums, and of answers to queries.
+
+
+Published: TypeAlias = AnyView | SumView | QueryView
+
+
+def published(
+    views: Iterable[AnyView], sums: Iterable[SumView], queries: QueryView | None
+) -> tuple[Published, ...]:
+    """All views: those of counts first, then those of sums, then that of queries."""
+    return (*views, *sums, *(() if queries is None else (queries,)))
+
+
+def declared_by(view: Published) -> Mapping[str, Domain]:
+    """The domain of each column of a view, a summed one included."""
+    if isinstance(view, SumView):
+        return view.declared
+    return dict(zip(view.columns, view.domains, strict=True))
+
+
+# The views of a release as entries of a specification, and back: a form for each kind of view.
+
+
+VERSION: Final = 1
+"""The version of a file in which every view has one column."""
+SEVERAL: Final = 2
+"""The version of a file in which some view has several columns."""
+NUMBERS: Final = 3
+"""The version of a file in which some view has sums, or answers to queries."""
+
+EVERY_VIEW: Final = ("facts", "guarantee", "kind", "mechanism", "series", "why")
+"""The entries that all views have."""
+
+QUERIES: Final = "queries"
+"""The name of the view of queries: a release has one at most."""
+
+Entry: TypeAlias = Mapping[str, Json]
+
+
+@final
+@dataclass(frozen=True)
+class Form:
+    """How views of one kind are written and read.
+
+    `mark` is the entry that no form before this one in `FORMS` has. `about` are the entries that say what
+    the view is about, `released` is what was released, `name` is how series begin in the file, and `read`
+    makes the view from its entries, its parts, and the views of counts that stand before it.
+    """
+
+    version: int
+    mark: str
+    names: tuple[str, ...]
+    about: Callable[[Any], dict[str, Json]]
+    released: Callable[[Any], Any]
+    name: Callable[[Entry], str]
+    read: Callable[[Entry, Parts, Sequence[AnyView]], Published]
+
+    def written(self, view: Published, parts: Parts) -> dict[str, Json]:
+        """The entries of a view but for its series."""
+        released = self.released(view)
+        return {
+            **self.about(view),
+            "mechanism": view.mechanism,
+            "why": view.why,
+            "kind": released.kind,
+            "facts": dict(parts.facts),
+            "guarantee": guarantee_entries(released.guarantee),
+        }
+
+
+def form_of(view: Entry | Published) -> Form:
+    """The form of a view, or of the entries of one."""
+    if isinstance(view, Mapping):
+        return next((form for form in FORMS.values() if form.mark in view), FORMS[View])
+    return FORMS[type(view)]
+
+
+def about(view: Published) -> dict[str, Json]:
+    """The entries that say what a view is about."""
+    return {name: entry for name, entry in form_of(view).about(view).items() if name != "specials"}
+
+
+def view_name(columns: Sequence[str]) -> str:
+    """The columns of a view in one name, with which its series in a file begin.
+
+    >>> view_name(["age"]), view_name(["age", "salary"])
+    ('age', 'age x salary')
+    """
+    return " x ".join(columns)
+
+
+def described(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
+    """The entries that say what a view is about: one column and its domain, or several."""
+    if len(columns) == 1:
+        return {"column": columns[0], "domain": _plain(domains[0])}
+    return _together(columns, domains)
+
+
+def sums_described(keys: Sequence[str], column: str, declared: Mapping[str, Domain]) -> dict[str, Json]:
+    """The entries that say what a view of sums is about."""
+    summed: dict[str, Json] = {"column": column, "domain": _plain(declared[column])}
+    return {"sum": summed, **_together(keys, [declared[key] for key in keys])}
+
+
+def queries_described(queries: Queries, columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
+    """The entries that say what a view of queries is about."""
+    return {"queries": queries.to_json(), **_together(columns, domains)}
+
+
+def _together(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
+    return {"columns": list[Json](columns), "domains": list[Json](map(_plain, domains))}
+
+
+def _plain(domain: Domain) -> dict[str, Json]:
+    spec = domain.to_spec()
+    return {key: list[Json](value) if isinstance(value, list) else value for key, value in spec.items()}
+
+
+def _domain(spec: Json) -> Domain:
+    return domain_from_spec(entries(spec))
+
+
+def _columns(view: Entry, *, least: int) -> tuple[str, ...]:
+    """The columns of a view that lists them."""
+    columns = tuple(text(column) for column in listed(view["columns"]))
+    if not least <= len(columns) <= MOST_AXES or len(set(columns)) < len(columns):
+        raise refused(f"must have {least} to {MOST_AXES} different columns in a view of this kind")
+    return columns
+
+
+def _domains(view: Entry) -> tuple[Domain, ...]:
+    return tuple(map(_domain, listed(view["domains"])))
+
+
+def _declared(view: Entry, *, least: int) -> dict[str, Domain]:
+    """The columns of a view that lists them, each with its domain."""
+    columns, domains = _columns(view, least=least), _domains(view)
+    if len(columns) != len(domains):
+        raise refused("must have a domain for each column")
+    return dict(zip(columns, domains, strict=True))
+
+
+def _said(view: Entry) -> dict[str, str]:
+    return {"mechanism": text(view["mechanism"]), "why": text(view["why"])}
+
+
+def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
+    domain = _domain(view["domain"])
+    axis = Ranges.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    if axis.size != domain.size:
+        raise refused("must have a domain of as many cells as were released")
+    specials = specials_from(view["specials"], domain.specials)
+    return View(column=text(view["column"]), domain=domain, axis=axis, specials=specials, **_said(view))
+
+
+def _box_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> BoxView:
+    boxes = Boxes.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    return BoxView(columns=_columns(view, least=2), domains=_domains(view), boxes=boxes, **_said(view))
+
+
+def _sum_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> SumView:
+    keys, summed = _declared(view, least=0), _summed(view)
+    column, domain = text(summed["column"]), _domain(summed["domain"])
+    return SumView(
+        keys=tuple(keys),
+        column=column,
+        declared={**keys, column: domain},
+        sums=_sums(view, parts, keys, domain),
+        beside=KeyCounts.of_sums(before, tuple(keys), column),
+        **_said(view),
+    )
+
+
+def _sums(view: Entry, parts: Parts, keys: Mapping[str, Domain], domain: Domain) -> Sums:
+    kind, guarantee = SumRelease.of_kind(text(view["kind"])), guarantee_from(view["guarantee"])
+    axes = tuple(map(Axis.of, keys.values()))
+    return cast(Sums, kind.from_parts(parts, guarantee, keys=axes, value=domain))
+
+
+def _summed(view: Entry) -> dict[str, Json]:
+    return entries(view["sum"], ("column", "domain"))
+
+
+def _sum_name(view: Entry) -> str:
+    return sum_name(text(_summed(view)["column"]), _columns(view, least=0))
+
+
+def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryView:
+    declared = _declared(view, least=1)
+    columns, domains = tuple(declared), tuple(declared.values())
+    queries, universe = queries_from(view["queries"]), Universe(columns, domains)
+    answers = WorkloadRelease.of_kind(text(view["kind"])).from_parts(
+        parts, guarantee_from(view["guarantee"]), queries, universe
+    )
+    return QueryView(columns=columns, domains=domains, queries=queries, answers=answers, **_said(view))
+
+
+FORMS: Final[Mapping[type, Form]] = {
+    QueryView: Form(
+        NUMBERS,
+        "queries",
+        ("queries", "columns", "domains"),
+        lambda view: queries_described(view.queries, view.columns, view.domains),
+        lambda view: view.answers,
+        lambda view: QUERIES,
+        _query_view,
+    ),
+    SumView: Form(
+        NUMBERS,
+        "sum",
+        ("sum", "columns", "domains"),
+        lambda view: sums_described(view.keys, view.column, view.declared),
+        lambda view: view.sums,
+        _sum_name,
+        _sum_view,
+    ),
+    BoxView: Form(
+        SEVERAL,
+        "columns",
+        ("columns", "domains"),
+        lambda view: described(view.columns, view.domains),
+        lambda view: view.boxes,
+        lambda view: view_name(_columns(view, least=2)),
+        _box_view,
+    ),
+    View: Form(
+        VERSION,
+        "column",
+        ("column", "domain", "specials"),
+        lambda view: {**described([view.column], [view.domain]), "specials": specials_entries(view.specials)},
+        lambda view: view.axis,
+        lambda view: text(view["column"]),
+        _column_view,
+    ),
+}
+"""Every kind of view, the most special first."""

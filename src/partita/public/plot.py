@@ -1,0 +1,294 @@
+"""A picture of a column; needs matplotlib."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from collections.abc import Sequence
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee
+from partita.html import kernel
+from partita.public.axis.curve import Floats
+from partita.public.boxes.base import Scale, new_axes
+from partita.public.results import Bins, Cdf, Heat, bins_of, cdf, even_bins
+from partita.public.views import Line
+
+_CONFIDENT: Final = 1.96
+_APART: Final = 0.8
+_MARGIN: Final = 0.1
+_BAR: Final = "#4c78a8"
+_INK: Final = "#2b2b2b"
+
+
+def plot(line: Line, *, bins: int = 60, axes: Any = None, dataset: str | None = None) -> Any:
+    """The histogram of a column with a 95% bar on every bin, on these matplotlib axes or on new ones.
+
+    There are at most `bins` bins, of nearly equally many cells.
+    """
+    table = bins_of(line, even_bins(line.axis.size, bins))
+    axes = new_axes() if axes is None else axes
+    scale = Scale(line.domain, table.lows, table.highs)
+    middles = (scale.edges[:-1] + scale.edges[1:]) / 2
+    _draw(axes, table, middles, _APART if scale.natural is None else np.diff(scale.edges))
+    scale.mark(axes, margin=_MARGIN)
+    _describe(axes, line, dataset)
+    return axes
+
+
+def title(dataset: str | None, guarantee: Guarantee | None, within: str = "") -> str:
+    """Which dataset, which of its rows, and at what price.
+
+    >>> title("census", Guarantee(epsilon=1), "age 30 to 39")
+    'census, epsilon 1, age 30 to 39'
+    """
+    epsilon = "no guarantee" if guarantee is None else f"epsilon {guarantee.epsilon}"
+    return ", ".join(said for said in (dataset, epsilon, within) if said)
+
+
+def _draw(axes: Any, table: Bins, middles: Floats, width: Floats | float) -> None:
+    counts, half = np.maximum(0.0, table.counts.values), _CONFIDENT * table.counts.error
+    axes.bar(middles, counts, width=width, color=_BAR, edgecolor="white", linewidth=0.5)
+    axes.errorbar(
+        middles,
+        counts,
+        yerr=[np.minimum(counts, half), half],
+        fmt="none",
+        ecolor=_INK,
+        elinewidth=0.8,
+        capsize=1.5,
+    )
+
+
+def _describe(axes: Any, line: Line, dataset: str | None) -> None:
+    within = getattr(line, "within", "")
+    axes.set_title(title(dataset, line.axis.guarantee, within), loc="left", fontsize="medium")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(line.column)
+    axes.set_ylabel("rows in each bin, with 95% bars")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+# Pictures that a reader can zoom into and point at; needs plotly.
+
+
+CONFIDENT: Final = 1.96
+_BLUE, _PLOTLY_INK = "#4c78a8", "#7f7f7f"
+_MILLI: Final = 1000.0
+
+
+def wanted(interactive: bool | None, axes: Any) -> bool:
+    """Whether a picture shall be interactive: if asked for, else in a notebook that has plotly.
+
+    Axes are those of matplotlib, and go with no other picture.
+    """
+    if interactive is None:
+        return axes is None and kernel() is not None and find_spec("plotly") is not None
+    rule = "must be left out of an interactive picture"
+    check(not interactive or axes is None, "axes", rule, given="axes", fix="pass interactive=False")
+    return interactive
+
+
+def line_figure(line: Line, *, bins: int = 60, dataset: str | None = None) -> Any:
+    """The histogram of a column with 95% bars; a button turns it into the counts up to each value."""
+    table = bins_of(line, even_bins(line.axis.size, bins))
+    scale = Scale(line.domain, table.lows, table.highs, milliseconds)
+    upto = cdf(line, table.highs)
+    drawn = [_bars(table, scale), _steps(upto, scale)]
+    figure = figure_of(drawn, title(dataset, line.axis.guarantee, getattr(line, "within", "")))
+    figure.update_xaxes(title=as_text(line.column), **_ruler(scale, line.domain.decode([0])[0]))
+    figure.update_yaxes(title="rows, with 95% bars", rangemode="tozero")
+    figure.update_layout(updatemenus=[_buttons()], bargap=0)
+    return figure
+
+
+def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
+    """A field for every pair of bins, which tells its count and its error when it is pointed at."""
+    scales = [
+        Scale(domain, lows, highs, milliseconds)
+        for domain, lows, highs in zip(heat.domains, heat.lows, heat.highs, strict=True)
+    ]
+    counts = np.maximum(0.0, heat.counts.values).T
+    darkest = max(1.0, float(heat.counts.error.max()), float(counts.max()))
+    field = graphs().Heatmap(
+        x=scales[0].edges,
+        y=scales[1].edges,
+        z=counts,
+        zmin=0.0,
+        zmax=darkest,
+        colorscale="Blues",
+        customdata=np.dstack([heat.counts.values.T, heat.counts.error.T, *_pairs(heat)]),
+        hovertemplate="%{customdata[2]}, %{customdata[3]}<br>%{customdata[0]:.1f} ± %{customdata[1]:.1f} rows"
+        "<extra></extra>",
+        colorbar={"title": "rows"},
+    )
+    figure = figure_of([field], title(dataset, heat.guarantee, heat.within))
+    figure.update_xaxes(title=as_text(heat.columns[0]), **_ruler(scales[0], heat.lows[0][0]))
+    figure.update_yaxes(title=as_text(heat.columns[1]), **_ruler(scales[1], heat.lows[1][0]))
+    return figure
+
+
+def figure_of(traces: Sequence[Any], words: str) -> Any:
+    """A figure of these traces under a title, on the ground of the page."""
+    figure = graphs().Figure(traces)
+    clear = "rgba(0, 0, 0, 0)"
+    figure.update_layout(
+        title={"text": as_text(words), "font": {"size": 14}},
+        template="plotly_white",
+        paper_bgcolor=clear,
+        plot_bgcolor=clear,
+        font={"color": _PLOTLY_INK},
+        width=800,
+        height=450,
+    )
+    return figure
+
+
+def as_text(words: object) -> str:
+    """Words as plotly shows them: it takes links and line breaks in a text for what they are.
+
+    >>> as_text("a<br>b")
+    'a&lt;br&gt;b'
+    """
+    return escape(str(words), quote=False)
+
+
+def graphs() -> Any:
+    """The graph objects of plotly, if it is there."""
+    try:
+        return import_module("plotly.graph_objects")
+    except ImportError:
+        fix = 'install it: pip install "partita[notebook]"'
+        raise InvalidParameter("interactive", "needs plotly", given="no plotly", fix=fix) from None
+
+
+def milliseconds(values: Sequence[datetime.date]) -> list[float]:
+    """Times as plotly counts them, by the clock on the wall of their own zone.
+
+    >>> milliseconds([datetime.date(1970, 1, 2)])
+    [86400000.0]
+    """
+    return [
+        _MILLI * calendar.timegm(value.timetuple()) + getattr(value, "microsecond", 0) / _MILLI
+        for value in values
+    ]
+
+
+def _bars(table: Bins, scale: Scale) -> Any:
+    counts, half = np.maximum(0.0, table.counts.values), CONFIDENT * table.counts.error
+    width = np.diff(scale.edges) * (_APART if scale.natural is None else 1.0)
+    return graphs().Bar(
+        name="histogram",
+        x=_middles(scale),
+        y=counts,
+        width=width,
+        marker={"color": _BLUE, "line": {"width": 0}},
+        error_y=_errors(half, np.minimum(counts, half)),
+        customdata=[
+            [_between(low, high), count, error]
+            for low, high, count, error in zip(
+                table.lows, table.highs, table.counts.values, table.counts.error, strict=True
+            )
+        ],
+        hovertemplate=_SAID,
+    )
+
+
+def _steps(upto: Cdf, scale: Scale) -> Any:
+    half = CONFIDENT * upto.counts.error
+    return graphs().Scatter(
+        name="up to each value",
+        x=scale.edges[1:] if scale.natural is not None else _middles(scale),
+        y=upto.counts.values,
+        mode="lines+markers",
+        visible=False,
+        line={"color": _BLUE, "width": 1.5},
+        marker={"size": 4},
+        error_y=_errors(half, np.minimum(upto.counts.values, half)),
+        customdata=[
+            [f"up to {as_text(value)}", count, error]
+            for value, count, error in zip(upto.values, upto.counts.values, upto.counts.error, strict=True)
+        ],
+        hovertemplate=_SAID,
+    )
+
+
+_SAID: Final = "%{customdata[0]}<br>%{customdata[1]:,.1f} ± %{customdata[2]:,.1f} rows<extra></extra>"
+
+
+def _errors(above: Floats, below: Floats) -> dict[str, Any]:
+    return {"array": above, "arrayminus": below, "color": _PLOTLY_INK, "thickness": 1, "width": 2}
+
+
+def _buttons() -> dict[str, Any]:
+    """Two buttons, of which one picture each is shown."""
+    shown = {"histogram": [True, False], "up to each value": [False, True]}
+    buttons = [
+        {"label": label, "method": "restyle", "args": [{"visible": visible}]}
+        for label, visible in shown.items()
+    ]
+    place = {"x": 1.0, "xanchor": "right", "y": 1.12, "yanchor": "bottom", "direction": "right"}
+    return {"type": "buttons", "buttons": buttons, **place}
+
+
+def _ruler(scale: Scale, first: object) -> dict[str, Any]:
+    """The scale of an axis: dates, numbers, or the names of bins side by side."""
+    if scale.natural is None:
+        ticks, texts = scale.labels()
+        return {"tickvals": ticks, "ticktext": list(map(as_text, texts))}
+    return {"type": "date"} if isinstance(first, datetime.date) else {"type": "linear"}
+
+
+def _middles(scale: Scale) -> Floats:
+    return np.asarray((scale.edges[:-1] + scale.edges[1:]) / 2)
+
+
+def _pairs(heat: Heat) -> tuple[Any, Any]:
+    """The bins of the first column across and those of the second up, each in words."""
+    across, up = (
+        np.array(list(map(_between, lows, highs)), dtype=object)
+        for lows, highs in zip(heat.lows, heat.highs, strict=True)
+    )
+    pair = np.meshgrid(across, up)
+    return pair[0], pair[1]
+
+
+def _between(low: object, high: object) -> str:
+    return as_text(low if low == high else f"{low} to {high}")
+
+
+# A picture of two columns together, a heat map; needs matplotlib.
+
+
+_COLOURS: Final = "Blues"
+
+
+def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> Any:
+    """A field for every pair of bins, darker where there are more rows, on these axes or on new ones.
+
+    The first column goes to the right and the second one up. Counts below zero are drawn as none, and no
+    field is darkest whose count is below the largest error: where nobody is, nothing stands out.
+    """
+    axes = new_axes() if axes is None else axes
+    across, up = (
+        Scale(domain, lows, highs)
+        for domain, lows, highs in zip(heat.domains, heat.lows, heat.highs, strict=True)
+    )
+    counts = np.maximum(0.0, heat.counts.values).T
+    darkest = max(1.0, float(heat.counts.error.max()), float(counts.max()))
+    field = axes.pcolormesh(
+        across.edges, up.edges, counts, cmap=_COLOURS, vmin=0.0, vmax=darkest, rasterized=True
+    )
+    across.mark(axes, "x")
+    up.mark(axes, "y")
+    axes.set_xlabel(heat.columns[0])
+    axes.set_ylabel(heat.columns[1])
+    axes.set_title(title(dataset, heat.guarantee, heat.within), loc="left", fontsize="medium")
+    axes.figure.colorbar(field, ax=axes, label=f"rows in each field, to a standard error of {heat.errors}")
+    return axes

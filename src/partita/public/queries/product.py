@@ -1,0 +1,484 @@
+"""The Kronecker product: every combination of queries over different axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import groupby
+from typing import Any, Final, NamedTuple, TypeAlias, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import check
+from partita.lazy import cached_property
+from partita.numbers import Converted, freeze, frozen, parameter
+from partita.public.queries.operator import (
+    DENSE,
+    FITTING,
+    MOST_TERMS,
+    Pointwise,
+    Structured,
+    cap,
+    common_shape,
+    exact_sums,
+    fitted,
+    namespace,
+)
+from partita.public.queries.ranges import LARGEST_TABLE, Boxes, Spans, as_vector
+
+Factor: TypeAlias = tuple[tuple[int, ...], Structured]
+"""The axes that an operator is over, and the operator."""
+
+
+@final
+@frozen(eq=False)
+class Product(Structured):
+    """Queries of each factor, combined in all ways, the last factor's fastest: weights multiply.
+
+    Factors are over different axes; axes that none is over are summed over.
+
+    >>> pairs = Product((3, 2), [((1,), Spans.each(2)), ((0,), Spans(3, [0], [2]))])
+    >>> pairs.answers(np.array([[1, 2], [3, 4], [5, 6]])).tolist()
+    [4, 6]
+    """
+
+    widths: Converted[Sequence[int], tuple[int, ...]] = parameter()
+    factors: Converted[Sequence[Factor], tuple[Factor, ...]] = parameter()
+
+    def __post_init__(self) -> None:
+        widths, factors = tuple(self.widths), tuple(self.factors)
+        taken = [axis for axes, _ in factors for axis in axes]
+        fits = all(each.shape == tuple(widths[a] for a in axes) for axes, each in factors)
+        rule, fix = "must be over different axes of the shape", "merge those of one axis"
+        check(len(set(taken)) == len(taken) and fits, "factors", rule, given=len(taken), fix=fix)
+        rest = [((axis,), Spans.everything(width)) for axis, width in enumerate(widths) if axis not in taken]
+        freeze(self, widths=widths, factors=(*factors, *rest))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The widths of the axes."""
+        return self.widths
+
+    @cached_property
+    def granularity(self) -> int:
+        """The product of those of the factors."""
+        return math.prod(each.granularity for each in self._operators)
+
+    @cached_property
+    def lowest(self) -> int:
+        """No product of weights is below this."""
+        return self._ends[0]
+
+    @cached_property
+    def highest(self) -> int:
+        """No product of weights is above this."""
+        return self._ends[1]
+
+    @cached_property
+    def tops(self) -> NDArray[Any]:
+        """The products of the tops; where weights may be negative, the highest weight of all."""
+        if any(each.lowest < 0 for each in self._operators):
+            return fitted(np.full(len(self), self.highest, object), self.largest)
+        return fitted(
+            reduce(np.multiply.outer, [each.tops.astype(object) for each in self._operators]), self.largest
+        ).reshape(-1)
+
+    def norm(self, limit: int) -> int:
+        """The product of those of the factors: columns are products."""
+        return math.prod(each.norm(limit) for each in self._operators)
+
+    @property
+    def used(self) -> frozenset[int]:
+        """The axes along which weights differ."""
+        free = {axes for axes, each in self.factors if isinstance(each, Spans) and each.constant}
+        return frozenset(axis for axes, _ in self.factors if axes not in free for axis in axes)
+
+    def __len__(self) -> int:
+        return math.prod(len(each) for each in self._operators)
+
+    def forward(self, x: Any) -> Any:
+        """One factor after the other, those first that leave least."""
+        xp = namespace(x)
+        batch = x.shape[1]
+        cells = [each.cells for each in self._operators]
+        table = xp.permute_dims(xp.reshape(x, (*self.shape, batch)), (*self._order, len(self.shape)))
+        table = xp.reshape(table, (*cells, batch))
+        for number in self._by_gain:
+            table = _along(table, number, self._operators[number].forward)
+        return xp.reshape(table, (len(self), batch))
+
+    def backward(self, y: Any) -> Any:
+        """One factor after the other, those last that grow most."""
+        xp = namespace(y)
+        batch = y.shape[1]
+        table = xp.reshape(y, (*(len(each) for each in self._operators), batch))
+        for number in reversed(self._by_gain):
+            table = _along(table, number, self._operators[number].backward)
+        table = xp.reshape(table, (*(self.shape[axis] for axis in self._order), batch))
+        back = tuple(int(place) for place in np.argsort(self._order))
+        return xp.reshape(xp.permute_dims(table, (*back, len(self.shape))), (self.cells, batch))
+
+    def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The products of weights."""
+        found = np.ones((1, len(places)), np.int64 if self.largest < 2**62 else object)
+        for axes, each in self.factors:
+            weights = each.weights_at(places[:, list(axes)])
+            found = (found[:, None] * weights[None]).reshape(-1, len(places))
+        return fitted(found, self.largest)
+
+    def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+        """Points are gathered on the axes of small factors of many queries; the others weigh them first."""
+        gathering = self._gathering
+        if not gathering:
+            return super().answers_at(places, counts)
+        dense, rest = self._split(gathering)
+        groups = np.ravel_multi_index(
+            tuple(places[:, list(dense.axes)].T.astype(np.int64)), dense.product.shape
+        )
+        table = np.zeros((len(rest.product), len(dense.product)), object)
+        for index in range(len(rest.product)):
+            weigh = rest.product.single(index)
+            sums = _gathered(weigh, places[:, list(rest.axes)], counts, groups, dense.product.cells)
+            table[index] = dense.product.answers(sums)
+        return self._reordered(table, gathering)
+
+    def column_sums(self) -> NDArray[Any]:
+        """The products of the factors' sums."""
+        return np.broadcast_to(self.sums_over(tuple(range(len(self.shape)))), self.shape).reshape(-1)
+
+    def sums_over(self, axes: tuple[int, ...]) -> NDArray[Any]:
+        """The sums of absolute weights, to be spread over some axes: all along which weights differ."""
+        sums = np.ones((1,) * len(axes), np.int64 if self.column_norm < 2**62 else object)
+        for mine, each in self.factors:
+            if set(mine) <= set(axes):
+                shape = [self.shape[axis] if axis in mine else 1 for axis in axes]
+                by_axis = each.column_sums().reshape([self.shape[axis] for axis in mine])
+                sums = sums * by_axis.transpose(np.argsort(mine)).reshape(shape)
+            else:
+                sums = sums * each.column_norm
+        return sums
+
+    def single(self, index: int) -> Product:
+        """One query of each factor."""
+        numbers = np.unravel_index(self.checked(index), [len(each) for each in self._operators])
+        return self._changed([each.single(int(i)) for each, i in zip(self._operators, numbers, strict=True)])
+
+    def multiplied(self, units: int, granularity: int = 1) -> Product:
+        """One factor times `units`: one that has weights of its own, if there is any."""
+        return self._with(self._numeric[:1], lambda each: each.multiplied(units, granularity))
+
+    def truncated(self, tau: int) -> Structured:
+        """Weights up to tau: what is zero or one stays, the other factor is truncated."""
+        return self._pushed(cap(tau), lambda each: each.truncated(tau)) or Pointwise(self, "truncated", tau)
+
+    def above(self, tau: int) -> Structured:
+        """One where the weight is above tau: what is zero or one stays."""
+        return self._pushed(cap(tau), lambda each: each.above(tau)) or Pointwise(self, "above", tau)
+
+    def _pushed(self, tau: int, change: Any) -> Product | None:
+        """The change made to the one factor that is neither zero nor one; several of one query are merged."""
+        numeric = self._numeric
+        if len(numeric) > 1 and any(len(self._operators[number]) > 1 for number in numeric):
+            return None
+        merged = self if len(numeric) < 2 else self._merged(numeric)
+        return merged._with(merged._numeric[:1], change)
+
+    def _merged(self, numbers: list[int]) -> Product:
+        """The same queries with some factors of one query each as a single one."""
+        kept = [factor for number, factor in enumerate(self.factors) if number not in numbers]
+        axes = tuple(axis for number in numbers for axis in self.factors[number][0])
+        inner = Product(
+            tuple(self.shape[axis] for axis in axes), _side_by_side([self._operators[n] for n in numbers])
+        )
+        return Product(self.shape, [*kept, (axes, as_vector(inner))])
+
+    @cached_property
+    def _gathering(self) -> list[int]:
+        """Factors with several queries over so few cells that an array of their counts is made."""
+        found: list[int] = []
+        for number in sorted(range(len(self.factors)), key=lambda n: -len(self._operators[n])):
+            cells = math.prod(self._operators[n].cells for n in [*found, number])
+            if len(self._operators[number]) > 1 and cells <= DENSE:
+                found.append(number)
+        return sorted(found)
+
+    def _split(self, numbers: list[int]) -> tuple[_Part, _Part]:
+        """Some factors, and the others."""
+        others = [n for n in range(len(self.factors)) if n not in numbers]
+        first, second = (
+            _Part.of([self.factors[n] for n in chosen], self.shape) for chosen in (numbers, others)
+        )
+        return first, second
+
+    def _reordered(self, table: NDArray[Any], last: list[int]) -> NDArray[Any]:
+        """Answers by other factors and then by some, in the order of all factors."""
+        order = [*(n for n in range(len(self.factors)) if n not in last), *last]
+        shaped = table.reshape([len(self._operators[n]) for n in order])
+        return shaped.transpose(np.argsort(order)).reshape(-1)
+
+    @property
+    def _numeric(self) -> list[int]:
+        """The factors with weights other than zero and one; the first, if there is none."""
+        return [number for number, each in enumerate(self._operators) if not each.binary] or [0]
+
+    def _with(self, numbers: list[int], change: Any) -> Product:
+        return self._changed(
+            [change(each) if number in numbers else each for number, each in enumerate(self._operators)]
+        )
+
+    def _changed(self, operators: list[Structured]) -> Product:
+        both = zip(self.factors, operators, strict=True)
+        return replace(self, factors=tuple((axes, each) for (axes, _), each in both))
+
+    @property
+    def _operators(self) -> tuple[Structured, ...]:
+        return tuple(each for _, each in self.factors)
+
+    @property
+    def _order(self) -> tuple[int, ...]:
+        return tuple(axis for axes, _ in self.factors for axis in axes)
+
+    @cached_property
+    def _by_gain(self) -> list[int]:
+        """The factors by how many numbers they leave of one."""
+        return sorted(
+            range(len(self.factors)), key=lambda n: len(self._operators[n]) / self._operators[n].cells
+        )
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        low, high = 1, 1
+        for each in self._operators:
+            corners = [one * other for one in (low, high) for other in (each.lowest, each.highest)]
+            low, high = min(corners), max(corners)
+        return low, high
+
+
+class _Part(NamedTuple):
+    """Some factors of a product, and the axes that they are over."""
+
+    axes: tuple[int, ...]
+    product: Product
+
+    @staticmethod
+    def of(factors: Sequence[Factor], shape: tuple[int, ...]) -> _Part:
+        """The factors, on their own axes only."""
+        axes = tuple(axis for mine, _ in factors for axis in mine)
+        inner = Product(tuple(shape[axis] for axis in axes), _side_by_side([each for _, each in factors]))
+        return _Part(axes, inner)
+
+
+def _gathered(
+    weigh: Structured, places: NDArray[Any], counts: NDArray[Any], groups: NDArray[Any], number: int
+) -> NDArray[Any]:
+    """The exact weighted sums of groups of points, block by block."""
+    total = np.zeros(number, np.int64 if weigh.largest <= 1 else object)
+    for first in range(0, len(places), MOST_TERMS):
+        block = slice(first, first + MOST_TERMS)
+        weights = weigh.weights_at(places[block])[0]
+        total += exact_sums(weights, counts[block], groups[block], weigh.largest, number)
+    return total
+
+
+def _along(table: Any, number: int, apply: Any) -> Any:
+    """A factor applied along one axis of a table."""
+    xp = namespace(table)
+    front = xp.moveaxis(table, number, 0)
+    rest = front.shape[1:]
+    done = apply(xp.reshape(front, (front.shape[0], math.prod(rest))))
+    return xp.moveaxis(xp.reshape(done, (done.shape[0], *rest)), 0, number)
+
+
+def _side_by_side(operators: Sequence[Structured]) -> list[Factor]:
+    """Operators over axes of their own, in order."""
+    factors: list[Factor] = []
+    first = 0
+    for each in operators:
+        axes = tuple(range(first, first + len(each.shape)))
+        factors.append((axes, each))
+        first += len(axes)
+    return factors
+
+
+# Lists of queries, one behind the other.
+
+
+_MOST_SUMS: Final = 2**26
+
+
+@final
+@frozen(eq=False)
+class Stack(Structured):
+    """The queries of several operators over one universe, in units that suit all of them."""
+
+    operators: Converted[Sequence[Structured], tuple[Structured, ...]] = parameter()
+
+    def __post_init__(self) -> None:
+        given = tuple(self.operators)
+        common_shape(given)
+        fine = math.lcm(*(each.granularity for each in given))
+        freeze(self, operators=tuple(_refined(each, fine // each.granularity) for each in given))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The widths of the axes."""
+        return self.operators[0].shape
+
+    @property
+    def granularity(self) -> int:
+        """The common denominator."""
+        return self.operators[0].granularity
+
+    @property
+    def lowest(self) -> int:
+        """The lowest of all."""
+        return min(each.lowest for each in self.operators)
+
+    @property
+    def highest(self) -> int:
+        """The highest of all."""
+        return max(each.highest for each in self.operators)
+
+    @cached_property
+    def tops(self) -> NDArray[Any]:
+        """Those of all operators."""
+        return np.concatenate([fitted(each.tops, self.largest) for each in self.operators])
+
+    def norm(self, limit: int) -> int:
+        """The largest sum of absolute weights of one cell.
+
+        Operators over different axes have their heaviest cells together. Those that share axes are added up
+        cell by cell over these axes; where that is too much to look at, norms are added up.
+        """
+        share = limit // len(self.operators)
+        return sum(_joint_norm(group, share) for group in _connected(self.operators))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def forward(self, x: Any) -> Any:
+        """The answers of all operators."""
+        return namespace(x).concat([each.forward(x) for each in self.operators], axis=0)
+
+    def backward(self, y: Any) -> Any:
+        """The sum of the adjoints."""
+        found = 0
+        for each, first, stop in zip(self.operators, (0, *self._ends), self._ends, strict=False):
+            found = found + each.backward(y[first:stop, ...])
+        return found
+
+    def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The weights of all operators."""
+        return np.concatenate([fitted(each.weights_at(places), self.largest) for each in self.operators])
+
+    def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+        """The answers of all operators."""
+        return np.concatenate([each.answers_at(places, counts) for each in self.operators])
+
+    def column_sums(self) -> NDArray[Any]:
+        """The sum of those of all operators."""
+        most = sum(each.column_norm for each in self.operators)
+        return np.asarray(sum(fitted(each.column_sums(), most) for each in self.operators))
+
+    def single(self, index: int) -> Structured:
+        """One query of the operator that has it."""
+        place = self.checked(index)
+        number = int(np.searchsorted(self._ends, place, side="right"))
+        return self.operators[number].single(place - (0, *self._ends)[number])
+
+    def multiplied(self, units: int, granularity: int = 1) -> Stack:
+        """All operators times `units`."""
+        return Stack([each.multiplied(units, granularity) for each in self.operators])
+
+    def truncated(self, tau: int) -> Stack:
+        """All operators truncated."""
+        return Stack([each.truncated(tau) for each in self.operators])
+
+    def above(self, tau: int) -> Stack:
+        """All operators compared with tau."""
+        return Stack([each.above(tau) for each in self.operators])
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        return tuple(int(end) for end in np.cumsum([len(each) for each in self.operators]))
+
+
+def stacked(operators: Sequence[Structured]) -> Structured:
+    """The operators one behind the other; neighbours that are a box each, over the same axes, become one."""
+    runs = [list(run) for _, run in groupby(operators, key=_box_axes)]
+    found = [each for run in runs for each in (_boxes(run) if len(run) > 1 else run)]
+    return found[0] if len(found) == 1 else Stack(found)
+
+
+def _box_axes(operator: Structured) -> object:
+    """The axes that one box constrains; where it is none, something that equals nothing else."""
+    if isinstance(operator, Product) and operator.used and all(_is_box(each) for _, each in operator.factors):
+        axes = tuple(sorted(operator.used))
+        if math.prod(operator.shape[axis] + 1 for axis in axes) < LARGEST_TABLE:
+            return axes
+    return object()
+
+
+def _is_box(operator: Structured) -> bool:
+    plain = isinstance(operator, Spans) and (operator.height, operator.granularity) == (1, 1)
+    return plain and len(operator) == 1
+
+
+def _boxes(operators: Sequence[Structured]) -> list[Structured]:
+    """Products of single ranges as one operator."""
+    first = cast(Product, operators[0])
+    axes = tuple(sorted(first.used))
+    sides = [_sides(cast(Product, each), axes) for each in operators]
+    starts, stops = (np.array([[side[end] for side in box] for box in sides], np.uint64) for end in (0, 1))
+    return [Product(first.shape, [(axes, Boxes(tuple(first.shape[a] for a in axes), starts, stops))])]
+
+
+def _sides(box: Product, axes: tuple[int, ...]) -> list[tuple[int, int]]:
+    spans = {mine[0]: cast(Spans, each) for mine, each in box.factors}
+    return [(int(spans[axis].starts[0]), int(spans[axis].stops[0])) for axis in axes]
+
+
+def _refined(operator: Structured, finer: int) -> Structured:
+    return operator if finer == 1 else operator.multiplied(finer, finer)
+
+
+def _used(operator: Structured) -> frozenset[int]:
+    """The axes along which weights differ."""
+    return operator.used if isinstance(operator, Product) else frozenset(range(len(operator.shape)))
+
+
+def _connected(operators: Sequence[Structured]) -> list[list[Structured]]:
+    """Groups of operators such that no two of different groups use an axis in common."""
+    groups: list[tuple[set[int], list[Structured]]] = []
+    for each in operators:
+        used = _used(each)
+        meeting = [group for group in groups if group[0] & used or not (group[0] or used)]
+        axes, members = meeting[0] if meeting else (set(), [])
+        axes |= used
+        members.append(each)
+        for others, more in meeting[1:]:
+            axes |= others
+            members += more
+        groups = [group for group in groups if group not in meeting] + [(axes, members)]
+    return [members for _, members in groups]
+
+
+def _joint_norm(operators: list[Structured], limit: int) -> int:
+    axes = tuple(sorted(frozenset().union(*map(_used, operators))))
+    shape = [operators[0].shape[axis] for axis in axes]
+    most = sum(each.norm(limit) for each in operators)
+    if len(operators) == 1 or math.prod(shape) > DENSE or math.prod(shape) * len(operators) > _MOST_SUMS:
+        return most
+    sums = np.zeros(shape, np.int64 if most < FITTING else object)
+    for each in operators:
+        sums += _sums_over(each, axes)
+    return int(sums.max())
+
+
+def _sums_over(operator: Structured, axes: tuple[int, ...]) -> NDArray[Any]:
+    if isinstance(operator, Product):
+        return operator.sums_over(axes)
+    return operator.column_sums().reshape(operator.shape)

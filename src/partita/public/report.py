@@ -1,0 +1,507 @@
+"""What a release says about itself: plain sentences, each a function of public facts and released numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
+from functools import partial, reduce
+from operator import add
+from typing import TYPE_CHECKING, Final
+
+from partita.answer import Answer
+from partita.domain.base import Domain, Special
+from partita.domain.category import Category
+from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
+from partita.guarantee import Guarantee
+from partita.html import Html, Row, bars, card, grid, number, plus_minus
+from partita.public.base import LONGEST, Provenance, ReleaseKind, figure, promise, shortened, values_of
+from partita.public.file_entries import Published, declared_by, form_of, view_name
+from partita.public.results import AnyView, Bins, bins_of, total
+from partita.public.sums.view import SumView
+from partita.public.views import BoxView, Line, View, columns_of
+from partita.public.workload.release import QueryView
+
+if TYPE_CHECKING:
+    from partita.public.release import Release
+
+# A histogram of a column in text, for a terminal.
+
+
+_EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_FULL: Final = "█"
+_LONGEST_VALUE: Final = 20
+_SHORTEST_BAR: Final = 10
+_GAPS: Final = 4
+
+
+def chart(line: Line, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
+    """A line for each bin: its first and last value, a bar, the count and its standard error.
+
+    Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
+    """
+    table = bins_of(line, bins)
+    labels, numbers = _labels(table), _numbers(table, "+-" if ascii_only else "±")
+    room = max(_SHORTEST_BAR, width - len(labels[0]) - max(map(len, numbers)) - _GAPS)
+    values = table.counts.values.tolist()
+    most = max(*values, 0.0) or 1.0
+    bars = [_bar(room * max(0.0, value) / most, ascii_only) for value in values]
+    rows = zip(labels, bars, numbers, strict=True)
+    return [f"{label}  {bar:<{room}}  {number}" for label, bar, number in rows]
+
+
+def _labels(table: Bins) -> list[str]:
+    lows = [shortened(str(low), _LONGEST_VALUE) for low in table.lows]
+    highs = [shortened(str(high), _LONGEST_VALUE) for high in table.highs]
+    ends = [low if low == high else f"{low} to {high}" for low, high in zip(lows, highs, strict=True)]
+    longest = max(map(len, ends))
+    return [end.rjust(longest) for end in ends]
+
+
+def _numbers(table: Bins, plus_minus: str) -> list[str]:
+    values = [figure(value) for value in table.counts.values.tolist()]
+    longest = max(map(len, values))
+    errors = table.counts.error.tolist()
+    return [
+        f"{value:>{longest}} {plus_minus} {figure(error)}"
+        for value, error in zip(values, errors, strict=True)
+    ]
+
+
+def _bar(length: float, ascii_only: bool) -> str:
+    """A bar of this many characters, in Unicode to an eighth of one."""
+    if ascii_only:
+        return "#" * round(length)
+    whole, eighths = divmod(round(8 * length), 8)
+    return _FULL * whole + _EIGHTHS[eighths]
+
+
+# What to cite: the library, and the papers behind the mechanisms of a release.
+
+
+PAPERS: Final[Mapping[str, str]] = {
+    "DMNS06": """@inproceedings{DMNS06,
+  author    = {Cynthia Dwork and Frank McSherry and Kobbi Nissim and Adam Smith},
+  title     = {Calibrating Noise to Sensitivity in Private Data Analysis},
+  booktitle = {Theory of Cryptography, TCC 2006},
+  year      = {2006},
+}""",
+    "DNRR15": """@inproceedings{DNRR15,
+  author    = {Cynthia Dwork and Moni Naor and Omer Reingold and Guy N. Rothblum},
+  title     = {Pure Differential Privacy for Rectangle Queries via Private Partitions},
+  booktitle = {Advances in Cryptology: ASIACRYPT 2015},
+  year      = {2015},
+}""",
+    "DNPR10": """@inproceedings{DNPR10,
+  author    = {Cynthia Dwork and Moni Naor and Toniann Pitassi and Guy N. Rothblum},
+  title     = {Differential Privacy under Continual Observation},
+  booktitle = {Symposium on Theory of Computing, STOC 2010},
+  year      = {2010},
+}""",
+    "SU": """@misc{SU,
+  author = {Adam Smith and Jonathan Ullman},
+  title  = {Query release},
+  note   = {Lecture notes on differential privacy},
+}""",
+    "DR14": """@article{DR14,
+  author  = {Cynthia Dwork and Aaron Roth},
+  title   = {The Algorithmic Foundations of Differential Privacy},
+  journal = {Foundations and Trends in Theoretical Computer Science},
+  year    = {2014},
+}""",
+    "HLM12": """@inproceedings{HLM12,
+  author    = {Moritz Hardt and Katrina Ligett and Frank McSherry},
+  title     = {A Simple and Practical Algorithm for Differentially Private Data Release},
+  booktitle = {Advances in Neural Information Processing Systems 25, NIPS 2012},
+  year      = {2012},
+}""",
+    "HLY21": """@inproceedings{HLY21,
+  author    = {Ziyue Huang and Yuting Liang and Ke Yi},
+  title     = {Instance-optimal Mean Estimation Under Differential Privacy},
+  booktitle = {Advances in Neural Information Processing Systems 34, NeurIPS 2021},
+  year      = {2021},
+}""",
+    "KDD22": """@inproceedings{KDD22,
+  author    = {Yuan Qiu and Wei Dong and Ke Yi and Bin Wu and Feifei Li},
+  title     = {Releasing Private Data for Numerical Queries},
+  booktitle = {Conference on Knowledge Discovery and Data Mining, KDD 2022},
+  year      = {2022},
+}""",
+    "CKS20": """@inproceedings{CKS20,
+  author    = {Cl{\\'e}ment L. Canonne and Gautam Kamath and Thomas Steinke},
+  title     = {The Discrete {G}aussian for Differential Privacy},
+  booktitle = {Advances in Neural Information Processing Systems 33, NeurIPS 2020},
+  year      = {2020},
+}""",
+}
+"""BibTeX entries by their keys in docs/references.md."""
+
+_NOISE: Final = "CKS20"
+
+
+def citation(mechanisms: Iterable[str], *, version: str) -> str:
+    """BibTeX entries for the library, for the papers behind the mechanisms, and for exact noise.
+
+    The papers are those that the kinds of releases name; of an unknown mechanism there are none.
+
+    >>> [line for line in citation(["tree"], version="0.1.0").splitlines() if line.startswith("@")]
+    ['@software{partita,', '@misc{SU,', '@inproceedings{DNPR10,', '@inproceedings{CKS20,']
+    """
+    behind = {name: keys for kind in ReleaseKind.kinds().values() for name, keys in kind.papers.items()}
+    keys = dict.fromkeys(key for name in mechanisms for key in behind.get(name, ()))
+    return "\n\n".join([_library(version), *(PAPERS[key] for key in [*keys, _NOISE])]) + "\n"
+
+
+def _library(version: str) -> str:
+    return f"""@software{{partita,
+  author  = {{{{The Partita developers}}}},
+  title   = {{Partita: differentially private statistics with exact noise}},
+  version = {{{version}}},
+}}"""
+
+
+# How a release looks in a notebook: its promise, its views, and a picture of each column.
+
+
+_DRAWN: Final = 40
+_MOST_COLUMNS: Final = 30
+
+
+def release_card(release: Release) -> str:
+    """What was promised, what was released and how, and each column with its counts."""
+    origin = release.provenance
+    facts = [
+        ("promise", promise(release.guarantee)),
+        ("published", f"{origin.day}, by Partita {origin.version}"),
+        ("ledger", "debited" if origin.recorded else "not recorded"),
+        ("rows", _rows(release)),
+    ]
+    return card(
+        f"Release of {origin.dataset}" if origin.dataset else "Release", facts, below=_tables(release)
+    )
+
+
+def _tables(release: Release) -> Iterator[Html]:
+    made = [(_name(view), view.mechanism, promise(view.guarantee)) for view in release.published]
+    yield grid(("view", "mechanism", "promise"), made, left=3)
+    if release.columns:
+        yield grid(("column", "may hold", "", "rows"), _columns(release), left=3, note=_note(release))
+
+
+def _rows(release: Release) -> str | None:
+    if not release.views:
+        return None
+    counted = release.count()
+    return plus_minus(counted.value, counted.error)
+
+
+def _columns(release: Release) -> Iterator[Row]:
+    """Each column with a picture of the rows that have a value of it, from the first value to the last."""
+    for column in release.columns[:_MOST_COLUMNS]:
+        line = release.slice(column)
+        drawn = bars(bins_of(line, _DRAWN).counts.values.tolist())
+        yield shortened(column, LONGEST), values_of(line.domain), drawn, number(line.axis.curve.total)
+
+
+def _note(release: Release) -> str:
+    more = len(release.columns) - _MOST_COLUMNS
+    beyond = f" And {more} more columns." if more > 0 else ""
+    return f"Rows with a value; those below, above, invalid or null are not drawn.{beyond}"
+
+
+def _name(view: Published) -> str:
+    if isinstance(view, QueryView):
+        return shortened(f"{len(view):,} queries of {view_name(view.columns)}", LONGEST)
+    return shortened(view.name if isinstance(view, SumView) else view_name(view.columns), LONGEST)
+
+
+# Views that make up a release: of different columns, declared in one way, and with one promise.
+
+
+_FIX: Final = "get a fresh copy of the release"
+
+
+def check_views(views: Sequence[Published], guarantee: Guarantee | None) -> None:
+    """Refuse views that are not of different columns, or that do not promise together what is claimed."""
+    rule, fix = "must be of different columns", "release each set of columns once"
+    check_release(views and len({_about(view) for view in views}) >= len(views), "views", rule, fix=fix)
+    check_release(_agree_on_domains(views), "views", "must declare a column in one way", fix=_FIX)
+    rule = "must be what its views promise together"
+    check_release(guarantee == _promised(views), "guarantee", rule, fix=_FIX)
+    rule = "must have the noise that is promised"
+    check_release(all(view.keeps_its_promise for view in views), "views", rule, fix=_FIX)
+
+
+def _about(view: Published) -> tuple[object, ...]:
+    """What no two views of a release have in common."""
+    if isinstance(view, QueryView):
+        return ("queries",)
+    if isinstance(view, SumView):
+        return "sum", view.column, frozenset(view.keys)
+    return "counts", frozenset(view.columns)
+
+
+def _promised(views: Sequence[Published]) -> Guarantee | None:
+    """What views of the same people promise together; None if one of them promises nothing."""
+    guarantees = [view.guarantee for view in views if view.guarantee is not None]
+    if len(guarantees) < len(views):
+        return None
+    try:
+        return reduce(add, guarantees)
+    except IncompatibleGuarantees:
+        raise InvalidRelease("views", "must promise about the same neighbors", fix=_FIX) from None
+
+
+def _agree_on_domains(views: Sequence[Published]) -> bool:
+    """Whether a column that is in several views has one domain."""
+    declared: dict[str, object] = {}
+    pairs = (pair for view in views for pair in declared_by(view).items())
+    return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)
+
+
+# What a report says about sums and about answers to queries.
+
+
+_LONGEST: Final = 100
+
+
+def numbers_contents(published: Sequence[Published]) -> Iterator[str]:
+    """Sums and answers in a few words each."""
+    summed = dict.fromkeys(view.column for view in published if isinstance(view, SumView))
+    if summed:
+        yield f"noisy sums of {', '.join(summed)}"
+    for view in published:
+        if isinstance(view, QueryView):
+            yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
+
+
+def sums_about(view: SumView) -> str:
+    """The summed column, its domain and its keys, and what is in its special cells."""
+    by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
+    declared = f"Sums of {view.column}, declared as {shortened(repr(view.domain), _LONGEST)}{by}."
+    return f"{declared} {special_cells(view.column, view.specials)}"
+
+
+def special_cells(column: str, counts: Mapping[str, Answer]) -> str:
+    """What is in the special cells of a column, each with an error of its own."""
+    said = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
+    return f"Special cells of {column}: {', '.join(said)}."
+
+
+def queries_about(view: QueryView) -> str:
+    """How many queries there are, and what they are."""
+    said = shortened(str(view.queries), _LONGEST)
+    return f"Answers to {_number_of_queries(view)} about {', '.join(view.columns)}: {said}."
+
+
+def numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:
+    """How far sums and answers may be from the truth."""
+    if any(isinstance(view, SumView) for view in published):
+        yield (
+            "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
+            "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
+            "them the further out they are, as it says; the bar is about exactly that."
+        )
+    for view in published:
+        if isinstance(view, QueryView):
+            yield (
+                f"Error of answers: with a probability of at least {100 * (1 - beta):.10g}% no answer to a "
+                f"query misses the truth by more than {figure(view.error(beta))}."
+            )
+
+
+def numbers_rules(published: Sequence[Published]) -> Iterator[str]:
+    """How values are taken that are no plain numbers within bounds."""
+    if any(isinstance(view, SumView) for view in published):
+        yield (
+            "Rule: in a sum, a value beyond the declared bounds counts as the nearer bound, and one that is "
+            "missing or cannot be read counts as nothing; a mean is over the rows that hold a number."
+        )
+    if any(isinstance(view, QueryView) for view in published):
+        yield (
+            "Rule: in a query, the value of a cell beyond the declared bounds is the nearer bound, "
+            "and that of a missing or invalid one is 0."
+        )
+
+
+def _number_of_queries(view: QueryView) -> str:
+    return f"{len(view):,} quer{'y' if len(view) == 1 else 'ies'}"
+
+
+_LONGEST_DOMAIN: Final = 100
+_LARGEST_EXPONENT: Final = 10
+_MUCH: Final = 0.25
+"""A bound on all errors above this share of the rows says little about any one box."""
+_HINT: Final = (
+    "That bound holds for all boxes at once and is large beside the number of rows: "
+    "`answer.worst(beta)` guarantees much more about a single answer."
+)
+_UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)
+
+
+def report(
+    published: Sequence[Published],
+    guarantee: Guarantee | None,
+    provenance: Provenance,
+    *,
+    beta: float,
+    error: float | None,
+) -> str:
+    """The report, a line for each matter; `error` bounds all counts except with probability `beta`."""
+    views = [view for view in published if isinstance(view, AnyView)]
+    lines = [
+        _origin(published, provenance),
+        f"Guarantee: {promise_words(guarantee)}",
+        _cost(guarantee, provenance),
+        *map(_released, published),
+        *([] if error is None else [_accuracy(views, beta, error)]),
+        *numbers_accuracy(published, beta),
+        *_rules(published, guarantee, provenance),
+        *numbers_rules(published),
+    ]
+    return "\n".join(lines)
+
+
+def _origin(published: Sequence[Published], provenance: Provenance) -> str:
+    dataset = f" of the dataset {provenance.dataset!r}" if provenance.dataset else ""
+    return (
+        f"A release{dataset} with {' and '.join(_contents(published))}, "
+        f"made on {provenance.day} with Partita {provenance.version}.{_part(provenance)}"
+    )
+
+
+def _contents(published: Sequence[Published]) -> Iterator[str]:
+    """What a release holds, in a few words each."""
+    views = [view for view in published if isinstance(view, AnyView)]
+    if views:
+        yield f"noisy counts along {', '.join(columns_of(views))}"
+    yield from numbers_contents(published)
+
+
+def _part(provenance: Provenance) -> str:
+    if provenance.part is None:
+        return ""
+    column, value = provenance.part
+    return f" Only rows where {column} is {value!r} are counted."
+
+
+def promise_words(guarantee: Guarantee | None) -> str:
+    """What is promised, in sentences."""
+    if guarantee is None:
+        return "none. The release was made with injected noise and protects nobody."
+    verb = "Adding or removing" if guarantee.neighbors == "add-remove" else "Changing"
+    but = "" if guarantee.pure else f", but for a probability of {guarantee.delta}"
+    return (
+        f"{guarantee}. {verb} one {guarantee.unit} changes the probability of whatever is "
+        f"in this release by a factor of at most {factor_words(guarantee)}{but}."
+    )
+
+
+def factor_words(guarantee: Guarantee) -> str:
+    """The factor of a guarantee, rounded up to three figures; as a power where its figures say nothing.
+
+    >>> factor_words(Guarantee(epsilon=1)), factor_words(Guarantee(epsilon="1/1000"))
+    ('2.72', '1.01')
+    """
+    if guarantee.epsilon > _LARGEST_EXPONENT:
+        return f"e^{guarantee.epsilon}"
+    return f"{_UPWARDS.create_decimal_from_float(guarantee.factor):,f}"
+
+
+def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
+    cost = "nothing" if guarantee is None else f"epsilon {guarantee.epsilon}{_failing(guarantee)}"
+    where = "recorded in a ledger" if provenance.recorded else "not recorded in any ledger"
+    return f"Cost: {cost}, {where}. Questions to the release cost nothing."
+
+
+def _released(view: Published) -> str:
+    share = f", with epsilon {view.guarantee.epsilon}{_failing(view.guarantee)}" if view.guarantee else ""
+    released = form_of(view).released(view)
+    sentences = [
+        _about_release(view),
+        f"Released by the mechanism {view.mechanism!r}{share}.",
+        view.why,
+        released.story,
+        *_specials(view),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _about_release(view: Published) -> str:
+    if isinstance(view, SumView):
+        return sums_about(view)
+    return queries_about(view) if isinstance(view, QueryView) else _declared(view)
+
+
+def _specials(view: Published) -> Iterable[str]:
+    """What is in the special cells of a view of counts."""
+    if isinstance(view, View):
+        return [_beside(view)]
+    return map(partial(_special_cells, view), view.columns) if isinstance(view, BoxView) else ()
+
+
+def _failing(guarantee: Guarantee) -> str:
+    return "" if guarantee.pure else f" and delta {guarantee.delta}"
+
+
+def _declared(view: AnyView) -> str:
+    columns = [
+        f"{column}, declared as {shortened(repr(domain), _LONGEST_DOMAIN)}: {_cells(domain)}"
+        for column, domain in zip(view.columns, view.domains, strict=True)
+    ]
+    return f"{'Column' if len(columns) == 1 else 'Columns together:'} {'; '.join(columns)}."
+
+
+def _cells(domain: Domain) -> str:
+    return f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
+
+
+def _beside(view: View) -> str:
+    beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.domain.specials)
+    return f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
+
+
+def _special_cells(view: BoxView, column: str) -> str:
+    """What is in the special cells of one of several columns."""
+    domain = view.declared[column]
+    counts = {name: view.count({column: Special.named(name)}) for name in domain.specials}
+    return special_cells(column, counts)
+
+
+def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
+    together = any(isinstance(view, BoxView) for view in views)
+    what = "range, in any column, and no count of a box," if together else "range, in any column,"
+    bound = (
+        f"Error: with a probability of at least {100 * (1 - beta):.10g}% no count of a {what} "
+        f"misses the truth by more than {figure(error)}. Every answer has a bar of its own."
+    )
+    return f"{bound} {_HINT}" if together and error > _MUCH * total(views).value else bound
+
+
+def _rules(
+    published: Sequence[Published], guarantee: Guarantee | None, provenance: Provenance
+) -> Iterator[str]:
+    views = [view for view in published if isinstance(view, AnyView)]
+    domains = [domain for view in views for domain in view.domains]
+    if any(not isinstance(domain, Category) for domain in domains):
+        yield (
+            "Rule: a value beyond the declared bounds is counted in the special cell below or above, "
+            "never as the bound itself; one that cannot be read is counted as invalid, a missing one as null."
+        )
+    if any(isinstance(domain, Category) for domain in domains):
+        yield "Rule: a value that is no declared label is counted as other, a missing one as null."
+    together = any(isinstance(view, BoxView) for view in views)
+    if together:
+        yield (
+            "Rule: special cells of columns released together are positions on their axes, "
+            "so that a count by one column takes in who is null, or out of bounds, in another."
+        )
+    if provenance.person is None:
+        yield "Rule: every row is taken to be another person; who has several rows is protected row by row."
+        return
+    most = 1 if guarantee is None else guarantee.contributions
+    yield (
+        f"Rule: of each person at most {most} row{'s' if most > 1 else ''} of a column "
+        f"{'or of columns together ' if together else ''}"
+        f"{'are' if most > 1 else 'is'} counted, chosen by a rule that looks at that person's rows alone; "
+        f"all rows without an id in {provenance.person!r} are one person."
+    )

@@ -1,0 +1,601 @@
+"""A histogram of a column: equal shares of its public cells, counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer, Answers
+from partita.domain.base import Domain, Encoded, Special
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee
+from partita.html import Html, bars, card, field, grid, shortlist, span
+from partita.lazy import cached_property
+from partita.numbers import failure, integer, rational
+from partita.public.axis.base import Term
+from partita.public.axis.curve import Curve, Floats, UInts
+from partita.public.base import checkpoint, excerpt, figure, shortened, table
+from partita.public.boxes.regions import PublicRegion
+from partita.public.conditions import Where
+from partita.public.views import Along, BoxView, Line, ManyBoxes, Slice, View, box_terms, described
+from partita.public.where import cells_of, is_single
+
+MOST_BINS: Final = 2**20
+"""No table has more bins, also over two columns."""
+
+_HEADS: Final = ("first", "last", "rows", "error")
+_MOST_DRAWN: Final = 120
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Bins:
+    """The first and the last value of each bin, both in it, and how many rows it holds.
+
+    `print` shows a table, of many bins the first and the last.
+    """
+
+    lows: Sequence[object]
+    highs: Sequence[object]
+    counts: Answers
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    def __repr__(self) -> str:
+        return f"Bins({len(self)} from {self.lows[0]} to {self.highs[-1]})"
+
+    def __str__(self) -> str:
+        return excerpt(_HEADS, len(self), self._row)
+
+    def _repr_html_(self) -> str:
+        below = [bars(self.counts.values.tolist())] if len(self) <= _MOST_DRAWN else []
+        return card(repr(self), [], below=[*below, grid(_HEADS, shortlist(len(self), self._row), left=0)])
+
+    def _row(self, number: int) -> Sequence[object]:
+        counted = self.counts.values[number], self.counts.error[number]
+        return self.lows[number], self.highs[number], *map(figure, counted)
+
+
+def bins_of(line: Line, bins: int) -> Bins:
+    """The cells of a column in `bins` bins whose sizes differ by one cell at most.
+
+    There are no more bins than cells. Where they lie follows from the domain alone.
+    """
+    lows, highs = cells_of_bins(line.axis.size, bins)
+    counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs))
+    return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
+
+
+def cells_of_bins(size: int, bins: int) -> tuple[UInts, UInts]:
+    """The first and the last cell of each bin of an axis of `size` cells."""
+    number = min(integer(bins, "bins", low=1, high=MOST_BINS), size)
+    edges = [size * i // number for i in range(number + 1)]
+    return np.array(edges[:-1], np.uint64), np.array([edge - 1 for edge in edges[1:]], np.uint64)
+
+
+def even_bins(size: int, bins: int) -> int:
+    """At most as many bins, of sizes so nearly equal that a picture of even counts looks even.
+
+    >>> even_bins(151, 60), even_bins(120, 60), even_bins(7, 60)
+    (50, 60, 7)
+    """
+    width = -(-size // integer(bins, "bins", low=1, high=MOST_BINS))
+    return size // width
+
+
+# The distribution of a column: how many rows, and which share, do not exceed a value.
+
+
+_CDF_HEADS: Final = ("value", "rows up to it", "error", "share")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Cdf:
+    """For each value, how many rows with a value do not exceed it, and the share of all that they are.
+
+    Counts and shares never fall from a value to a larger one. Rows in special cells have no value.
+    If nobody was counted, all shares are 0. `print` shows a table, of many values the first and the last.
+    """
+
+    values: Sequence[object]
+    counts: Answers
+    fractions: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Cdf({len(self)} values)"
+
+    def __str__(self) -> str:
+        return excerpt(_CDF_HEADS, len(self), self._row)
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), [], below=[grid(_CDF_HEADS, shortlist(len(self), self._row), left=0)])
+
+    def _row(self, number: int) -> Sequence[object]:
+        counted = self.counts.values[number], self.counts.error[number]
+        return self.values[number], *map(figure, counted), f"{self.fractions[number]:.4f}"
+
+
+def cdf(line: Line, values: Any = None) -> Cdf:
+    """The distribution at the values given, or at the last value of every piece of the release."""
+    if values is None:
+        ends = line.axis.curve.ends
+        return _at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
+    where = cells_of(line.domain, values, name="values")
+    return _at(line, [values] if is_single(values) else list(values), where)
+
+
+def _at(line: Line, values: Sequence[object], where: Encoded) -> Cdf:
+    curve = line.axis.curve
+    cells = np.where(where.special == Special.ABOVE, np.uint64(line.axis.size - 1), where.cells)
+    inside = where.special != Special.BELOW
+    counts = np.where(inside, curve.upto(cells), 0.0)
+    fractions = counts / curve.total if curve.total else np.zeros_like(counts)
+    return Cdf(values, Answers(counts, lambda: _errors(line, cells) * inside), fractions)
+
+
+def _errors(line: Line, cells: UInts) -> Floats:
+    return line.axis.errors(np.zeros_like(cells), cells)
+
+
+# A histogram over two columns: equal shares of their public cells, counted together.
+
+
+Pair: TypeAlias = tuple[Sequence[object], Sequence[object]]
+
+_EACH_END: Final = 4
+_LONGEST: Final = 12
+_BETWEEN: Final = -1
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Heat:
+    """Bins of two columns, and how many rows each pair of bins holds.
+
+    `lows` and `highs` have the first and the last value of each bin, both in it, of the first column and
+    of the second. `counts` has a row for each bin of the first and a column for each of the
+    second: `counts.values[i, j]`, `counts.error[i, j]`. `print` shows a table, of many bins the first
+    and the last.
+    """
+
+    columns: tuple[str, str]
+    domains: tuple[Domain, Domain]
+    lows: Pair
+    highs: Pair
+    counts: Answers
+    guarantee: Guarantee | None
+    within: str = ""
+
+    def __len__(self) -> int:
+        """The number of pairs of bins."""
+        return int(self.counts.values.size)
+
+    def __repr__(self) -> str:
+        rows, across = self.counts.values.shape
+        return f"Heat({rows} bins of {self.columns[0]} by {across} of {self.columns[1]})"
+
+    def __str__(self) -> str:
+        down, across = map(_excerpt, self.counts.values.shape)
+        name = " / ".join(self.columns)
+        head = [name, *(self._label(1, number) for number in across)]
+        body = [[self._label(0, i), *(self._count(i, j) for j in across)] for i in down]
+        return f"{table([head, *body])}\n{self._note}"
+
+    def _repr_html_(self) -> str:
+        down, across = map(_excerpt, self.counts.values.shape)
+        heads = [" / ".join(self.columns), *(self._label(1, number) for number in across)]
+        rows = [[self._label(0, i), *(self._field(i, j) for j in across)] for i in down]
+        return card(repr(self), [], below=[grid(heads, rows, note=self._note)])
+
+    @property
+    def errors(self) -> str:
+        """The standard errors in words: from the least to the largest."""
+        least, most = figure(self.counts.error.min()), figure(self.counts.error.max())
+        return least if least == most else f"{least} to {most}"
+
+    @property
+    def _note(self) -> str:
+        return f"first values of the bins, and rows to a standard error of {self.errors}"
+
+    def _field(self, row: int, column: int) -> Html | str:
+        if _BETWEEN in (row, column):
+            return "..."
+        most = max(1.0, float(self.counts.values.max()))
+        return field(self._count(row, column), float(self.counts.values[row, column]) / most)
+
+    def _label(self, side: int, number: int) -> str:
+        return "..." if number == _BETWEEN else shortened(str(self.lows[side][number]), _LONGEST)
+
+    def _count(self, row: int, column: int) -> str:
+        return "..." if _BETWEEN in (row, column) else figure(self.counts.values[row, column])
+
+
+def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where) -> Heat:
+    """The cells of two columns in bins, of the rows that are in the cells asked for of the others.
+
+    `bins` is a number for both, or a pair. Where bins lie follows from the domains alone.
+    """
+    numbers = view.columns.index(columns[0]), view.columns.index(columns[1])
+    domains = view.domains[numbers[0]], view.domains[numbers[1]]
+    cells = _cells(domains, bins)
+    terms = box_terms(view.declared, asked)
+    shape = len(cells[0][0]), len(cells[1][0])
+    places = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+    along = {
+        number: _taken(ends, np.uint64(view.boxes.axes[number].before), place)
+        for number, ends, place in zip(numbers, cells, places, strict=True)
+    }
+    many = ManyBoxes(terms, along, np.ones(shape[0] * shape[1], bool))
+    counts = Answers(many.counts(view.boxes).reshape(shape), lambda: many.errors(view.boxes).reshape(shape))
+    lows, highs = ((domains[0].decode(cells[0][end]), domains[1].decode(cells[1][end])) for end in (0, 1))
+    return Heat(columns, domains, lows, highs, counts, view.guarantee, described(asked))
+
+
+def bins_of_two(bins: object) -> tuple[int, int]:
+    """A number of bins for each of two columns, from one number or from a pair."""
+    pair = bins if isinstance(bins, tuple) else (bins, bins)
+    fix = "pass (12, 20)"
+    check(len(pair) == 2, "bins", "must be one number or two", given=f"a tuple of {len(pair)}", fix=fix)
+    first, second = (integer(number, "bins", low=1, high=MOST_BINS) for number in pair)
+    return first, second
+
+
+def _cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UInts]]:
+    checked = bins_of_two(bins)
+    cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, checked, strict=True)]
+    if len(cells[0][0]) * len(cells[1][0]) > MOST_BINS:
+        rule = "must make at most 2^20 pairs"
+        raise InvalidParameter("bins", rule, given=" by ".join(map(str, checked)), fix="pass fewer bins")
+    return cells
+
+
+def _taken(ends: tuple[UInts, UInts], shift: np.uint64, places: NDArray[np.int64]) -> tuple[UInts, UInts]:
+    low, high = ends
+    return low[places] + shift, high[places] + shift
+
+
+def _excerpt(length: int) -> list[int]:
+    """The numbers of all bins, or of the first and the last, with a gap between them."""
+    if length <= 2 * _EACH_END + 1:
+        return list(range(length))
+    return [*range(_EACH_END), _BETWEEN, *range(length - _EACH_END, length)]
+
+
+# The inverse of cumulative counts: the least cell at which enough has been counted.
+
+
+_BITS: Final = 64
+
+
+def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
+    """The least cell of 0, ..., last at which `upto` is at least each target, by halving; else the last.
+
+    Cells may need all 64 bits. If `upto` is not monotone, it reaches the target at the cell found
+    (unless that is the last) and misses it just before (unless that is the first).
+
+    >>> least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
+    [0, 4, 99]
+    """
+    low, high = np.zeros(targets.size, np.uint64), np.full(targets.size, last, np.uint64)
+    for _ in range(_BITS):
+        middle = low + (high - low) // np.uint64(2)
+        reached = (upto(middle) >= targets) | (low == high)
+        low, high = np.where(reached, low, middle + np.uint64(1)), np.where(reached, middle, high)
+    return high
+
+
+# Guaranteed bounds of a quantile by halving, from guaranteed bounds of single ranges.
+
+
+def certain_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
+    """Cells between which the true quantile lies, except with probability beta, whatever the data.
+
+    Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile is the
+    least x where the true E is not negative, and E never falls. So a bound of E below zero says that the
+    quantile lies beyond x, and one that is not says that it does not.
+    """
+    excess = lru_cache(maxsize=None)(_Excess(axis, q, beta).bounds)
+    low = _halved(axis.size, lambda cell, step: excess(cell, step)[1] >= 0)
+    high = _halved(axis.size, lambda cell, step: excess(cell, step)[0] >= 0)
+    return min(low, high), max(low, high)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Excess:
+    """Bounds of E at the cells where halving may ask.
+
+    Whatever was answered before, step d of a halving asks at one of 2^d cells: each of them takes its share
+    of beta, so that all bounds that could be asked for hold together.
+    """
+
+    axis: Along
+    q: float
+    beta: float
+
+    def bounds(self, cell: int, step: int) -> tuple[float, float]:
+        """Between which values E lies at the cell in the middle of one of the parts of step `step`."""
+        share = self.beta / (self.axis.size.bit_length() * 2.0**step) / 2
+        least, most = self._counted(0, cell, share)
+        fewest, others = self._counted(cell + 1, self.axis.size - 1, share)
+        return (1 - self.q) * least - self.q * others, (1 - self.q) * most - self.q * fewest
+
+    def _counted(self, low: int, high: int, beta: float) -> tuple[float, float]:
+        if low > high:
+            return 0.0, 0.0
+        least, most = self.axis.answer(Term(low, high)).bounds(beta)
+        return max(0.0, least), max(0.0, most)
+
+
+def _halved(size: int, reached: Callable[[int, int], bool]) -> int:
+    """The cell at which halving the cells 0, ..., size-1 ends; the last if nothing before it is reached."""
+    low, high, step = 0, size - 1, 0
+    while low < high:
+        checkpoint()
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle, step) else (middle + 1, high)
+        step += 1
+    return low
+
+
+# Quantiles of a column, with bars on the value and on the rank.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantile:
+    """The least value such that at least a share q of the rows with a value do not exceed it.
+
+    Rows in special cells have no value here: they count neither above nor below. If nobody was
+    counted, and for q = 0, that is the first value of the domain.
+    """
+
+    line: Slice
+    q: Fraction
+    cell: int
+
+    @property
+    def value(self) -> object:
+        """The quantile, as a value of the column."""
+        return self.line.domain.decode([self.cell])[0]
+
+    def interval(self, confidence: float = 0.95) -> tuple[object, object]:
+        """Values between which the true quantile lies with about this confidence; a model, no guarantee."""
+        half = self._half_width(confidence)
+        return self._values(_reaching(self.line, float(self.q) * self._total + np.array([-half, half])))
+
+    def rank_interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Between which shares of the rows the value truly stands, with about this confidence.
+
+        From the share of rows below the value, less its error, to the share at or below it, plus its
+        error: a value that many rows have takes up many ranks.
+        """
+        curve, half = self.line.axis.curve, self._half_width(confidence)
+        if self._total == 0:
+            return 0.0, 1.0
+        upto = float(curve.upto(np.array([self.cell], np.uint64))[0])
+        below = float(curve.upto(np.array([self.cell - 1], np.uint64))[0]) if self.cell else 0.0
+        return max(0.0, (below - half) / self._total), min(1.0, (upto + half) / self._total)
+
+    def worst(self, beta: float = 0.05) -> tuple[object, object]:
+        """Values between which the true quantile lies, except with probability beta, whatever the data.
+
+        Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile
+        is the least x where the true E is not negative. If no range misses the truth by more than
+        B, no E(x) does, because 1-q and q add up to 1. Where single ranges have much better bounds than
+        that, those are used.
+        """
+        low, high = self._certain(float(failure(beta)))
+        return self._values(np.array([min(low, self.cell), max(high, self.cell)], np.uint64))
+
+    def __repr__(self) -> str:
+        return f"Quantile({self.value} at {float(self.q):.6g})"
+
+    def _repr_html_(self) -> str:
+        """Without guaranteed bounds where they are work: `worst` gives them."""
+        certain = None if self.line.one_by_one else f"{span(self.worst())}, but for 5%"
+        facts = [
+            ("value", self.value),
+            ("95% interval", span(self.interval())),
+            ("for any data", certain),
+        ]
+        return card(f"{self.line.column}: quantile at {float(self.q):.6g}", facts)
+
+    @property
+    def _total(self) -> float:
+        return self.line.axis.curve.total
+
+    def _half_width(self, confidence: float) -> float:
+        level = float(failure(confidence, "confidence"))
+        return NormalDist().inv_cdf((1 + level) / 2) * self._deviation()
+
+    def _deviation(self) -> float:
+        """The standard error of the count C up to the value, less q times the count T of all.
+
+        Its variance follows from those of C, of T and of the rest: (1-q) V(C) + q V(T-C) - q (1-q) V(T).
+        """
+        q, last, axis = float(self.q), self.line.axis.size - 1, self.line.axis
+        upto = axis.answer(Term(0, self.cell)).error ** 2
+        rest = axis.answer(Term(self.cell + 1, last)).error ** 2 if self.cell < last else 0.0
+        everything = axis.answer(Term(0, last)).error ** 2
+        return math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
+
+    def _certain(self, beta: float) -> tuple[int, int]:
+        axis = self.line.axis
+        if self.line.one_by_one:
+            return certain_cells(axis, float(self.q), beta)
+        reach = axis.error(beta)
+        low, high = least_cells(self._excess, np.array([-reach, reach]), last=axis.size - 1).tolist()
+        return low, high
+
+    def _excess(self, cells: UInts) -> Floats:
+        q, last = float(self.q), np.full_like(cells, self.line.axis.size - 1)
+        upto = self.line.axis.counts(np.zeros_like(cells), cells)
+        rest = self.line.axis.counts(np.where(cells < last, cells + np.uint64(1), cells), last)
+        return np.asarray((1 - q) * upto - q * np.where(cells < last, rest, 0.0))
+
+    def _values(self, cells: UInts) -> tuple[object, object]:
+        low, high = self.line.domain.decode(cells)
+        return low, high
+
+
+def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
+    """The quantile of each share."""
+    exact = [_share(share) for share in shares]
+    targets = np.array([float(q) for q in exact]) * line.axis.curve.total
+    cells = _reaching(line, targets).tolist()
+    return [Quantile(line, q, cell) for q, cell in zip(exact, cells, strict=True)]
+
+
+def _reaching(line: Slice, targets: Floats) -> UInts:
+    """The least cells at which the cumulative count reaches the targets."""
+    return least_cells(line.axis.curve.upto, targets, last=line.axis.size - 1)
+
+
+def _share(value: object) -> Fraction:
+    q = rational(value, "q")
+    check(0 <= q <= 1, "q", "must lie in [0, 1]", given=value, fix="pass 0.5 for the median")
+    return q
+
+
+# Views of the same rows agree on how many there are.
+
+
+AnyView: TypeAlias = View | BoxView
+
+_MOST: Final = 2.0
+"""A view is not stretched further: where its own total is that far off, it is noise that would grow."""
+
+
+def total(views: Sequence[AnyView]) -> Answer:
+    """How many rows there are: the mean over the views by inverse variance."""
+    return Answer.combined([view.total for view in views])
+
+
+def adjusted(views: Sequence[AnyView]) -> tuple[Adjusted, ...]:
+    """The views with their values brought to one total, which all of them then have.
+
+    Every value of a view is multiplied by that total over the view's own, so that what was not negative
+    stays so, and parts still add up to the whole. A view that counted nobody stays as it is, and
+    no value is more than doubled. One view alone stays as it is.
+    """
+    if len(views) == 1:
+        return (Adjusted(views[0]),)
+    agreed = total(views).value
+    return tuple(Adjusted(view, _factor(agreed, view.total.value)) for view in views)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Adjusted:
+    """A view whose values are multiplied by a factor.
+
+    Errors and guaranteed bounds of answers stay those of what was released; a guaranteed bound is
+    widened to hold the value. The bound on all errors grows by as much as any value may have moved.
+    """
+
+    view: AnyView
+    factor: float = 1.0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the view."""
+        return self.view.columns
+
+    def count(self, asked: Where) -> Answer:
+        """How many rows are in the cells asked for."""
+        return self.view.count(asked).adjusted(self.factor)
+
+    def difference(self, added: Where, taken: Where) -> Answer:
+        """How many more rows one question counts than another, as one linear question."""
+        return self.view.difference(added, taken).adjusted(self.factor)
+
+    def counts(self, asked: Where) -> Answers:
+        """How many rows are in each of many ranges or boxes."""
+        return self.view.counts(asked).adjusted(self.factor)
+
+    def slice(self, column: str, asked: Where) -> Slice:
+        """One column, of the rows that are in the cells asked for of the others."""
+        found = self.view.slice(column, asked)
+        return found if self.factor == 1.0 else replace(found, axis=_AdjustedAxis(found.axis, self.factor))
+
+    def heat(self, columns: tuple[str, str], bins: object, asked: Where) -> Heat:
+        """Bins of two columns, of the rows that are in the cells asked for of the others."""
+        found = heat_of(self._together, columns, bins, asked)
+        return replace(found, counts=found.counts.adjusted(self.factor))
+
+    def within(self, shape: PublicRegion, asked: Where) -> Answer:
+        """How many rows are in a public shape and in the cells asked for."""
+        return self._together.within(shape, asked).adjusted(self.factor)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no range, or no box, misses the truth by more."""
+        return _moved(self.view.error(beta), self.view.total.value, self.factor)
+
+    @property
+    def _together(self) -> BoxView:
+        if isinstance(self.view, BoxView):
+            return self.view
+        rule = "must be of columns that one view has together"
+        fix = f"ask for a range: {self.view.column}=(low, high)"
+        raise InvalidParameter("region", rule, given=self.view.column, fix=fix)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _AdjustedAxis:
+    """Counts along a column, multiplied by a factor."""
+
+    axis: Along
+    factor: float
+
+    @property
+    def size(self) -> int:
+        return self.axis.size
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        return self.axis.guarantee
+
+    @cached_property
+    def curve(self) -> Curve:
+        return Curve(self.axis.curve.ends, self.axis.curve.counts * self.factor)
+
+    def answer(self, *terms: Term) -> Answer:
+        return self.axis.answer(*terms).adjusted(self.factor)
+
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        return self.axis.counts(lows, highs) * self.factor
+
+    def errors(self, lows: UInts, highs: UInts) -> Floats:
+        return self.axis.errors(lows, highs)
+
+    def error(self, beta: float) -> float:
+        ends = np.array([0], np.uint64), np.array([self.size - 1], np.uint64)
+        return _moved(self.axis.error(beta), float(self.axis.counts(*ends)[0]), self.factor)
+
+
+def _factor(agreed: float, own: float) -> float:
+    return min(_MOST, agreed / own) if agreed > 0 and own > 0 else 1.0
+
+
+def _moved(reach: float, whole: float, factor: float) -> float:
+    """A bound on the errors of all ranges, after their values were multiplied by a factor.
+
+    If none misses the truth by more than the reach, there are truly at most `whole` + reach rows. So no
+    value is above `whole` + 2 reach, or further below zero than the reach, and that is what the factor moves.
+    """
+    return reach if factor == 1.0 else reach + abs(factor - 1.0) * (max(0.0, whole) + 2 * reach)

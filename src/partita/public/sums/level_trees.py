@@ -1,0 +1,721 @@
+"""Released level trees: sums, means and variances of a column over any box of the keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer, Bounds
+from partita.domain.axis import Axis
+from partita.domain.base import Domain
+from partita.errors import check
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.public.axis.base import Json, Parts, PartsReader
+from partita.public.axis.curve import Bools, Floats, Ints, UInts
+from partita.public.bounds import laplace_mix_reach, laplace_sum_reach, laplace_variance
+from partita.public.boxes.base import BoxTerm, checked_terms
+from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
+from partita.public.sums.knots import Buckets, Hats, Knots, Past, Pooled, Pooling, Tops, mass_unit
+from partita.public.sums.parts import MOST_PARTS, Cut, KeyCounts, Laid, PartTree
+
+# The rows of level trees: null, invalid, zero, and the controls of both sides; what each row counts for.
+
+
+_NULL, _INVALID, _ZERO = 0, 1, 2
+_LIMBS, _LIMB = 3, 14
+_MANY_ROWS: Final = 2**48
+_SAFE: Final = 3.0
+_STRAY: Final = 0.02
+"""Values thin out towards their end: beside a full knot, one with so little is noise."""
+
+
+class There(NamedTuple):
+    """About how many rows each row of the controls holds over all keys, and which stand out from noise."""
+
+    whole: Floats
+    clear: Bools
+
+
+class Side(NamedTuple):
+    """Values are covered up to a knot; those beyond are clipped to it, or fade until the next knot."""
+
+    knots: int
+    clipped: bool
+
+
+class Reach(NamedTuple):
+    """How both sides are covered."""
+
+    up: Side
+    down: Side
+
+
+@final
+@dataclass(frozen=True)
+class Controls:
+    """What is counted for every part: rows without a number, and masses on the controls of both sides.
+
+    `values` and `squares` say what a unit of mass adds to sums of offsets and of their squares.
+    """
+
+    line: ValueLine
+    tops: Tops
+    degree: int
+
+    @property
+    def unit(self) -> int:
+        """The mass of a row."""
+        cap = self.tops.up or self.tops.down
+        return mass_unit(Knots(cap).odd if cap else 1, self.degree)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return 3 + self._above + self._below
+
+    @cached_property
+    def up(self) -> Hats | None:
+        """The hats above the origin."""
+        return self._hats(self.tops.up)
+
+    @cached_property
+    def down(self) -> Hats | None:
+        """The hats below the origin."""
+        return self._hats(self.tops.down)
+
+    @cached_property
+    def values(self) -> Floats:
+        """The offset of each row."""
+        return self._laid_out("values", -1.0)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """The square that each row stands for."""
+        return self._laid_out("squares", 1.0)
+
+    @property
+    def rounding(self) -> float:
+        """By how much a row's offset, up to the caps, can exceed what its masses say, away from zero."""
+        return max((hats.rounding for hats in (self.up, self.down) if hats), default=0.0)
+
+    @property
+    def rounding_squares(self) -> float:
+        """By how much a row's squared offset can differ from what its masses say."""
+        return max((hats.rounding_squares for hats in (self.up, self.down) if hats), default=0.0)
+
+    def summed(self, parts: Ints, places: UInts, counts: Ints, number: int) -> NDArray[Any]:
+        """The whole mass of every row in each of `number` parts, exactly, as Python ints.
+
+        A mass has less than 42 bits. It is summed 14 bits at a time, in 64 bits for fewer than 2^48 rows.
+        """
+        times = counts if int(counts.sum()) < _MANY_ROWS else counts.astype(object)
+        limbs = np.zeros((_LIMBS, self.size * number), times.dtype)
+        for row, mass, chosen in self._masses(places):
+            cell = row * number + parts[chosen]
+            for limb, sums in enumerate(limbs):
+                np.add.at(sums, cell, (mass >> (_LIMB * limb) & ((1 << _LIMB) - 1)) * times[chosen])
+        exact = sum(sums.astype(object) << (_LIMB * limb) for limb, sums in enumerate(limbs))
+        return np.asarray(exact).reshape(self.size, number)
+
+    def chosen(self, found: Floats, deviations: Floats, weights: Floats, there: There) -> Reach:
+        """How to cover each side: where the sum, less three deviations of its noise, is largest.
+
+        `found` holds the estimate of every row, with its deviation, and `weights` what a row adds. Nothing
+        is covered beyond the last row that is there over all keys.
+        """
+        sizes = np.abs(weights)
+        sides = zip(self._sides, self._headroom, strict=True)
+        return Reach(*(self._side(rows, free, found, deviations, sizes, there) for rows, free in sides))
+
+    def weighed(self, reach: Reach, weights: Floats) -> Floats:
+        """What every row adds where the sides are covered like that."""
+        covered = np.where(np.arange(self.size) == _ZERO, weights, 0.0)
+        for rows, side in zip(self._sides, reach, strict=True):
+            covered[rows] = self._along(rows, side, weights)
+        return covered
+
+    @property
+    def ones(self) -> Floats:
+        """What each row adds to the number of rows that hold numbers."""
+        return self.numbers.astype(np.float64)
+
+    @property
+    def numbers(self) -> Bools:
+        """The rows that hold numbers."""
+        return np.arange(self.size) >= _ZERO
+
+    @property
+    def nulls(self) -> Bools:
+        """The rows that hold none."""
+        return ~self.numbers
+
+    @property
+    def invalid(self) -> Bools:
+        """The row of what is not null, but no number."""
+        return np.asarray(np.arange(self.size) == _INVALID)
+
+    @property
+    def null(self) -> Bools:
+        """The row of nulls."""
+        return np.asarray(np.arange(self.size) == _NULL)
+
+    @property
+    def choices(self) -> int:
+        """In how many ways values can be covered."""
+        return (1 + self._above // self.degree) ** 2 * (1 + self._below // self.degree) ** 2
+
+    def covers(self, reach: Reach) -> Covers:
+        """What every value counts as."""
+        lower = self._end(self.down, reach.down, self.line.down, -1)
+        return Covers(lower, self._end(self.up, reach.up, self.line.up, 1), self.degree)
+
+    def beyond(self, reach: Reach) -> Bools:
+        """The rows past the last knots that are covered."""
+        found = np.zeros(self.size, np.bool_)
+        for rows, side in zip(self._sides, reach, strict=True):
+            found[rows[self.degree * side.knots :]] = True
+        return found
+
+    def at_top(self, reach: Reach) -> tuple[bool, bool]:
+        """On which sides all knots are covered, so that values past them count as the last."""
+        return self.degree * reach.up.knots == self._above, self.degree * reach.down.knots == self._below
+
+    def _end(self, hats: Hats | None, side: Side, length: int, sign: int) -> End:
+        """How far one side is covered; without hats, or at the last of the knots, values are clamped."""
+        knots = hats.knots.offsets if hats else (0,)
+        cap = knots[side.knots]
+        fades = cap < length and not side.clipped and side.knots + 1 < len(knots)
+        gone = self.line.number(sign * knots[side.knots + 1]) if fades else None
+        return End(self.line.number(sign * min(cap, length)), gone, whole=cap >= length)
+
+    def _side(
+        self, rows: Ints, free: int, found: Floats, deviations: Floats, weights: Floats, there: There
+    ) -> Side:
+        """The best of all ways to cover one side: up to any knot that may be, clipped there or not."""
+        last = self._last(rows[self.degree - 1 :: self.degree], free, there)
+        ways = [*(Side(knots, clipped=False) for knots in range(last + 1)), Side(last, clipped=True)]
+        worth = []
+        for way in ways:
+            covered = self._along(rows, way, weights)
+            worth.append(covered @ found[rows] - _SAFE * np.sqrt(covered**2 @ deviations[rows] ** 2))
+        return ways[int(np.argmax(worth))]
+
+    def _last(self, knots: Ints, free: int, there: There) -> int:
+        """How many knots of a side may be covered: up to the last that is clear, and no stray beside the cap.
+
+        The last `free` knots lie above the cap that was seen, in case values do. If they did, they would
+        thin out.
+        """
+        clear = there.clear[knots]
+        if free and knots.size > free:
+            beyond, cap = knots[-free:], knots[-free - 1]
+            clear[-free:] &= there.whole[beyond] > _STRAY * there.whole[cap]
+        return int(np.flatnonzero(clear).max(initial=-1)) + 1
+
+    def _along(self, rows: Ints, side: Side, weights: Floats) -> Floats:
+        """What the rows of one side add."""
+        inside = self.degree * side.knots
+        last = weights[rows[inside - 1]] if inside else weights[_ZERO]
+        beyond = np.full(rows.size - inside, last if side.clipped else 0.0)
+        return np.concatenate([weights[rows[:inside]], beyond])
+
+    @property
+    def _sides(self) -> tuple[Ints, Ints]:
+        """The rows of the controls above zero, in ascending order, of each side."""
+        first = 3 + self._above
+        return np.arange(3, first), np.arange(first, self.size)
+
+    @cached_property
+    def _headroom(self) -> tuple[int, int]:
+        """How many knots of each side lie above the cap that was seen there."""
+        up, down = (
+            sum(knot > seen for knot in hats.knots.offsets) if hats and seen else 0
+            for hats, seen in zip((self.up, self.down), self.tops.seen, strict=True)
+        )
+        return up, down
+
+    @property
+    def _above(self) -> int:
+        return self.up.controls - 1 if self.up else 0
+
+    @property
+    def _below(self) -> int:
+        return self.down.controls - 1 if self.down else 0
+
+    def _hats(self, top: int | None) -> Hats | None:
+        return None if top is None else Hats(Knots(top, fine=True), self.degree)
+
+    def _laid_out(self, name: str, sign: float) -> Floats:
+        sides = [getattr(hats, name)[1:] if hats else np.zeros(0) for hats in (self.up, self.down)]
+        return np.concatenate([np.zeros(3), sides[0], sign * sides[1]])
+
+    def _masses(self, places: UInts) -> list[tuple[Ints, Ints, Bools]]:
+        """Rows and masses of the chosen among the places: those without a number, then of each side."""
+        offsets, invalid, null = self.line.offsets(places), self.line.invalid(places), self.line.null(places)
+        absent, number = invalid | null, ~(invalid | null)
+        none = np.where(null[absent], _NULL, _INVALID)
+        found = [(none, np.full(none.size, self.unit), absent)]
+        for hats, first, side in (
+            (self.up, 3, number & (offsets >= 0)),
+            (self.down, 3 + self._above, number & (offsets < 0)),
+        ):
+            found += [(row, mass, side) for row, mass in self._of_side(hats, first, np.abs(offsets[side]))]
+        return found
+
+    def _of_side(self, hats: Hats | None, first: int, offsets: Ints) -> list[tuple[Ints, Ints]]:
+        """Rows and masses of the offsets on one side; without hats, all count as zero."""
+        if hats is None:
+            return [(np.full(offsets.size, _ZERO), np.full(offsets.size, self.unit))]
+        control, mass = hats.laid(offsets)
+        rows = control[:, np.newaxis] + np.arange(self.degree + 1)
+        rows = np.where(rows == 0, _ZERO, rows + first - 1)
+        return list(zip(rows.T, mass.T, strict=True))
+
+
+# Sums, means and variances from released level trees: linear questions with the noise of exactly these.
+
+
+_WAYS_PAST: Final = 8
+"""Rows past the knots of both sides or of one: a quarter of beta / 2 for each is enough."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """One noisy tree over the parts for each of the controls' rows, all with noise of one scale.
+
+    `noisy` has a row for each control and a column for each node, in whole units of mass. `past` counts the
+    rows past all knots, above and below, with noise of scale `past_scale` for each bucket.
+    """
+
+    controls: Controls
+    tree: PartTree
+    noisy: NDArray[Any]
+    scale: Fraction
+    past: tuple[Past, Past]
+    past_scale: Fraction
+
+    @cached_property
+    def measured(self) -> Floats:
+        """The noisy numbers of rows."""
+        return np.asarray(self.noisy.astype(np.float64) / self.controls.unit)
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation of one of them."""
+        return math.sqrt(laplace_variance(self.scale)) / self.controls.unit
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """What all parts say about one."""
+        return Pooling(self.tree, self.measured, self.deviation, self.controls.numbers)
+
+    def asked(self, laid: Laid) -> LevelEstimate:
+        """A question about some of the keys."""
+        return LevelEstimate(self, laid)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LevelEstimate:
+    """What the trees say about a set of keys, laid over the parts."""
+
+    trees: Trees
+    laid: Laid
+
+    @property
+    def count(self) -> Answer:
+        """How many rows hold a number."""
+        return self._rows(self._controls.numbers)
+
+    @property
+    def nulls(self) -> Answer:
+        """How many rows hold none."""
+        return self._rows(self._controls.nulls)
+
+    @property
+    def invalid(self) -> Answer:
+        """How many rows hold something that is no number."""
+        return self._rows(self._controls.invalid)
+
+    @property
+    def null(self) -> Answer:
+        """How many rows hold nothing."""
+        return self._rows(self._controls.null)
+
+    @property
+    def sum(self) -> SumAnswer:
+        """The sum of the values, as far as they stand out from the noise."""
+        controls, line = self._controls, self._controls.line
+        reach = self._reach(controls.values)
+        weights = controls.weighed(reach, controls.values * float(line.step))
+        weights += controls.weighed(reach, controls.ones) * float(line.origin * line.step)
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = self.bounds(weights, beta / 2)
+            slack = self._most_rows(beta / 2) * controls.rounding * float(line.step)
+            return low - slack, high + slack
+
+        answer = Answer(
+            float(weights @ self.pooled.found), lambda: self.pooled_error(weights), bounds, _least(weights)
+        )
+        return SumAnswer(answer, controls.covers(reach), self._beyond(reach))
+
+    @property
+    def mean(self) -> Ratio:
+        """The mean of the values that the sum covers."""
+        controls, line = self._controls, self._controls.line
+        reach = self._reach(controls.values)
+        inside, values = (controls.weighed(reach, each) for each in (controls.ones, controls.values))
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = self.bounds(values, beta / 2)
+            slack = self._most_rows(beta / 2) * controls.rounding
+            return ratio_bounds((low - slack, high + slack), self.bounds(inside, beta / 2))
+
+        joint, ends = self._joint(values, inside), (float(values.min()), float(values.max()))
+        least, most = ends if joint.sure else (-float(line.down), float(line.up))
+        return Ratio(joint, controls.covers(reach), least, most, bounds, shown=line.number)
+
+    @property
+    def variance(self) -> Ratio:
+        """The variance of the values, as far as their squares stand out from the noise."""
+        square = float(self._controls.line.step) ** 2
+        return self._variance(lambda ratio: ratio * square)
+
+    @property
+    def std(self) -> Ratio:
+        """The standard deviation of the values, as far as their squares stand out from the noise."""
+        step = float(self._controls.line.step)
+        return self._variance(lambda ratio: math.sqrt(ratio) * step)
+
+    def _variance(self, shown: Callable[[float], float]) -> Ratio:
+        """The mean squared distance from the estimated mean: to first order that is exact in the mean."""
+        controls = self._controls
+        reach = self._reach(controls.squares)
+        inside, values, squares = (
+            controls.weighed(reach, each) for each in (controls.ones, controls.values, controls.squares)
+        )
+        found = self.pooled.found
+        rows = float(inside @ found)
+        mean = float(values @ found) / rows if rows > 0.0 else 0.0
+        centred = squares - 2.0 * mean * values + mean**2 * inside
+        joint, width = self._joint(centred, inside), float(values.max()) - float(values.min())
+        most = (width if joint.sure else float(controls.line.size - 1)) ** 2 / 4.0
+        bounds = self._variance_bounds(values, squares, inside)
+        return Ratio(joint, controls.covers(reach), 0.0, most, bounds, shown)
+
+    def _variance_bounds(self, values: Floats, squares: Floats, inside: Floats) -> Bounds:
+        controls = self._controls
+
+        def bounds(beta: float) -> tuple[float, float]:
+            rows, sums, second = (self.bounds(each, beta / 4) for each in (inside, values, squares))
+            many = self._most_rows(beta / 4)
+            slack, slack_squares = many * controls.rounding, many * controls.rounding_squares
+            low, high = ratio_bounds((sums[0] - slack, sums[1] + slack), rows)
+            least = 0.0 if low < 0.0 < high else min(low**2, high**2)
+            first, last = ratio_bounds((second[0] - slack_squares, second[1] + slack_squares), rows)
+            return first - max(low**2, high**2), last - least
+
+        return bounds
+
+    @cached_property
+    def pooled(self) -> Pooled:
+        """The estimate of each row of the controls, with what all parts say about it."""
+        return self.trees.pooling(self.laid.mean)
+
+    def pooled_error(self, weights: Floats) -> float:
+        """The standard error of a weighted sum of the rows, pooled."""
+        return math.sqrt(self.pooled_covariance(weights, weights))
+
+    def pooled_covariance(self, one: Floats, other: Floats) -> float:
+        """Of two weighted sums, pooled: by noise, by how many rows the question holds, by cut parts.
+
+        How far guesses lead away from plain least squares is counted, too: here they may be biased.
+        """
+        pooled, led = self.pooled, self.pooled.found - self.found
+        own = float((one * other) @ pooled.deviations**2)
+        leaning = float(one @ pooled.leaning) * float(other @ pooled.leaning)
+        biased = float(one @ led) * float(other @ led)
+        return own + biased + leaning * self.error(self._controls.ones) ** 2 + self._cut(one, other)
+
+    @cached_property
+    def found(self) -> Floats:
+        """The estimate of each row of the controls."""
+        return np.asarray(self.trees.measured @ self._mean)
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation of each."""
+        return self.trees.deviation * math.sqrt(float(self._mean @ self._mean))
+
+    def error(self, weights: Floats) -> float:
+        """The standard error of a weighted sum of the rows."""
+        return math.sqrt(max(0.0, self.covariance(weights, weights)))
+
+    def covariance(self, one: Floats, other: Floats) -> float:
+        """Of two weighted sums: by noise, and by where the rows of parts that are cut really lie."""
+        return float(one @ other) * self.deviation**2 + self._cut(one, other)
+
+    def _cut(self, one: Floats, other: Floats) -> float:
+        shares = self.laid.mean[self.laid.cuts]
+        return float((shares * (1.0 - shares)) @ ((self._held @ one) * (self._held @ other)))
+
+    def bounds(self, weights: Floats, beta: float) -> tuple[float, float]:
+        """Bounds on a weighted sum that hold whatever was covered, of all that can be covered.
+
+        True masses are not negative, so the rows of a part that is cut count between least and most.
+        """
+        return self._least_sum(weights, beta / 2), -self._least_sum(-weights, beta / 2)
+
+    def _least_sum(self, weights: Floats, beta: float) -> float:
+        """The weighted sum with every part's rows at their least, less how far noise can reach."""
+        least, most = (self._coefficients(each) for each in (self.laid.least, self.laid.most))
+        factors = np.outer(np.maximum(weights, 0.0), least) + np.outer(np.minimum(weights, 0.0), most)
+        rates = np.full(factors.size, float(1 / self.trees.scale))
+        units = factors.ravel() / self._controls.unit
+        reach = laplace_mix_reach(units, rates, beta / self._controls.choices)
+        return float((factors * self.trees.measured).sum()) - reach
+
+    @property
+    def _controls(self) -> Controls:
+        return self.trees.controls
+
+    @cached_property
+    def _mean(self) -> Floats:
+        return self._coefficients(self.laid.mean)
+
+    @cached_property
+    def _held(self) -> Floats:
+        """The estimates of the parts that are cut, a row of the controls' for each."""
+        units = np.zeros((self.laid.cuts.size, self.laid.mean.size))
+        units[np.arange(len(units)), self.laid.cuts] = 1.0
+        return np.asarray(self.trees.tree.plain(units).nodes @ self.trees.measured.T)
+
+    def _coefficients(self, asked: Floats) -> Floats:
+        return self.trees.tree.plain(asked).nodes
+
+    def _rows(self, chosen: Bools) -> Answer:
+        weights = chosen.astype(np.float64)
+        return Answer(
+            float(weights @ self.found),
+            lambda: self.error(weights),
+            lambda beta: self.bounds(weights, beta),
+            _least(self.laid.least),
+        )
+
+    def _beyond(self, reach: Reach) -> Answer:
+        """About how many rows lie past what is covered in full.
+
+        Rows past all knots are known for all keys together only; they are taken to be as frequent here.
+        """
+        rows, at_top = self._rows(self._controls.beyond(reach)), self._controls.at_top(reach)
+        past = [each for each, top in zip(self.trees.past, at_top, strict=True) if top and each.buckets]
+        if not past:
+            return rows
+        number, buckets = sum(each.rows for each in past), sum(each.buckets for each in past)
+        share, scale = self._share, self.trees.past_scale
+        deviation = share * math.sqrt(buckets * laplace_variance(scale))
+
+        def bounds(beta: float) -> tuple[float, float]:
+            low, high = rows.worst(beta / 2)
+            return low, high + max(0.0, number + laplace_sum_reach(scale, buckets, beta / _WAYS_PAST))
+
+        value = rows.value + share * max(0, number)
+        return Answer(value, lambda: math.hypot(rows.error, deviation), bounds, rows.least)
+
+    @property
+    def _share(self) -> float:
+        """About which share of all rows with numbers the question holds."""
+        ones = self._controls.ones
+        return min(1.0, max(0.0, float(ones @ self.found)) / max(1.0, float(ones @ self.trees.pooling.whole)))
+
+    def _most_rows(self, beta: float) -> float:
+        """No more rows hold a number, for certain."""
+        return max(0.0, self.bounds(self._controls.numbers.astype(np.float64), beta)[1])
+
+    def _reach(self, weights: Floats) -> Reach:
+        """How far values are covered, where a row adds its weight."""
+        pooled = self.pooled
+        there = There(self.trees.pooling.whole, self.trees.pooling.clear)
+        return self._controls.chosen(pooled.found, pooled.deviations, weights, there)
+
+    def _joint(self, top: Floats, bottom: Floats) -> Joint:
+        pairs = (top, top), (bottom, bottom), (top, bottom)
+        return Joint(
+            float(top @ self.pooled.found),
+            float(bottom @ self.pooled.found),
+            *(self.pooled_covariance(one, other) for one, other in pairs),
+        )
+
+
+def _least(weights: Floats) -> float:
+    """What a weighted sum of counts cannot undercut."""
+    return 0.0 if bool((weights >= 0.0).all()) else -math.inf
+
+
+_FACTS: Final = ("degree", "branching", "bucket_scale", "scale")
+_SERIES: Final = ("along", "at", "buckets", "noisy")
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LevelTreesRelease(SumRelease):
+    """Noisy masses on every node of the trees over the parts of the keys, and noisy counts of magnitudes.
+
+    `noisy` holds them in whole units, all nodes of one control after the other. Everything else follows: the
+    caps from the counts of magnitudes, answers by least squares. Questions are boxes of the keys' positions;
+    `density` is what was released about the keys and says how rows lie inside of a part.
+    `guarantee` is None if the release was made with injected noise.
+    """
+
+    kind: ClassVar[str] = "level-trees"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"level-trees": ()}
+    max_series: ClassVar[int] = 4
+
+    keys: tuple[Axis, ...]
+    value: ValueLine
+    cut: Cut
+    degree: int
+    branching: int
+    buckets: NDArray[Any]
+    bucket_scale: Fraction
+    noisy: NDArray[Any]
+    scale: Fraction
+    guarantee: Guarantee | None = None
+
+    def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:
+        """The sum of the values, with what it covers."""
+        return self._asked(terms, density).sum
+
+    def count(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Answer:
+        """How many rows hold a number."""
+        return self._asked(terms, density).count
+
+    def nulls(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Answer:
+        """How many rows hold none."""
+        return self._asked(terms, density).nulls
+
+    def mean(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
+        """The mean of the values that the sum covers."""
+        return self._asked(terms, density).mean
+
+    def variance(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
+        """The variance of the values that it covers; for releases with moments."""
+        return self._with_moments(terms, density).variance
+
+    def std(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
+        """The standard deviation of the values that it covers; for releases with moments."""
+        return self._with_moments(terms, density).std
+
+    @property
+    def moments(self) -> bool:
+        """Whether there are variances."""
+        return self.degree == 2
+
+    @property
+    def everything(self) -> BoxTerm:
+        """The box of all keys."""
+        return BoxTerm(tuple(0 for _ in self.keys), tuple(axis.width - 1 for axis in self.keys))
+
+    @property
+    def specials(self) -> dict[str, Answer]:
+        """How many rows lie below and above the declared bounds, and how many are invalid and null."""
+        below, above = map(self._bucket, self._magnitudes.outside(self.buckets))
+        whole = self._asked([self.everything], None)
+        return {"below": below, "above": above, "invalid": whole.invalid, "null": whole.null}
+
+    @cached_property
+    def controls(self) -> Controls:
+        """What is counted for each part."""
+        tops = self._magnitudes.tops(self.buckets, self.bucket_scale)
+        return Controls(self.value, tops, self.degree)
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The noisy trees, ready to be asked."""
+        tree = PartTree(self.cut.parts, self.branching)
+        noisy = self.noisy.reshape(self.controls.size, tree.nodes)
+        past = self._magnitudes.past(self.buckets, self.controls.tops)
+        return Trees(self.controls, tree, noisy, self.scale, past, self.bucket_scale)
+
+    @property
+    def story(self) -> str:
+        """What was chosen on the way."""
+        line, tops = self.value, self.controls.tops
+        low, high = -min(tops.down or 0, line.down), min(tops.up or 0, line.up)
+        parts = f"{self.cut.parts:,} parts of the keys" if self.cut.parts > 1 else "all rows together"
+        return (
+            f"Values are told apart from {line.number(low):,.6g} to {line.number(high):,.6g}; "
+            f"sums are over {parts}."
+        )
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: it is in one bucket, and has one unit of mass on every level of the trees."""
+        return 1 / self.bucket_scale + self.trees.tree.levels * self.controls.unit / self.scale
+
+    def parts(self) -> Parts:
+        """The noisy numbers, their scales, and how the keys are cut."""
+        facts: dict[str, Json] = {
+            "degree": self.degree,
+            "branching": self.branching,
+            "bucket_scale": str(self.bucket_scale),
+            "scale": str(self.scale),
+        }
+        series = {"along": self.cut.along, "at": self.cut.at, "buckets": self.buckets, "noisy": self.noisy}
+        return Parts(facts, series)
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, *, keys: Sequence[Axis], value: Domain
+    ) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        reader, line = PartsReader(parts), ValueLine.of(value)
+        reader.expect(facts=_FACTS, series=_SERIES)
+        cut = Cut(tuple(keys), reader.row("along", np.int64), reader.row("at", np.uint64))
+        degree = reader.integer("degree", low=1, high=2)
+        branching = reader.integer("branching", low=min(2, cut.parts), high=max(2, MOST_PARTS))
+        buckets = reader.noisy("buckets", count=Buckets(line).size)
+        bucket_scale = reader.scale("bucket_scale")
+        controls = Controls(line, Buckets(line).tops(buckets, bucket_scale), degree)
+        return cls(
+            keys=tuple(keys),
+            value=line,
+            cut=cut,
+            degree=degree,
+            branching=branching,
+            buckets=buckets,
+            bucket_scale=bucket_scale,
+            noisy=reader.noisy("noisy", count=controls.size * PartTree(cut.parts, branching).nodes),
+            scale=reader.scale("scale"),
+            guarantee=guarantee,
+        )
+
+    def _asked(self, terms: Sequence[BoxTerm], density: KeyCounts | None) -> LevelEstimate:
+        return self.trees.asked(self.cut.laid(checked_terms(terms, self.keys), density))
+
+    def _with_moments(self, terms: Sequence[BoxTerm], density: KeyCounts | None) -> LevelEstimate:
+        rule = "must have been asked for when the release was made"
+        check(self.moments, "moments", rule, given=False, fix="publish with moments=[...]")
+        return self._asked(terms, density)
+
+    def _bucket(self, noisy: int) -> Answer:
+        """The noisy count of one bucket."""
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach = laplace_sum_reach(self.bucket_scale, 1, beta)
+            return noisy - reach, noisy + reach
+
+        return Answer(float(noisy), lambda: math.sqrt(laplace_variance(self.bucket_scale)), bounds)
+
+    @property
+    def _magnitudes(self) -> Buckets:
+        return Buckets(self.value)

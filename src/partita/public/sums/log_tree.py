@@ -1,0 +1,487 @@
+"""A released log tree: sums, counts, means and variances of a column over ranges of its own values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.domain.axis import Axis
+from partita.domain.base import ORDERED_SPECIALS, Domain
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.public.axis.base import Parts, PartsReader
+from partita.public.axis.curve import Bools, Floats, Ints, UInts
+from partita.public.bounds import laplace_mix_reach, laplace_variance
+from partita.public.boxes.base import BoxTerm, checked_terms
+from partita.public.boxes.plan import SignedBox
+from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
+from partita.public.sums.knots import FALSE_CAP
+from partita.public.sums.parts import PartTree
+
+# Cells of a line of values that are narrow near the origin and wide far from it: 128 for every octave.
+
+
+_MANTISSA_BITS: Final = 7
+
+
+class LogLaid(NamedTuple):
+    """A question laid over the cells: the share of each, its values, and how certain both are.
+
+    `share` of the rows of a cell are counted, between `least` and `most` for certain. Their offsets lie
+    between `low` and `high`.
+    """
+
+    share: Floats
+    least: Floats
+    most: Floats
+    low: Floats
+    high: Floats
+
+    @property
+    def middle(self) -> Floats:
+        """The offset that stands for all of a cell."""
+        return (self.low + self.high) / 2.0
+
+    @property
+    def square(self) -> Floats:
+        """The squared offset that stands for all of a cell: rows are spread evenly over it."""
+        return self.middle**2 + ((self.high - self.low + 1.0) ** 2 - 1.0) / 12.0
+
+    @property
+    def spread(self) -> Floats:
+        """The variance of an offset inside of its cell."""
+        return self.square - self.middle**2
+
+
+@final
+@dataclass(frozen=True)
+class LogCells:
+    """Runs of positions of a value axis: below, the cells of the line in order, above, invalid, null.
+
+    An offset below 256 has a cell of its own; above, cells hold the offsets that share their first 8 bits.
+    """
+
+    line: ValueLine
+
+    @cached_property
+    def ends(self) -> UInts:
+        """The last position of each cell."""
+        line = self.line
+        down = [line.down - offset for offset in _starts(line.down)]
+        up = [line.down + offset - 1 for offset in _starts(line.up)[1:]]
+        ordinary = [cell + 1 for cell in (*reversed(down), *up[1:], line.size - 1)]
+        behind = range(line.size + 1, line.size + 4)
+        return np.array([0, *dict.fromkeys(ordinary), *behind], np.uint64)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return int(self.ends.size)
+
+    @cached_property
+    def starts(self) -> UInts:
+        """The first position of each cell."""
+        return np.concatenate([np.zeros(1, np.uint64), self.ends[:-1] + np.uint64(1)])
+
+    @property
+    def numbers(self) -> Floats:
+        """One for each cell that holds numbers, else zero; outside of the bounds are numbers, too."""
+        return np.asarray(np.arange(self.size) < self.size - 2, np.float64)
+
+    @cached_property
+    def octaves(self) -> Ints:
+        """How many bits the largest offset of each cell has."""
+        ends = np.abs([self.line.offsets(self.starts), self.line.offsets(self.ends)]).max(axis=0)
+        return np.array([offset.bit_length() for offset in ends.tolist()])
+
+    @cached_property
+    def sides(self) -> Ints:
+        """1 for cells above the origin, -1 for those below, 0 for the origin and for no number."""
+        signs = np.sign(self._offsets(self.starts) + self._offsets(self.ends))
+        return np.asarray(signs * self.numbers, np.int64)
+
+    def of(self, places: UInts) -> Ints:
+        """The cell of each position."""
+        return np.asarray(np.searchsorted(self.ends, places))
+
+    def laid(self, boxes: Sequence[SignedBox]) -> LogLaid:
+        """Disjoint runs of positions over the cells; of a cell that is cut, the share of its positions."""
+        share, least, most = np.zeros((3, self.size))
+        low, high = self._offsets(self.starts), self._offsets(self.ends)
+        for (first,), (last,), sign in boxes:
+            begin, end = np.maximum(self.starts, np.uint64(first)), np.minimum(self.ends, np.uint64(last))
+            touched = begin <= end
+            inside = np.where(touched, (end - begin).astype(np.float64) + 1.0, 0.0)
+            part = inside / ((self.ends - self.starts).astype(np.float64) + 1.0)
+            share += sign * part
+            least += np.minimum((part >= 1.0) * sign, touched * sign)
+            most += np.maximum((part >= 1.0) * sign, touched * sign)
+            cut = touched & (part < 1.0)
+            low[cut], high[cut] = self._offsets(begin[cut]), self._offsets(end[cut])
+        return LogLaid(share, least, most, low, high)
+
+    def _offsets(self, places: UInts) -> Floats:
+        return self.line.offsets(places).astype(np.float64)
+
+
+def _starts(length: int) -> list[int]:
+    """The offsets 0, ..., length at which cells begin."""
+    found, start = [], 0
+    while start <= length:
+        found.append(start)
+        start += 1 << max(0, start.bit_length() - 1 - _MANTISSA_BITS)
+    return found
+
+
+# Sums, means and variances of values in a range of the values themselves, from one noisy tree of counts.
+
+
+_SAFE: Final = 3.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LogTrees:
+    """A noisy tree of counts over the cells, all nodes with noise of one scale."""
+
+    cells: LogCells
+    tree: PartTree
+    noisy: NDArray[Any]
+    scale: Fraction
+
+    @cached_property
+    def measured(self) -> Floats:
+        """The noisy counts."""
+        return np.asarray(self.noisy, np.float64)
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of one of them."""
+        return laplace_variance(self.scale)
+
+    @cached_property
+    def clear(self) -> tuple[int, int]:
+        """The last octaves above and below the origin that stand out from the noise, 0 for none.
+
+        Noise alone makes an empty octave of a side stand out with probability at most 1/1000.
+        """
+        return self._last_clear(self.octaves(1)), self._last_clear(self.octaves(-1))
+
+    def octaves(self, side: int) -> Ints:
+        """The octave of each cell of one side; 0 for all others."""
+        return np.asarray(self.cells.octaves * (self.cells.sides == side))
+
+    def _last_clear(self, octaves: Ints) -> int:
+        highest = int(octaves.max())
+        cells = octaves == np.arange(1, highest + 1)[:, np.newaxis]
+        asked = self.tree.plain(cells.astype(np.float64)).nodes
+        rates, beta = np.full(self.measured.size, float(1 / self.scale)), float(FALSE_CAP) / max(1, highest)
+        clear = [nodes @ self.measured > laplace_mix_reach(nodes, rates, beta) for nodes in asked]
+        return int(np.flatnonzero(clear).max(initial=-1)) + 1
+
+
+class _Reach(NamedTuple):
+    """How many octaves are covered on each side, and which cells these are."""
+
+    up: int
+    down: int
+    inside: Bools
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LogEstimate:
+    """What the tree says about a set of values, laid over the cells."""
+
+    trees: LogTrees
+    laid: LogLaid
+
+    @property
+    def count(self) -> Answer:
+        """How many rows hold a number."""
+        return self._rows(self.trees.cells.numbers)
+
+    @property
+    def nulls(self) -> Answer:
+        """How many rows hold none."""
+        return self._rows(1.0 - self.trees.cells.numbers)
+
+    @property
+    def rows(self) -> Answer:
+        """How many rows there are, with a number or without."""
+        return self._rows(np.ones(self.trees.cells.size))
+
+    @property
+    def sum(self) -> SumAnswer:
+        """The sum of the values, as far as they stand out from the noise."""
+        line, reach = self.trees.cells.line, self._chosen(np.abs(self.laid.middle))
+        counted = self.trees.cells.numbers * reach.inside
+        step, origin = float(line.step), float(line.origin)
+        values = (self.laid.middle + origin) * step
+
+        def bounds(beta: float) -> tuple[float, float]:
+            ends = [(each + origin) * step for each in (self.laid.low, self.laid.high)]
+            return self._bounds(np.minimum(*ends) * counted, np.maximum(*ends) * counted, beta)
+
+        weights = self.laid.share * values * counted
+        within = self.laid.spread * counted * step**2
+        least = 0.0 if bool((weights >= 0.0).all()) else -math.inf
+        answer = Answer(
+            self._value(weights), lambda: math.sqrt(self._covariance(weights, weights, within)), bounds, least
+        )
+        beyond = self._rows(self.trees.cells.numbers * ~reach.inside)
+        return SumAnswer(answer, self._covers(reach), beyond)
+
+    @property
+    def mean(self) -> Ratio:
+        """The mean of the values that the sum covers."""
+        reach = self._chosen(np.abs(self.laid.middle))
+        counted = self.trees.cells.numbers * reach.inside
+
+        def bounds(beta: float) -> tuple[float, float]:
+            sums = self._bounds(self.laid.low * counted, self.laid.high * counted, beta / 2)
+            return ratio_bounds(sums, self._bounds(counted, counted, beta / 2))
+
+        joint = self._joint(self.laid.middle * counted, counted, self.laid.spread)
+        least, most = self._extremes(counted, joint)
+        return Ratio(joint, self._covers(reach), least, most, bounds, shown=self.trees.cells.line.number)
+
+    @property
+    def variance(self) -> Ratio:
+        """The variance of the values, as far as their squares stand out from the noise."""
+        square = float(self.trees.cells.line.step) ** 2
+        return self._variance(lambda ratio: ratio * square)
+
+    @property
+    def std(self) -> Ratio:
+        """The standard deviation of the values, as far as their squares stand out from the noise."""
+        step = float(self.trees.cells.line.step)
+        return self._variance(lambda ratio: math.sqrt(ratio) * step)
+
+    def _variance(self, shown: Callable[[float], float]) -> Ratio:
+        reach = self._chosen(self.laid.square)
+        counted = self.trees.cells.numbers * reach.inside
+        values, rows = self.laid.middle * counted, self._value(self.laid.share * counted)
+        mean = self._value(self.laid.share * values) / rows if rows > 0.0 else 0.0
+        centred = (self.laid.square - 2.0 * mean * self.laid.middle + mean**2) * counted
+        joint = self._joint(centred, counted, np.zeros_like(centred))
+        low, high = self._extremes(counted, joint)
+
+        def bounds(beta: float) -> tuple[float, float]:
+            ends = np.sort(np.square([self.laid.low, self.laid.high]), axis=0) * counted
+            sums = self._bounds(self.laid.low * counted, self.laid.high * counted, beta / 3)
+            count = self._bounds(counted, counted, beta / 3)
+            first, last = ratio_bounds(sums, count)
+            least = 0.0 if first < 0.0 < last else min(first**2, last**2)
+            lowest, highest = ratio_bounds(self._bounds(ends[0], ends[1], beta / 3), count)
+            return lowest - max(first**2, last**2), highest - least
+
+        return Ratio(joint, self._covers(reach), 0.0, (high - low) ** 2 / 4.0, bounds, shown)
+
+    def _chosen(self, sizes: Floats) -> _Reach:
+        """On each side the octaves for which the sum, less three deviations of its noise, is largest.
+
+        None is covered above the last that stands out from the noise over the whole line.
+        """
+        cells = self.trees.cells
+        up, down = (
+            self._octaves(self.trees.octaves(side), last, sizes)
+            for side, last in zip((1, -1), self.trees.clear, strict=True)
+        )
+        inside = cells.octaves <= np.where(cells.sides > 0, up, np.where(cells.sides < 0, down, 64))
+        return _Reach(up, down, np.asarray(inside))
+
+    def _octaves(self, octaves: Ints, last: int, sizes: Floats) -> int:
+        weights = self.laid.share * sizes
+        upto = (octaves <= np.arange(last + 1)[:, np.newaxis]) & (octaves > 0)
+        asked = self.trees.tree.plain(upto * weights)
+        sums = asked.nodes @ self.trees.measured
+        variances = np.square(asked.nodes).sum(axis=1) * self.trees.variance
+        return int(np.argmax(sums - _SAFE * np.sqrt(variances)))
+
+    def _covers(self, reach: _Reach) -> Covers:
+        """All values of the octaves that are covered, and none beyond."""
+        line = self.trees.cells.line
+        return Covers(self._end(reach, reach.down, -1, line.down), self._end(reach, reach.up, 1, line.up))
+
+    def _end(self, reach: _Reach, octaves: int, side: int, length: int) -> End:
+        lost = (self.laid.most > 0.0) & ~reach.inside & (self.trees.cells.sides == side)
+        at, whole = self.trees.cells.line.number(side * min(length, (1 << octaves) - 1)), not bool(lost.any())
+        return End(at, None if whole else at, whole)
+
+    def _extremes(self, counted: Floats, joint: Joint) -> tuple[float, float]:
+        """Between which offsets all rows lie that count; where there may be none, all that are asked for."""
+        some = (counted if joint.sure else self.trees.cells.numbers) * self.laid.most > 0.0
+        if not bool(some.any()):
+            return -float(self.trees.cells.line.down), float(self.trees.cells.line.up)
+        return float(self.laid.low[some].min()), float(self.laid.high[some].max())
+
+    def _rows(self, counted: Floats) -> Answer:
+        weights = self.laid.share * counted
+        return Answer(
+            self._value(weights),
+            lambda: math.sqrt(self._covariance(weights, weights, np.zeros_like(weights))),
+            lambda beta: self._bounds(counted, counted, beta),
+            0.0 if bool((self.laid.least >= 0.0).all()) else -math.inf,
+        )
+
+    def _value(self, weights: Floats) -> float:
+        return float(self._nodes(weights) @ self.trees.measured)
+
+    def _covariance(self, one: Floats, other: Floats, within: Floats) -> float:
+        """Of two weighted sums: by noise, by where rows lie in their cells, and which of them are counted."""
+        noise = float(self._nodes(one) @ self._nodes(other)) * self.trees.variance
+        cut = np.flatnonzero(self.laid.least < self.laid.most)
+        whole = np.maximum(self._held(cut), 0.0)
+        inside = np.where(self.laid.share > 0.0, self.laid.share, 1.0)
+        uncounted = (1.0 - self.laid.share[cut]) * self.laid.share[cut] * whole**2
+        lost = float(((one / inside)[cut] * (other / inside)[cut]) @ uncounted)
+        spread = max(0.0, self._value(self.laid.share * within))
+        return noise + lost + spread
+
+    def _held(self, cells: Ints) -> Floats:
+        """The estimated counts of some cells."""
+        units = np.zeros((cells.size, self.trees.cells.size))
+        units[np.arange(cells.size), cells] = 1.0
+        return np.asarray(self.trees.tree.plain(units).nodes @ self.trees.measured)
+
+    def _joint(self, top: Floats, bottom: Floats, within: Floats) -> Joint:
+        share, none = self.laid.share, np.zeros_like(within)
+        return Joint(
+            self._value(share * top),
+            self._value(share * bottom),
+            self._covariance(share * top, share * top, within * bottom),
+            self._covariance(share * bottom, share * bottom, none),
+            self._covariance(share * top, share * bottom, none),
+        )
+
+    def _bounds(self, low: Floats, high: Floats, beta: float) -> tuple[float, float]:
+        """Bounds on a sum of rows that add between low and high each, whatever octaves are covered."""
+        first = np.where(low >= 0.0, self.laid.least, self.laid.most) * low
+        last = np.where(high >= 0.0, self.laid.most, self.laid.least) * high
+        octaves = self.trees.cells.octaves.max() + 1
+        share = beta / (2.0 * float(octaves) ** 2)
+        return self._value(first) - self._reach(first, share), self._value(last) + self._reach(last, share)
+
+    def _reach(self, weights: Floats, beta: float) -> float:
+        nodes = self._nodes(weights)
+        return laplace_mix_reach(nodes, np.full(nodes.size, float(1 / self.trees.scale)), beta)
+
+    def _nodes(self, weights: Floats) -> Floats:
+        return self.trees.tree.plain(weights).nodes
+
+
+_LARGEST_BRANCHING: Final = 2**14
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LogTreeRelease(SumRelease):
+    """The noisy count of every node of a tree over the cells of the values, leaves first.
+
+    Questions are runs of positions of the value axis, special cells included. Values of a cell are taken to
+    be spread evenly over it. `guarantee` is None if the release was made with injected noise.
+    """
+
+    kind: ClassVar[str] = "log-tree"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"log-tree": ()}
+    max_series: ClassVar[int] = 1
+    own_key: ClassVar[bool] = True
+    moments: ClassVar[bool] = True
+
+    value: ValueLine
+    branching: int
+    noisy: NDArray[Any]
+    scale: Fraction
+    guarantee: Guarantee | None = None
+
+    def sum(self, terms: Sequence[BoxTerm]) -> SumAnswer:
+        """The sum of the values, with what it covers."""
+        return self._asked(terms).sum
+
+    def count(self, terms: Sequence[BoxTerm]) -> Answer:
+        """How many rows hold a number."""
+        return self._asked(terms).count
+
+    def nulls(self, terms: Sequence[BoxTerm]) -> Answer:
+        """How many rows hold none."""
+        return self._asked(terms).nulls
+
+    def mean(self, terms: Sequence[BoxTerm]) -> Ratio:
+        """The mean of the values that the sum covers."""
+        return self._asked(terms).mean
+
+    def variance(self, terms: Sequence[BoxTerm]) -> Ratio:
+        """The variance of the values that it covers."""
+        return self._asked(terms).variance
+
+    def std(self, terms: Sequence[BoxTerm]) -> Ratio:
+        """The standard deviation of the values that it covers."""
+        return self._asked(terms).std
+
+    @property
+    def keys(self) -> tuple[Axis, ...]:
+        """The axis of the values."""
+        return (self.value.axis,)
+
+    @property
+    def everything(self) -> BoxTerm:
+        """All values, special cells included."""
+        return BoxTerm((0,), (self.value.axis.width - 1,))
+
+    @property
+    def specials(self) -> dict[str, Answer]:
+        """How many rows lie below and above the declared bounds, and how many are invalid and null."""
+        places = 0, *range(self.value.size + 1, self.value.size + 4)
+        found = (self._asked([BoxTerm((place,), (place,))]).rows for place in places)
+        return dict(zip(ORDERED_SPECIALS, found, strict=True))
+
+    @cached_property
+    def trees(self) -> LogTrees:
+        """The noisy tree, ready to be asked."""
+        cells = LogCells(self.value)
+        return LogTrees(cells, PartTree(cells.size, self.branching), self.noisy, self.scale)
+
+    @property
+    def story(self) -> str:
+        """What was counted."""
+        return f"Values were counted in {self.trees.cells.size:,} cells, 128 for every octave."
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: it is in one node of each level."""
+        return self.trees.tree.levels / self.scale
+
+    def parts(self) -> Parts:
+        """The noisy counts, their scale, and the tree's branching."""
+        return Parts({"branching": self.branching, "scale": str(self.scale)}, {"noisy": self.noisy})
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, *, keys: Sequence[Axis] = (), value: Domain
+    ) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`.
+
+        The keys follow from the value; that those of the view are the same is checked there.
+        """
+        reader, line = PartsReader(parts), ValueLine.of(value)
+        reader.expect(facts=("branching", "scale"), series=("noisy",))
+        branching = reader.integer("branching", low=2, high=_LARGEST_BRANCHING)
+        nodes = PartTree(LogCells(line).size, branching).nodes
+        return cls(
+            value=line,
+            branching=branching,
+            noisy=reader.noisy("noisy", count=nodes),
+            scale=reader.scale("scale"),
+            guarantee=guarantee,
+        )
+
+    def _asked(self, terms: Sequence[BoxTerm]) -> LogEstimate:
+        return LogEstimate(self.trees, self.trees.cells.laid(checked_terms(terms, self.keys)))

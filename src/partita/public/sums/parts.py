@@ -1,0 +1,420 @@
+"""The keys cut into parts: boxes of positions in a row, in the order of a tree of halves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.domain.axis import Axis
+from partita.lazy import cached_property
+from partita.numbers import freeze
+from partita.public.axis.base import Hierarchy
+from partita.public.axis.curve import Floats, Ints, UInts
+from partita.public.base import damaged
+from partita.public.bounds import spread_ranges
+from partita.public.boxes.plan import Corners, SignedBox, volumes
+
+MOST_PARTS: Final = 2**12
+"""No cut has more parts."""
+
+LEAF: Final = -1
+"""A part, where a node would have the axis along which it is halved."""
+
+Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class KeyCounts(Protocol):
+    """What was released about the keys: counts of boxes of positions, special cells included."""
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        """The count of each box, corners included."""
+
+
+class Laid(NamedTuple):
+    """A question laid over the parts: the coefficient of each, and between which it lies for certain."""
+
+    mean: Floats
+    least: Floats
+    most: Floats
+
+    @property
+    def cuts(self) -> Ints:
+        """The parts that the question cuts."""
+        return np.flatnonzero(self.least < self.most)
+
+
+class Walked(NamedTuple):
+    """Corners of the parts; for each node its second half and its number among the parts; the depth."""
+
+    lows: Corners
+    highs: Corners
+    second: Ints
+    number: Ints
+    depth: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A tree of halves over the product of some axes, in preorder; its leaves are the parts.
+
+    `along` holds the axis along which a node is halved, -1 for a part, and `at` the first position of its
+    second half. With no axes at all there is one part.
+    """
+
+    axes: tuple[Axis, ...]
+    along: Ints
+    at: UInts
+    walked: Walked = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.along.size != self.at.size or not 1 <= self.along.size < 2 * MOST_PARTS:
+            raise damaged("cut", f"must have 1 to {MOST_PARTS} parts")
+        if bool((self.along < LEAF).any()) or bool((self.along >= len(self.axes)).any()):
+            raise damaged("cut", "must halve along its axes")
+        freeze(self, walked=self._walk())
+
+    @property
+    def parts(self) -> int:
+        """The number of parts."""
+        return int((self.along == LEAF).sum())
+
+    @property
+    def lows(self) -> Corners:
+        """The lowest position of each part along each axis."""
+        return self.walked.lows
+
+    @property
+    def highs(self) -> Corners:
+        """The highest position of each part along each axis."""
+        return self.walked.highs
+
+    @property
+    def shallow(self) -> bool:
+        """Whether every part is a single cell."""
+        return bool((self.lows == self.highs).all())
+
+    def of(self, places: Corners) -> Ints:
+        """The part of each point, a row of positions."""
+        if len(self.axes) == 1:
+            return np.asarray(np.searchsorted(self.lows[:, 0], places[:, 0], side="right") - 1)
+        _, _, second, number, depth = self.walked
+        node, rows = np.zeros(len(places), np.int64), np.arange(len(places))
+        for _ in range(depth):
+            axis = self.along[node]
+            behind = places[rows, axis] >= self.at[node] if self.axes else np.zeros(len(places), np.bool_)
+            node = np.where(axis == LEAF, node, np.where(behind, second[node], node + 1))
+        return np.asarray(number[node])
+
+    def laid(self, boxes: Sequence[SignedBox], density: KeyCounts | None = None) -> Laid:
+        """A signed sum of boxes over the parts: one that is cut counts by the share of it that is inside.
+
+        The share is that of the released counts, where there are any, else of the cells.
+        """
+        mean, least, most = np.zeros((3, self.parts))
+        for low, high, sign in boxes:
+            shares = self._shares(low, high, density)
+            inside, touched = (shares >= 1.0) * float(sign), (shares > 0.0) * float(sign)
+            mean += sign * shares
+            least += np.minimum(inside, touched)
+            most += np.maximum(inside, touched)
+        return Laid(mean, least, most)
+
+    def _shares(self, low: tuple[int, ...], high: tuple[int, ...], density: KeyCounts | None) -> Floats:
+        if not self.axes:
+            return np.ones(self.parts)
+        lows = np.maximum(self.lows, np.array(low, np.uint64))
+        highs = np.minimum(self.highs, np.array(high, np.uint64))
+        touched = (lows <= highs).all(axis=1)
+        whole = touched & (lows == self.lows).all(axis=1) & (highs == self.highs).all(axis=1)
+        shares = whole.astype(np.float64)
+        cut = np.flatnonzero(touched & ~whole)
+        if cut.size:
+            shares[cut] = self._inner(cut, lows[cut], highs[cut], density)
+        return np.asarray(shares)
+
+    def _inner(self, parts: Ints, lows: Corners, highs: Corners, density: KeyCounts | None) -> Floats:
+        """Which share of parts the boxes inside them hold: more than none of each, and less than all."""
+        shares = volumes(lows, highs) / volumes(self.lows[parts], self.highs[parts])
+        if density is not None:
+            inside, whole = density.counts(lows, highs), density.counts(self.lows[parts], self.highs[parts])
+            shares = np.where((whole > 1.0) & (inside >= 0.0), inside / np.maximum(whole, 1.0), shares)
+        return np.asarray(np.clip(shares, 1e-9, 1.0 - 1e-9))
+
+    def _walk(self) -> Walked:
+        everything: Box = (tuple(0 for _ in self.axes), tuple(axis.width - 1 for axis in self.axes))
+        second, number = np.zeros((2, self.along.size), np.int64)
+        waiting, depth = [(everything, LEAF, 0)], 0
+        boxes: list[Box] = []
+        for node, (along, at) in enumerate(zip(self.along.tolist(), self.at.tolist(), strict=True)):
+            if not waiting:
+                raise damaged("cut", "must be a tree")
+            box, parent, deep = waiting.pop()
+            depth = max(depth, deep)
+            if parent != LEAF:
+                second[parent] = node
+            if along == LEAF:
+                number[node] = len(boxes)
+                boxes.append(box)
+                continue
+            first, behind = halves(box, along, at)
+            waiting += [(behind, node, deep + 1), (first, LEAF, deep + 1)]
+        if waiting:
+            raise damaged("cut", "must be a tree")
+        lows, highs = (
+            np.array([box[end] for box in boxes], np.uint64).reshape(len(boxes), len(self.axes))
+            for end in (0, 1)
+        )
+        return Walked(lows, highs, second, number, depth)
+
+
+def halves(box: Box, along: int, at: int) -> tuple[Box, Box]:
+    """A box below a position along an axis, and from there on."""
+    low, high = box
+    if not low[along] < at <= high[along]:
+        raise damaged("cut", "must halve boxes inside")
+    return (low, _with(high, along, at - 1)), (_with(low, along, at), high)
+
+
+def _with(ends: tuple[int, ...], along: int, end: int) -> tuple[int, ...]:
+    return (*ends[:along], end, *ends[along + 1 :])
+
+
+# Where to cut the keys: into cells, or wherever released counts are worth a further half.
+
+
+_MOST_FREE: Final = 64
+
+
+def cells_of(axes: Sequence[Axis]) -> int:
+    """The number of cells of the product, special cells included."""
+    return math.prod(axis.width for axis in axes)
+
+
+def cut_into_cells(axes: tuple[Axis, ...]) -> Cut:
+    """Every cell of the product a part of its own."""
+    return _grown(axes, lambda boxes: [True] * len(boxes))
+
+
+def cut_by_counts(axes: tuple[Axis, ...], density: KeyCounts, *, enough: float) -> Cut:
+    """Halved wherever the released counts are above `enough`; special cells apart, if they are few."""
+    free = math.prod(1 + axis.before + axis.after for axis in axes) <= _MOST_FREE
+
+    def worth(boxes: list[Box]) -> list[bool]:
+        lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
+        counts = density.counts(lows, highs)
+        return [
+            count > enough or (free and _mixed(axes, box))
+            for count, box in zip(counts.tolist(), boxes, strict=True)
+        ]
+
+    return _grown(axes, worth)
+
+
+class _Worth(Protocol):
+    def __call__(self, boxes: list[Box]) -> list[bool]:
+        """Which boxes are worth halving."""
+
+
+class _Node:
+    """A box on its way to become a part, or two."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.split: tuple[int, int] | None = None
+        self.halves: tuple[_Node, ...] = ()
+
+    def preorder(self) -> Iterator[tuple[int, int]]:
+        """Axis and position of every node below, this one first."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node.split or (LEAF, 0)
+            waiting += reversed(node.halves)
+
+
+def _grown(axes: tuple[Axis, ...], worth: _Worth) -> Cut:
+    """Level by level, as far as it is worth it and there is room."""
+    root = _Node((tuple(0 for _ in axes), tuple(axis.width - 1 for axis in axes)))
+    level, room = [root], MOST_PARTS - 1
+    while level and room:
+        level = [node for node in level if node.box[0] != node.box[1]]
+        asked = worth([node.box for node in level]) if level else []
+        level = [node for node, more in zip(level, asked, strict=True) if more][:room]
+        room -= len(level)
+        for node in level:
+            node.split = _place(axes, node.box)
+            node.halves = tuple(_Node(half) for half in halves(node.box, *node.split))
+        level = [half for node in level for half in node.halves]
+    along, at = zip(*root.preorder(), strict=True)
+    return Cut(axes, np.array(along, np.int64), np.array(at, np.uint64))
+
+
+def _place(axes: Sequence[Axis], box: Box) -> tuple[int, int]:
+    """Where to halve a box: special cells first, then along the axis of which it has the largest share."""
+    ends = list(zip(axes, *box, strict=True))
+    for along, (axis, low, high) in enumerate(ends):
+        apart = _special_end(axis, low, high)
+        if apart is not None:
+            return along, apart
+    shares = [(high - low) / axis.width for axis, low, high in ends]
+    along = max(range(len(axes)), key=shares.__getitem__)
+    _, low, high = ends[along]
+    return along, (low + high + 1) // 2
+
+
+def _mixed(axes: Sequence[Axis], box: Box) -> bool:
+    """Whether a special cell is together with others along some axis."""
+    return any(_special_end(axis, low, high) is not None for axis, low, high in zip(axes, *box, strict=True))
+
+
+def _special_end(axis: Axis, low: int, high: int) -> int | None:
+    """Where to halve so that a special cell comes apart from what is beside it; None if there is none."""
+    behind = axis.before + axis.size
+    if low == high or (low >= axis.before and high < behind):
+        return None
+    if low < axis.before:
+        return low + 1
+    return behind if low < behind else low + 1
+
+
+# A tree over parts in a row, measured on every level but the root's: least squares and its noise.
+
+
+_TRIED: Final = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256)
+_MOST_TRIED: Final = 128
+_AT_ONCE: Final = 2**21
+
+
+@final
+@dataclass(frozen=True)
+class PartTree:
+    """Nodes of `branching` children over a row of parts, leaves first, all measured with the same noise."""
+
+    parts: int
+    branching: int
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """Which parts the nodes stand for."""
+        return Hierarchy.of(size=self.parts, branching=self.branching, root=False)
+
+    @property
+    def levels(self) -> int:
+        """How many nodes hold a part: the number of levels."""
+        return self.hierarchy.levels
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes on all levels."""
+        return sum(self.hierarchy.nodes)
+
+    @property
+    def top(self) -> int:
+        """The number of nodes of the highest level, the last ones."""
+        return self.hierarchy.nodes[-1]
+
+    def sums(self, parts: NDArray[Any]) -> NDArray[Any]:
+        """The sum of every node, leaves first, from those of the parts along the last axis."""
+        levels = [parts]
+        for _ in range(self.levels - 1):
+            levels.append(self.gathered(levels[-1]))
+        return np.concatenate(levels, axis=-1)
+
+    @cached_property
+    def plain(self) -> Blend:
+        """Least squares, by the measured nodes alone."""
+        return Blend(self, np.full(self.parts, np.inf))
+
+    def squares(self, asked: Floats) -> Floats:
+        """The sum of the squared coefficients of each question, some questions at a time."""
+        at_once = max(1, _AT_ONCE // self.nodes)
+        blocks = (asked[start : start + at_once] for start in range(0, len(asked), at_once))
+        return np.concatenate([np.square(self.plain(block).nodes).sum(axis=1) for block in blocks])
+
+    @cached_property
+    def typical(self) -> float:
+        """The mean of that over ranges of parts, spread evenly over all ranges."""
+        lows, highs = (ends[:: max(1, ends.size // _MOST_TRIED)] for ends in spread_ranges(self.parts))
+        places = np.arange(self.parts)
+        ranges = (places >= lows[:, np.newaxis]) & (places <= highs[:, np.newaxis])
+        return float(self.squares(ranges.astype(np.float64)).mean())
+
+    def gathered(self, nodes: NDArray[Any]) -> NDArray[Any]:
+        """Sums over siblings."""
+        return np.add.reduceat(nodes, np.arange(0, nodes.shape[-1], self.branching), axis=-1)
+
+    def handed(self, parents: Floats, level: int) -> Floats:
+        """For each node of a level its parent's number."""
+        return np.asarray(parents[..., np.arange(self.hierarchy.nodes[level]) // self.branching])
+
+
+class Coefficients(NamedTuple):
+    """What the estimate of a linear question takes of the measured nodes, and of the guesses of parts."""
+
+    nodes: Floats
+    guesses: Floats
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """Least squares from the measured nodes of a tree and guesses of its parts.
+
+    `distrust` is the variance of each part's guess in units of that of a measurement; infinite where
+    there is none. The estimate of any linear function of the parts is linear in both: once up and once down
+    the tree finds the coefficients, and their squares times the variances add up to its variance.
+    """
+
+    tree: PartTree
+    distrust: Floats
+
+    def __call__(self, asked: Floats) -> Coefficients:
+        """The coefficients for each linear question, a row of weights over the parts."""
+        tree = self.tree
+        pulls = [np.asarray(asked * np.ones_like(self.distrust))]
+        for shares in self._shares:
+            pulls.append(tree.gathered(pulls[-1] * shares))
+        given, found = pulls[-1], []
+        for level in range(tree.levels - 1, 0, -1):
+            own = self._variances[level]
+            found.append(given * own)
+            given = pulls[level - 1] + tree.handed(given * (1.0 - own) - pulls[level], level - 1)
+        own = self._variances[0]
+        nodes = np.concatenate([given * own, *reversed(found)], axis=-1)
+        return Coefficients(nodes, given * (1.0 - own))
+
+    @cached_property
+    def _variances(self) -> list[Floats]:
+        """The variance of each node by itself and what is below it, in units of one measurement.
+
+        Where all that is below has variance v, the best of both has v / (v + 1), which is also the share
+        of the node's own measurement in it.
+        """
+        below, variances = self.distrust, []
+        for level in range(self.tree.levels):
+            variances.append(1.0 - 1.0 / (1.0 + below))
+            below = self.tree.gathered(variances[level])
+        return variances
+
+    @cached_property
+    def _shares(self) -> list[Floats]:
+        """Which share of what siblings lack each node takes: that of its variance."""
+        return [
+            variances / self.tree.handed(self.tree.gathered(variances), level)
+            for level, variances in enumerate(self._variances[:-1])
+        ]
+
+
+@lru_cache(maxsize=64)
+def best_tree(parts: int) -> PartTree:
+    """The tree whose noise is least for ranges of parts, every level counted: by exact variances."""
+    tried = {min(branching, max(2, parts)) for branching in (*_TRIED, parts)}
+    trees = [PartTree(parts, branching) for branching in sorted(tried)]
+    return min(trees, key=lambda tree: tree.typical * tree.levels**2)

@@ -1,0 +1,202 @@
+"""What a view of counts says about the keys of sums: public, and free to cut the keys by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, final
+
+import numpy as np
+
+from partita.answer import Answer
+from partita.domain.axis import Axis
+from partita.domain.base import Domain
+from partita.errors import InvalidParameter, InvalidRelease, check_release
+from partita.guarantee import Guarantee, rows_changed
+from partita.public.axis.curve import Floats
+from partita.public.base import view_card
+from partita.public.boxes.plan import Corners
+from partita.public.conditions import Where
+from partita.public.results import AnyView
+from partita.public.sums.base import Ratio, SumAnswer
+from partita.public.sums.level_trees import LevelTreesRelease
+from partita.public.sums.log_tree import LogTreeRelease
+from partita.public.views import BoxView, View, box_terms, having
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class KeyCounts:
+    """Counts of boxes of positions along the axes of some columns, as one view has released them."""
+
+    view: AnyView
+    keys: tuple[str, ...]
+
+    @staticmethod
+    def of_sums(views: Sequence[AnyView], keys: tuple[str, ...], column: str) -> KeyCounts | None:
+        """What the view of fewest columns that has all keys of sums of a column says.
+
+        None if there is no key, or if the column is its own: then sums tell everything themselves.
+        """
+        return None if keys in ((), (column,)) else KeyCounts(having(views, keys), keys)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of the keys, special cells included."""
+        declared = dict(zip(self.view.columns, self.view.domains, strict=True))
+        return tuple(Axis.of(declared[key]) for key in self.keys)
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        """How many rows are in each box, given by a row of lowest and a row of highest positions."""
+        if isinstance(self.view, BoxView):
+            return self.view.boxes.counts(*self._widened(self.view, lows, highs))
+        return _along(self.view, self.axes[0], lows[:, 0], highs[:, 0])
+
+    def __repr__(self) -> str:
+        return f"KeyCounts({', '.join(self.keys)})"
+
+    def _widened(self, view: BoxView, lows: Corners, highs: Corners) -> tuple[Corners, Corners]:
+        """The same boxes among all columns of the view, those that are no keys left free."""
+        first, last = (np.array(ends, np.uint64) for ends in view.boxes.everything[:2])
+        low, high = (np.tile(ends, (len(lows), 1)) for ends in (first, last))
+        places = [view.columns.index(key) for key in self.keys]
+        low[:, places], high[:, places] = lows, highs
+        return low, high
+
+
+def _along(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floats:
+    """Ranges of positions along the one axis of a view, whose special cells are beside it."""
+    first, last = np.uint64(axis.before), np.uint64(axis.before + axis.size - 1)
+    starts, ends = np.maximum(lows, first), np.minimum(highs, last)
+    there = starts <= ends
+    ordinary = view.axis.counts(np.where(there, starts - first, 0), np.where(there, ends - first, 0))
+    counts = np.where(there, ordinary, 0.0)
+    for name, place in Axis.specials(view.domain).items():
+        counts += view.specials.value(name) * ((lows <= place) & (highs >= place))
+    return counts
+
+
+# Sums of one column of a release, by keys.
+
+
+Sums: TypeAlias = LevelTreesRelease | LogTreeRelease
+Found = TypeVar("Found")
+
+
+def sum_name(column: str, keys: Sequence[str]) -> str:
+    """A view of sums in words, with which its series in a file begin.
+
+    >>> sum_name("salary", ["age", "region"]), sum_name("salary", [])
+    ('sum of salary by age x region', 'sum of salary')
+    """
+    return f"sum of {column} by {' x '.join(keys)}" if keys else f"sum of {column}"
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SumView:
+    """A summed column, its keys, and what was released about them.
+
+    A question names some of the keys; without any it is about all rows. Where the only key is the
+    summed column itself, sums are asked for between two of its values. `beside` is what the counts of the
+    same release say about the keys.
+    """
+
+    keys: tuple[str, ...]
+    column: str
+    declared: Mapping[str, Domain]
+    sums: Sums
+    beside: KeyCounts | None
+    mechanism: str
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if set(self.declared) != {*self.keys, self.column} or len(set(self.keys)) < len(self.keys):
+            raise InvalidRelease("sums", "must have a domain for each column", fix="get the file again")
+        if self.sums.own_key != (self.keys == (self.column,)):
+            raise InvalidRelease("sums", "must be of a kind that suits their keys", fix="get the file again")
+        rule, fix = "must have the cells of their domains", "get the file again"
+        check_release(self.sums.keys == tuple(map(Axis.of, self.domains)), "sums", rule, fix=fix)
+
+    def __repr__(self) -> str:
+        return f"SumView({self.name}; {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        return view_card(self, self.declared, released=self.name)
+
+    @property
+    def name(self) -> str:
+        """The summed column and its keys in words."""
+        return sum_name(self.column, self.keys)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys, which are what a question may name."""
+        return self.keys
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the summed column."""
+        return self.declared[self.column]
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains of the keys."""
+        return tuple(self.declared[key] for key in self.keys)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What was promised; None for injected noise."""
+        return self.sums.guarantee
+
+    @property
+    def keeps_its_promise(self) -> bool:
+        """Whether the sums have the noise that the guarantee asks for."""
+        promise = self.guarantee
+        return promise is None or promise.epsilon >= self.sums.spent * rows_changed(
+            promise.neighbors, promise.contributions
+        )
+
+    @property
+    def moments(self) -> bool:
+        """Whether variances can be asked for."""
+        return self.sums.moments
+
+    @property
+    def total(self) -> Answer:
+        """How many rows there are: with a number, and without."""
+        return Answer.together([self._ask(each, {}) for each in (self.sums.count, self.sums.nulls)])
+
+    @property
+    def specials(self) -> Mapping[str, Answer]:
+        """How many rows of the summed column are below or above its bounds, invalid, and null."""
+        return self.sums.specials
+
+    def sum(self, asked: Where) -> SumAnswer:
+        """The sum of the column over the rows that have the keys asked for."""
+        return self._ask(self.sums.sum, asked)
+
+    def mean(self, asked: Where) -> Ratio:
+        """The mean of the column over the rows that have the keys asked for."""
+        return self._ask(self.sums.mean, asked)
+
+    def variance(self, asked: Where) -> Ratio:
+        """The variance of the column over the rows that have the keys asked for."""
+        self._check_moments()
+        return self._ask(self.sums.variance, asked)
+
+    def std(self, asked: Where) -> Ratio:
+        """The standard deviation of the column over the rows that have the keys asked for."""
+        self._check_moments()
+        return self._ask(self.sums.std, asked)
+
+    def _ask(self, what: Callable[..., Found], asked: Where) -> Found:
+        """Put a question about boxes of the keys, with the counts beside them where there are some."""
+        terms = box_terms({key: self.declared[key] for key in self.keys}, asked)
+        return what(terms) if self.beside is None else what(terms, self.beside)
+
+    def _check_moments(self) -> None:
+        if not self.moments:
+            rule = "must have moments for a variance, and sums are all that was released of it"
+            fix = f"publish with moments=[{self.column!r}]"
+            raise InvalidParameter("column", rule, given=self.column, fix=fix)

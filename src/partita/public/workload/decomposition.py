@@ -1,0 +1,700 @@
+"""Ways to write a value as masses on few knots, so that its sum is linear in them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter
+from partita.lazy import cached_property
+from partita.numbers import one_of
+from partita.public.axis.curve import Floats, Ints
+from partita.public.queries.operator import Operator, Structured, all_places, is_integer, like
+from partita.public.queries.product import Factor, Product, Stack
+from partita.public.queries.ranges import Spans, Sparse
+from partita.public.sums.knots import Hats, Knots, clear_level, highest_clear, near_level
+from partita.public.workload.weights import Weighed
+
+
+class Piece(NamedTuple):
+    """For each value a knot, and the mass that it gets there."""
+
+    knot: NDArray[np.int64]
+    mass: NDArray[Any]
+
+
+class Decomposition(ABC):
+    """Whole values 0, ..., top as masses on knots: v = sum over knots of knot mass / unit."""
+
+    @property
+    @abstractmethod
+    def knots(self) -> tuple[int, ...]:
+        """Whole numbers, increasing; the last is at least half of the top."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> int:
+        """The mass that counts as one row."""
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """No row has more mass in all."""
+
+    @property
+    def rounding(self) -> float:
+        """By how much at most a value differs from what its masses say."""
+        return 0.0
+
+    @abstractmethod
+    def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
+        """The masses of whole values from 0 to the top, a few pieces for all of them."""
+
+
+def spread_masses(
+    decomposition: Decomposition,
+    cells: NDArray[Any],
+    values: NDArray[Any],
+    counts: NDArray[Any],
+    size: int,
+) -> NDArray[Any]:
+    """How much mass lies in each of `size` cells on each knot, as Python ints: a table (cell, knot)."""
+    table = np.zeros((size, len(decomposition.knots)), dtype=object)
+    times = counts.astype(object)
+    for knot, mass in decomposition.pieces(values):
+        np.add.at(table, (cells, knot), mass * times)
+    return table
+
+
+# The binary decomposition of the slides: a value becomes one tuple for each of its binary digits.
+
+
+@final
+@dataclass(frozen=True)
+class Binary(Decomposition):
+    """Knots 1, 2, 4, ...: 2560 becomes 2048 and 512. A row has up to as many tuples as `top` has digits.
+
+    >>> Binary(2560).knots[-2:], Binary(2560).most
+    ((1024, 2048), 12)
+    """
+
+    top: int
+
+    @property
+    def knots(self) -> tuple[int, ...]:
+        """A power of two for each digit of the top."""
+        return tuple(1 << digit for digit in range(self.top.bit_length()))
+
+    @property
+    def unit(self) -> int:
+        """A tuple is one unit of mass."""
+        return 1
+
+    @property
+    def most(self) -> int:
+        """A row of all ones has a tuple for every digit."""
+        return len(self.knots)
+
+    def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
+        """The digits of each value, knot by knot."""
+        for digit in range(len(self.knots)):
+            yield Piece(np.full(values.shape, digit), values >> digit & 1)
+
+
+# The thresholds 0, 1, 2, 4, ... at which numerical queries are cut, and the octaves between them.
+
+
+FINEST: Final = 1 << 30
+"""A sum cut at a threshold is released in units of the threshold over this, or in units of 1."""
+
+_WORD: Final = 1 << 63
+
+
+def octave_tops(highest: int) -> tuple[int, ...]:
+    """0, 1, 2, 4, ... up to the first that is at least `highest`: no weight lies above the last.
+
+    >>> octave_tops(5), octave_tops(0)
+    ((0, 1, 2, 4, 8), (0,))
+    """
+    if highest <= 0:
+        return (0,)
+    return (0, *(1 << power for power in range((highest - 1).bit_length() + 1)))
+
+
+def octave_of(weights: NDArray[Any], tops: tuple[int, ...]) -> Ints:
+    """The number of the first top that is at least each weight; what lies above the last is cut to it.
+
+    >>> octave_of(np.array([0, 1, 2, 3, 4, 5, 9]), (0, 1, 2, 4, 8)).tolist()
+    [0, 1, 2, 3, 3, 4, 4]
+    """
+    edges = np.array(tops, dtype=np.uint64 if tops[-1] <= _WORD else object)
+    cut = np.minimum(weights.astype(edges.dtype), edges[-1])
+    return np.asarray(np.searchsorted(edges, cut.ravel(), side="left").reshape(cut.shape), np.int64)
+
+
+def top_octave(noisy: NDArray[Any], scale: Fraction) -> Ints:
+    """The octave to cut at, from noisy counts along the last axis: the highest that is clear, or the next.
+
+    The first octave, of weights 0, is taken where no other is clear. Counts of empty octaves seem clear with
+    chance at most 1/1000 in each row.
+    """
+    above = noisy[..., 1:]
+    if not above.shape[-1]:
+        return np.zeros(noisy.shape[:-1], np.int64)
+    clear = clear_level(scale, above.shape[-1])
+    return highest_clear(above, clear=clear, near=near_level(scale)) + 1
+
+
+def shared_top(noisy: NDArray[Any], scale: Fraction, tops: tuple[int, ...]) -> int:
+    """One threshold for all queries, from noisy counts of rows by their largest weight; never 0."""
+    return tops[max(1, int(top_octave(noisy[np.newaxis], scale)[0]))]
+
+
+def grid_of(top: int) -> int:
+    """The unit in which a sum cut at `top`, a power of two, is released.
+
+    >>> grid_of(1024), grid_of(2**40)
+    (1, 1024)
+    """
+    return max(1, top // FINEST)
+
+
+# The hat decomposition: a value becomes two masses on the knots around it, which add up to one row.
+
+
+@final
+@dataclass(frozen=True)
+class Hat(Decomposition):
+    """Knots 0, ..., c/16, c/4, c, with c the first power of two that is at least `top`.
+
+    A row has the mass `unit` whatever its value, so that sums over knots have the sensitivity of a count.
+
+    >>> Hat(2560).knots[-3:], Hat(2560).most == Hat(2560).unit
+    ((256, 1024, 4096), True)
+    """
+
+    top: int
+
+    @property
+    def knots(self) -> tuple[int, ...]:
+        """Zero, and a power of two for every factor of four."""
+        return self._hats.knots.offsets
+
+    @property
+    def unit(self) -> int:
+        """The mass of a row."""
+        return self._hats.unit
+
+    @property
+    def most(self) -> int:
+        """Exactly this, for every value."""
+        return self._hats.unit
+
+    @property
+    def rounding(self) -> float:
+        """Nothing for knots up to 2^32; above that masses are rounded down."""
+        return self._hats.rounding
+
+    def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
+        """The lower knot of each value, then the upper one."""
+        first, mass = self._hats.laid(values)
+        for side in range(2):
+            yield Piece(first + side, mass[:, side])
+
+    @cached_property
+    def _hats(self) -> Hats:
+        return Hats(Knots(octave_tops(self.top)[-1]))
+
+
+# Numerical queries as linear ones: each is divided by a public weight of its own, so that none exceeds 1.
+
+
+GRADE: Final = 1 << 20
+"""How fine graded answers are, where a row has mass 1; coarser where masses are finer themselves."""
+
+_FEW: Final = 1 << 17
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Graded(Operator):
+    """The queries w / top for a public top of each query, in units of 1 / `grade`.
+
+    Integer answers are exact sums first, and then floor(sum grade / top). A row of weight at most top moves
+    the sum by at most top, hence its floor by at most the grade: rounding costs no privacy. Floats are
+    scaled and not rounded.
+    """
+
+    inner: Structured
+    tops: NDArray[Any]
+    """A positive whole number for each query, in units of the inner operator: no weight of it is above."""
+
+    grade: int = GRADE
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the inner operator."""
+        return self.inner.shape
+
+    @property
+    def granularity(self) -> int:
+        """Weights are counted in units of 1 / grade."""
+        return self.grade
+
+    @property
+    def lowest(self) -> int:
+        """No weight is negative."""
+        return 0
+
+    @property
+    def highest(self) -> int:
+        """No weight is above 1."""
+        return self.grade
+
+    @property
+    def column_norm(self) -> int:
+        """At most so much in all: every query at its top."""
+        return self.grade * len(self)
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def answers(self, x: Any) -> Any:
+        """Graded answers: whole numbers for whole numbers, else floats."""
+        if self._matrix is not None and _floats(x):
+            return self._matrix @ x.reshape(-1)
+        return self._graded(self.inner.answers(x))
+
+    def combine(self, y: Any) -> Any:
+        """The adjoint, in floats."""
+        if self._matrix is not None and _floats(y):
+            return (y @ self._matrix).reshape(self.shape)
+        return self.inner.combine(y * like(self._factors, y))
+
+    def row(self, index: int, like: Any) -> Any:
+        """The weights of one query over the universe, as an array like another."""
+        weights, top = self.inner.row(index, like), int(self.tops[index])
+        if _whole(weights):
+            return np.asarray(weights).astype(object) * self.grade // top
+        return weights * (self.grade / top)
+
+    @cached_property
+    def _matrix(self) -> NDArray[np.float64] | None:
+        """All weights as floats, where they are so few that one product is faster than their structure."""
+        if len(self) * math.prod(self.shape) > _FEW:
+            return None
+        places = np.concatenate(list(all_places(self.shape)))
+        weights = self.inner.weights_at(places).astype(np.float64)
+        return np.asarray(weights * self._factors[:, np.newaxis])
+
+    @cached_property
+    def _factors(self) -> NDArray[np.float64]:
+        return self.grade / self.tops.astype(np.float64)
+
+    def _graded(self, sums: Any) -> Any:
+        if _whole(sums):
+            return np.asarray(sums).astype(object) * self.grade // self.tops.astype(object)
+        return sums * like(self._factors, sums)
+
+
+def _floats(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == np.float64
+
+
+def _whole(x: Any) -> bool:
+    """Whether an array holds integers, of a fixed width or Python's."""
+    return (isinstance(x, np.ndarray) and x.dtype == object) or is_integer(x)
+
+
+# What multiplicative weights see of numerical queries: cells, masses of rows in them, graded operators.
+
+
+class Space(ABC):
+    """k numerical queries over cells that are few enough to hold, each with a whole mass.
+
+    The counts C(Q) and the cut queries L(Q) of the slides are one operator, `joint`, so that one run of
+    multiplicative weights answers both.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The widths of the axes of the cells."""
+
+    @property
+    @abstractmethod
+    def granularity(self) -> int:
+        """Thresholds are integers over this number."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> int:
+        """The mass that counts as one row."""
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """No row has more mass in all."""
+
+    @property
+    def rounding(self) -> float:
+        """By how much at most the masses of a row are off, as a share of the last threshold."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def tops(self) -> tuple[int, ...]:
+        """Thresholds 0 < ... in units of the weights; nothing lies above the last."""
+
+    @property
+    @abstractmethod
+    def whole(self) -> Graded:
+        """Each query over its largest weight in the universe."""
+
+    @abstractmethod
+    def cut(self, top: int) -> Graded:
+        """Each query cut at a threshold, over that threshold."""
+
+    @property
+    @abstractmethod
+    def joint(self) -> Graded:
+        """The counts above every threshold but the last, and each query cut at every threshold but 0."""
+
+    @property
+    def graded(self) -> int:
+        """How many queries `joint` has."""
+        return 2 * (len(self.tops) - 1) * self.number
+
+    @property
+    @abstractmethod
+    def number(self) -> int:
+        """How many numerical queries there are."""
+
+    @property
+    def grade(self) -> int:
+        """Graded answers are at least as fine as a millionth of a row."""
+        return max(1, GRADE // self.unit)
+
+    def _graded(self, operator: Structured, tops: NDArray[Any]) -> Graded:
+        """Queries over their tops; one that is zero everywhere has a top all the same."""
+        return Graded(operator, np.maximum(tops.astype(object), 1), self.grade)
+
+    @property
+    def knots(self) -> tuple[int, ...] | None:
+        """The thresholds along the last axis, if it is one of thresholds."""
+        return None
+
+    @abstractmethod
+    def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Numbers for the queries of `joint` as two tables, counts and cut queries: thresholds by queries."""
+
+
+def grade_factors(graded: Graded) -> Floats:
+    """What a graded answer of one is worth: the top of each query."""
+    return np.asarray(graded.tops.astype(np.float64) / graded.inner.granularity)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PlainSpace(Space):
+    """The cells of the universe themselves: a row has mass 1 in its cell."""
+
+    operator: Structured
+
+    @property
+    def number(self) -> int:
+        """Those of the operator."""
+        return len(self.operator)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Those of the universe."""
+        return self.operator.shape
+
+    @property
+    def granularity(self) -> int:
+        """That of the weights."""
+        return self.operator.granularity
+
+    @property
+    def unit(self) -> int:
+        """A row has mass 1."""
+        return 1
+
+    @property
+    def most(self) -> int:
+        """Every row has mass 1."""
+        return 1
+
+    @cached_property
+    def tops(self) -> tuple[int, ...]:
+        """Powers of two up to the highest weight of all."""
+        return octave_tops(self.operator.highest)
+
+    @cached_property
+    def whole(self) -> Graded:
+        """Weights over the top of their query."""
+        return self._graded(self.operator, self.operator.tops)
+
+    def cut(self, top: int) -> Graded:
+        """min(w, top) / top."""
+        return self._graded(self.operator.truncated(top), np.full(len(self.operator), top, object))
+
+    @cached_property
+    def joint(self) -> Graded:
+        """Counts first, all queries for each threshold; then cut queries in the same way."""
+        counts = [self.operator.above(top) for top in self.tops[:-1]]
+        cut = [self.operator.truncated(top) for top in self.tops[1:]]
+        grades = [self.operator.granularity] * len(counts) + list(self.tops[1:])
+        return self._graded(Stack([*counts, *cut]), np.repeat(np.array(grades, object), len(self.operator)))
+
+    def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Two tables, one below the other."""
+        counts, cut = answers.reshape(2, len(self.tops) - 1, len(self.operator))
+        return counts, cut
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DecomposedSpace(Space):
+    """The classes of rows by the knots on which a value is laid: weights are f_w(class) times the knot.
+
+    Thresholds cut the value, not the product, and the counts are of mass above them.
+    """
+
+    classes: Structured
+    decomposition: Decomposition
+    grain: int = 1
+    """Values are integers over this number."""
+
+    @property
+    def number(self) -> int:
+        """Those of the classes."""
+        return len(self.classes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axes of the classes, then the knots."""
+        return (*self.classes.shape, len(self.decomposition.knots))
+
+    @property
+    def granularity(self) -> int:
+        """That of the values."""
+        return self.grain
+
+    @property
+    def unit(self) -> int:
+        """That of the decomposition."""
+        return self.decomposition.unit
+
+    @property
+    def most(self) -> int:
+        """That of the decomposition."""
+        return self.decomposition.most
+
+    @property
+    def rounding(self) -> float:
+        """That of the decomposition."""
+        return self.decomposition.rounding / self.tops[-1]
+
+    @property
+    def knots(self) -> tuple[int, ...]:
+        """Those of the decomposition."""
+        return self.decomposition.knots
+
+    @cached_property
+    def tops(self) -> tuple[int, ...]:
+        """Zero and the knots above it."""
+        return (0, *(knot for knot in self.decomposition.knots if knot))
+
+    @cached_property
+    def whole(self) -> Graded:
+        """Values over the last knot."""
+        return self.cut(self.tops[-1])
+
+    def cut(self, top: int) -> Graded:
+        """min(value, top) / top, linear in the masses if the threshold is a knot."""
+        return self._along([self._cut(top)], [top])
+
+    @cached_property
+    def joint(self) -> Graded:
+        """For each query all counts, then all cut values."""
+        counts = [[int(knot > top) for knot in self.decomposition.knots] for top in self.tops[:-1]]
+        cut = [self._cut(top) for top in self.tops[1:]]
+        return self._along([*counts, *cut], [1] * len(counts) + list(self.tops[1:]))
+
+    def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Two tables side by side."""
+        counts, cut = np.moveaxis(answers.reshape(len(self.classes), 2, -1), 0, -1)
+        return counts, cut
+
+    def _cut(self, top: int) -> list[int]:
+        return [min(knot, top) for knot in self.decomposition.knots]
+
+    def _along(self, rows: Sequence[Sequence[int]], grades: Sequence[int]) -> Graded:
+        """Every query of the classes with every row of weights of the knots."""
+        queries, spots = np.indices((len(rows), len(self.decomposition.knots))).reshape(2, -1)
+        weights = np.array(rows, object).reshape(-1)
+        knots = Sparse((len(self.decomposition.knots),), len(rows), queries, spots, weights, self.grain)
+        axes = tuple(range(len(self.classes.shape)))
+        product = Product(self.shape, [(axes, self.classes), ((len(axes),), knots)])
+        tops = np.multiply.outer(self.classes.tops.astype(object), np.array(grades, object))
+        return self._graded(product, tops.reshape(-1))
+
+
+# Decomposable queries: weights f_w(class) g(row), classes along some axes and one value along others.
+
+
+Method: TypeAlias = Literal["auto", "none", "hat", "binary"]
+
+_LARGEST_VALUE: Final = 1 << 63
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Decomposed:
+    """Which axes tell the class of a row, which its value, and the queries over each."""
+
+    class_axes: tuple[int, ...]
+    classes: Structured
+    value_axes: tuple[int, ...]
+    value: Structured
+
+    @staticmethod
+    def of(operator: Structured) -> Decomposed | None:
+        """The queries taken apart, if they are a product; its single query with the largest weights is g."""
+        if not isinstance(operator, Product) or operator.lowest < 0:
+            return None
+        factors = [factor for factor in operator.factors if not _free(factor)]
+        values = [
+            factor for factor in factors if len(factor[1]) == 1 and 1 < factor[1].highest <= _LARGEST_VALUE
+        ]
+        if not values:
+            return None
+        value = max(values, key=lambda factor: factor[1].highest)
+        rest = [factor for factor in factors if factor is not value] or [((), Spans.everything(1))]
+        axes = tuple(axis for mine, _ in rest for axis in mine)
+        return Decomposed(axes, _over_own_axes(rest), *value)
+
+    def space(self, method: Method) -> DecomposedSpace:
+        """Classes by knots."""
+        top = self.value.highest
+        decomposition: Decomposition = Binary(top) if method == "binary" else Hat(top)
+        return DecomposedSpace(self.classes, decomposition, self.value.granularity)
+
+    def cells(self, places: NDArray[Any]) -> Ints:
+        """The class of each point, counted in the order of the axes."""
+        if not self.class_axes:
+            return np.zeros(len(places), np.int64)
+        along = places[:, list(self.class_axes)].T.astype(np.int64)
+        return np.asarray(np.ravel_multi_index(tuple(along), self.classes.shape))
+
+    def asked(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether any query of the classes has a weight at each point."""
+        weighed = self.classes.combine(np.ones(len(self.classes)))
+        return np.asarray(weighed.reshape(-1)[self.cells(places)] > 0)
+
+    def values(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The value of each point, in units."""
+        return np.asarray(self.value.weights_at(places[:, list(self.value_axes)])[0])
+
+
+def checked_method(method: Method) -> Method:
+    """One of the ways to decompose values."""
+    return one_of(method, "decomposition", get_args(Method))
+
+
+def space_of(operator: Structured, method: Method) -> Space:
+    """The cells that the method asks for: classes by knots, or the universe itself.
+
+    "auto" is "hat" for queries that are a product of classes and one value, else "none".
+    """
+    if method == "none":
+        return PlainSpace(operator)
+    decomposed = Decomposed.of(operator)
+    if decomposed is not None:
+        return decomposed.space(method)
+    if method == "auto":
+        return PlainSpace(operator)
+    rule = "must be of queries that are a product of classes and one value of at most 2^63"
+    fix = 'pass "none", or ask for example ranges("age") * value("income")'
+    raise InvalidParameter("decomposition", rule, given=method, fix=fix)
+
+
+def _free(factor: Factor) -> bool:
+    """Whether a factor counts everything along its axes."""
+    each = factor[1]
+    return isinstance(each, Spans) and each.constant and each.height == each.granularity == 1
+
+
+def _over_own_axes(factors: list[Factor]) -> Structured:
+    """Factors over some axes of a universe as queries over these axes alone, in the same order."""
+    if len(factors) == 1:
+        return factors[0][1]
+    widths = [width for _, each in factors for width in each.shape]
+    firsts = np.cumsum([0, *(len(each.shape) for _, each in factors)])
+    own = [
+        (tuple(range(first, first + len(each.shape))), each)
+        for first, (_, each) in zip(firsts.tolist(), factors, strict=False)
+    ]
+    return Product(widths, own)
+
+
+# Where to cut each query, from released answers: the slides' rule, and one that weighs what is left out.
+#
+# Both are functions of numbers that were released, so they cost nothing. Rows of the arrays are thresholds
+# 0 = tops[0] < tops[1] < ..., columns are queries.
+
+
+STEADY: Final = 0.125
+"""How much of its own noise a larger threshold may add before it is worth taking, among those below the
+last clear one; measured."""
+
+CAUTIOUS: Final = 0.5
+"""The same where it is not known which thresholds are clear; measured."""
+
+
+def first_quiet(above: Floats, alpha: float) -> Ints:
+    """The first threshold above which at most `alpha` rows seem to lie; none lies above the last.
+
+    With error at most alpha in every count, at most 2 alpha rows lie above it, and the threshold before
+    it is below the largest weight in the data.
+
+    >>> first_quiet(np.array([[90.0, 5.0], [20.0, 1.0]]), 9.0).tolist()
+    [2, 0]
+    """
+    quiet = np.vstack([above <= alpha, np.ones((1, above.shape[1]), np.bool_)])
+    return np.asarray(quiet.argmax(axis=0))
+
+
+def first_steady(sums: Floats, noise: Floats, share: float) -> Ints:
+    """The first threshold from which no larger one adds more than a share of its own noise [Lepski 1991].
+
+    `sums` are the released sums of min(w, top), zero for the first threshold, and `noise` is about the
+    standard error of each.
+
+    >>> sums, noise = np.array([[0.0], [50.0], [90.0], [91.0]]), np.array([[0.0], [3.0], [6.0], [12.0]])
+    >>> first_steady(sums, noise, 0.5).tolist()
+    [2]
+    """
+    surely_ahead = np.maximum.accumulate((sums - share * noise)[::-1], axis=0)[::-1]
+    return np.asarray((surely_ahead <= sums).argmax(axis=0))
+
+
+def last_clear(weighed: Weighed, axis: int) -> int | None:
+    """The last position along an axis whose noisy mass is clear; None where masses along it are not known."""
+    first = 0
+    for margin in weighed.margins:
+        noisy = weighed.marginals[first : first + margin.bins]
+        if margin.axis == axis and margin.bins == margin.shape[axis]:
+            level = clear_level(weighed.scales.marginal, margin.bins)
+            return max(0, int(highest_clear(noisy[np.newaxis], clear=level, near=level)[0]))
+        first += margin.bins
+    return None

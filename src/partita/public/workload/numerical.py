@@ -1,0 +1,598 @@
+"""Released sums of numerical queries by multiplicative weights: what all three ways have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.errors import InvalidParameter
+from partita.guarantee import Guarantee, best_rate, rows_changed
+from partita.lazy import cached_property
+from partita.numbers import failure
+from partita.public.axis.base import Json, Parts, PartsReader
+from partita.public.axis.curve import Floats, Ints
+from partita.public.base import damaged
+from partita.public.bounds import half_width, laplace_variances, largest_reach
+from partita.public.queries.operator import Structured
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload.decomposition import (
+    CAUTIOUS,
+    FINEST,
+    STEADY,
+    Graded,
+    Method,
+    Space,
+    checked_method,
+    first_quiet,
+    first_steady,
+    grade_factors,
+    grid_of,
+    last_clear,
+    octave_tops,
+    shared_top,
+    space_of,
+    top_octave,
+)
+from partita.public.workload.release import WorkloadRelease
+from partita.public.workload.weights import (
+    WEIGHED_FACTS,
+    WEIGHED_SERIES,
+    Weighed,
+    read_weighed,
+    spent_by,
+    written_weighed,
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NumericalRelease(WorkloadRelease, ABC):
+    """Sums that are read off synthetic rows: for each query the answer to one graded query, times its top.
+
+    `Answer.error` is a model of the error of the synthetic rows, and does not cover what a threshold cuts
+    off. `Answer.worst(beta)` and `error(beta)` are guaranteed and do: they allow for every row that may lie
+    above the threshold, up to the largest weight of the universe.
+    """
+
+    decomposition: Method
+    weighed: Weighed
+
+    @cached_property
+    def space(self) -> Space:
+        """The cells over which rows were weighed."""
+        return space_of(self.operator, self.decomposition)
+
+    @property
+    @abstractmethod
+    def columns(self) -> Ints:
+        """The graded query that answers each query."""
+
+    @property
+    @abstractmethod
+    def factors(self) -> Floats:
+        """What that answer is to be multiplied with: the threshold, zero where everything is cut off."""
+
+    @abstractmethod
+    def hidden(self, beta: float) -> Floats:
+        """How much the thresholds may cut off each sum, but for chance beta for all of them together."""
+
+    @cached_property
+    def values(self) -> Floats:
+        """All sums below their thresholds."""
+        return np.maximum(0.0, self.weighed.answers[self.columns]) * self.factors
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """About the standard errors of the sums below their thresholds."""
+        return np.asarray(self.weighed.spread * self.factors)
+
+    def answer(self, index: int) -> Answer:
+        """The sum of one query."""
+        place = self.operator.checked(index)
+        value, spread = float(self.values[place]), float(self.spreads[place])
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach, hidden = self._reach(beta / 2)[place], self.hidden(beta / 2)[place]
+            return value - float(reach), value + float(reach + hidden)
+
+        return Answer(value, lambda: spread, bounds)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no answer at all misses the whole sum by more, whatever the data."""
+        half = float(failure(beta)) / 2
+        return float((self._reach(half) + self.hidden(half)).max())
+
+    def _reach(self, beta: float) -> Floats:
+        """How far the sums below thresholds may be off: the synthetic rows, and masses rounded to units."""
+        rounded = self.space.rounding * self.weighed.mass * self.factors.max(initial=0.0)
+        return np.asarray(self.weighed.bounds(beta)[self.columns] * self.factors + rounded)
+
+    def weights_cost(self, before: Fraction) -> Fraction:
+        """The epsilon that all noise costs between neighbours, `before` that of the weights included."""
+        if self.guarantee is None:
+            return Fraction(0)
+        left = self.guarantee.epsilon - before
+        promised = (
+            replace(self.guarantee, epsilon=left) if left > 0 else replace(self.guarantee, delta=Fraction(0))
+        )
+        return before + spent_by(self.weighed, promised, row=self.space.most)
+
+    def weighed_parts(self, facts: Mapping[str, Json], series: Mapping[str, NDArray[Any]]) -> Parts:
+        """What was weighed and over which cells, with some parts of its own."""
+        weighed = written_weighed(self.weighed)
+        decomposition: dict[str, Json] = {"decomposition": self.decomposition}
+        return Parts({**weighed.facts, **decomposition, **facts}, {**weighed.series, **series})
+
+
+# Reads released numerical queries that may come from anybody: what was weighed, and over which cells.
+
+
+MOST_CELLS: Final = 1 << 24
+"""No more cells are weighed."""
+
+MOST_GRADED: Final = 1 << 22
+"""No more queries are weighed, those for all thresholds counted."""
+
+
+@final
+@dataclass(frozen=True)
+class NumericalReader:
+    """Parts of a release with the parts of its kind, and the cells that they speak of."""
+
+    parts: PartsReader
+    queries: Queries
+    universe: Universe
+    decomposition: Method
+    space: Space
+
+    @staticmethod
+    def of(
+        parts: Parts,
+        queries: Queries,
+        universe: Universe,
+        *,
+        facts: Iterable[str] = (),
+        series: Iterable[str] = (),
+    ) -> NumericalReader:
+        """The reader, if the release has all parts and no other, over cells that can be held."""
+        reader = PartsReader(parts)
+        reader.expect(facts=(*WEIGHED_FACTS, "decomposition", *facts), series=(*WEIGHED_SERIES, *series))
+        method, space = _cells(parts.facts["decomposition"], queries, universe)
+        if math.prod(space.shape) > MOST_CELLS:
+            raise damaged("decomposition", f"must be over at most {MOST_CELLS} cells")
+        if space.graded > MOST_GRADED:
+            raise damaged("queries", f"must be at most {MOST_GRADED} for all thresholds")
+        return NumericalReader(reader, queries, universe, method, space)
+
+    def common(self, guarantee: Guarantee | None) -> dict[str, Any]:
+        """What all releases of numerical queries have."""
+        return {
+            "queries": self.queries,
+            "universe": self.universe,
+            "guarantee": guarantee,
+            "decomposition": self.decomposition,
+        }
+
+    def weighed(self, graded: Graded) -> Weighed:
+        """What was measured of the graded queries."""
+        return read_weighed(self.parts, graded, self.space.unit)
+
+
+def numerical_operator(queries: Queries, universe: Universe) -> Structured:
+    """The queries as an operator, if they fit the universe and are numerical."""
+    try:
+        operator = queries.over(universe)
+    except InvalidParameter:
+        raise damaged("queries", "must fit the universe") from None
+    if operator.lowest < 0 or operator.highest < 1:
+        raise damaged("queries", "must have positive weights and no negative ones")
+    return operator
+
+
+def _cells(method: Any, queries: Queries, universe: Universe) -> tuple[Method, Space]:
+    operator = numerical_operator(queries, universe)
+    try:
+        checked = checked_method(method)
+        return checked, space_of(operator, checked)
+    except InvalidParameter:
+        raise damaged("decomposition", "must fit the queries") from None
+
+
+# Released sums of numerical queries, all cut at one threshold.
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlobalTruncationRelease(NumericalRelease):
+    """Noisy counts of rows by the octave of their largest weight, and queries cut where these end."""
+
+    kind: ClassVar[str] = "global-truncation"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"global-truncation": ("KDD22", "HLM12")}
+    max_series: ClassVar[int] = 10
+
+    octaves: NDArray[Any]
+    octave_scale: Fraction
+
+    @cached_property
+    def top(self) -> int:
+        """The threshold of all queries, in units of the weights."""
+        return shared_top(self.octaves, self.octave_scale, self.space.tops)
+
+    @property
+    def columns(self) -> Ints:
+        """Every query has one graded query."""
+        return np.arange(len(self))
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The threshold, the same for all queries of classes."""
+        return grade_factors(self.space.cut(self.top))
+
+    def hidden(self, beta: float) -> Floats:
+        """What the rows in octaves above the threshold may have beyond it."""
+        tops = self.space.tops
+        first = tops.index(self.top) + 1
+        reach = largest_reach(self.octave_scale, max(1, len(tops) - first), beta)
+        rows = np.maximum(0.0, self.octaves[first:].astype(np.float64) + reach)
+        beyond = np.array([top / self.top - 1.0 for top in tops[first:]])
+        return np.asarray(float(rows @ beyond) * self.factors)
+
+    @property
+    def story(self) -> str:
+        """Where all queries are cut."""
+        cut = self.top / self.space.granularity
+        return f"All weights are cut at {cut:g}; standard errors do not cover what is cut off."
+
+    @property
+    def spent(self) -> Fraction:
+        """What the octaves and the weights cost."""
+        if self.guarantee is None:
+            return Fraction(0)
+        changed = rows_changed(self.guarantee.neighbors, self.guarantee.contributions)
+        return self.weights_cost(changed / self.octave_scale)
+
+    def parts(self) -> Parts:
+        """The octaves, and what was weighed."""
+        return self.weighed_parts({"octave_scale": str(self.octave_scale)}, {"octaves": self.octaves})
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
+    ) -> Self:
+        """The weighed queries follow from the threshold, and that from the octaves."""
+        reader = NumericalReader.of(parts, queries, universe, facts=("octave_scale",), series=("octaves",))
+        scale, tops = reader.parts.scale("octave_scale"), reader.space.tops
+        octaves = reader.parts.noisy("octaves", count=len(tops))
+        graded = reader.space.cut(shared_top(octaves, scale, tops))
+        return cls(
+            **reader.common(guarantee),
+            weighed=reader.weighed(graded),
+            octaves=octaves,
+            octave_scale=scale,
+        )
+
+
+# Released sums of numerical queries, each cut at a threshold of its own that the same release speaks for.
+
+
+Rule: TypeAlias = Literal["steady", "quiet"]
+
+_RULES: Final[tuple[Rule, ...]] = ("steady", "quiet")
+
+ALPHA_FAILS: Final = 0.05
+"""How likely some count may be off by more than the alpha of the rule "quiet"."""
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InstanceTruncationRelease(NumericalRelease):
+    """Counts above every threshold and queries cut at every threshold, from the same synthetic rows.
+
+    The threshold of a query is chosen from these by the rule: the first above which at most alpha rows seem
+    to lie ("quiet"), or the first from which larger ones add less than their noise ("steady").
+    """
+
+    kind: ClassVar[str] = "instance-specific"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"instance-specific": ("KDD22", "HLM12")}
+    max_series: ClassVar[int] = 10
+
+    rule: Rule
+
+    @cached_property
+    def chosen(self) -> Ints:
+        """The number of each query's threshold among those of the space; 0 cuts everything off."""
+        if self.rule == "quiet":
+            return first_quiet(self._above, self.weighed.error(ALPHA_FAILS))
+        last = self.last_clear
+        some = slice(0, len(self.space.tops) if last is None else last + 1)
+        worth = np.vstack([np.zeros((1, len(self))), self._worth])[some]
+        sums = np.vstack([np.zeros((1, len(self))), self._cut * self._worth])[some]
+        return first_steady(sums, self.weighed.spread * worth, CAUTIOUS if last is None else STEADY)
+
+    @cached_property
+    def last_clear(self) -> int | None:
+        """The number of the last threshold that has rows for sure; None where thresholds are no axis."""
+        knots = self.space.knots
+        found = None if knots is None else last_clear(self.weighed, len(self.space.shape) - 1)
+        return None if knots is None or found is None else self.space.tops.index(knots[found])
+
+    @cached_property
+    def thresholds(self) -> Floats:
+        """Where each query is cut, as a value."""
+        return np.array(self.space.tops, np.float64)[self.chosen] / self.space.granularity
+
+    @property
+    def columns(self) -> Ints:
+        """The query cut at its threshold; the first one where the threshold is 0."""
+        cut = self.space.levels(np.arange(len(self.weighed.operator)))[1]
+        return np.asarray(_at(cut, np.maximum(self.chosen - 1, 0)))
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The thresholds."""
+        return np.where(self.chosen > 0, _at(self._worth, np.maximum(self.chosen - 1, 0)), 0.0)
+
+    def hidden(self, beta: float) -> Floats:
+        """What the rows that may lie above the threshold may have beyond it."""
+        reach = self.space.levels(self.weighed.bounds(beta))[0]
+        rows = np.vstack([np.maximum(0.0, self._above + reach), np.zeros((1, len(self)))])
+        return np.asarray(_at(rows, self.chosen) * (self._worth[-1] - self.factors))
+
+    @property
+    def story(self) -> str:
+        """How far the thresholds reach."""
+        low, high = self.thresholds.min(), self.thresholds.max()
+        return (
+            f"Every query is cut at a threshold of its own, between {low:g} and {high:g}; "
+            "standard errors do not cover what is cut off."
+        )
+
+    @property
+    def spent(self) -> Fraction:
+        """What the weights cost: thresholds cost nothing."""
+        return self.weights_cost(Fraction(0))
+
+    def parts(self) -> Parts:
+        """The rule, and what was weighed."""
+        return self.weighed_parts({"rule": self.rule}, {})
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
+    ) -> Self:
+        """The weighed queries follow from queries, universe and decomposition."""
+        reader = NumericalReader.of(parts, queries, universe, facts=("rule",))
+        weighed = reader.weighed(reader.space.joint)
+        return cls(**reader.common(guarantee), weighed=weighed, rule=_rule(parts.facts["rule"]))
+
+    @cached_property
+    def _above(self) -> Floats:
+        return self.space.levels(self.weighed.answers)[0]
+
+    @cached_property
+    def _cut(self) -> Floats:
+        return self.space.levels(self.weighed.answers)[1]
+
+    @cached_property
+    def _worth(self) -> Floats:
+        """What an answer of one is worth, for each threshold above 0 and each query."""
+        return self.space.levels(grade_factors(self.space.joint))[1]
+
+
+def _rule(given: Json) -> Rule:
+    for rule in _RULES:
+        if given == rule:
+            return rule
+    raise damaged("rule", "must be one of those that there are")
+
+
+def _at(table: Floats | Ints, rows: Ints) -> Floats | Ints:
+    """One entry of each column."""
+    return table[rows, np.arange(table.shape[1])]
+
+
+# Released sums of numerical queries, each over its largest weight in the universe.
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NormalizationRelease(NumericalRelease):
+    """Nothing is cut off: every answer is multiplied with the largest weight that the universe allows."""
+
+    kind: ClassVar[str] = "normalization"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"normalization": ("KDD22", "HLM12")}
+    max_series: ClassVar[int] = 10
+
+    @property
+    def columns(self) -> Ints:
+        """Every query has one graded query."""
+        return np.arange(len(self))
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The largest weights."""
+        return grade_factors(self.space.whole)
+
+    def hidden(self, beta: float) -> Floats:
+        """Nothing."""
+        return np.zeros(len(self))
+
+    @property
+    def spent(self) -> Fraction:
+        """What the weights cost."""
+        return self.weights_cost(Fraction(0))
+
+    def parts(self) -> Parts:
+        """What was weighed."""
+        return self.weighed_parts({}, {})
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
+    ) -> Self:
+        """The weighed queries follow from queries, universe and decomposition."""
+        reader = NumericalReader.of(parts, queries, universe)
+        return cls(**reader.common(guarantee), weighed=reader.weighed(reader.space.whole))
+
+
+# Released sums of numerical queries, each cut at a threshold that its noisy octaves speak for.
+
+
+_FACTS = ("octave_scale", "sum_scale")
+_SERIES = ("octaves", "sums")
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TruncationRelease(WorkloadRelease):
+    """For each query noisy counts of rows by octaves of its weight, and its noisy sum below a threshold.
+
+    An answer is the sum of min(w, threshold). Its standard error is that of the noise. Its guaranteed bounds
+    hold for the whole sum: on the upper side they allow for the rows that the octaves above the threshold may
+    hide, which makes them wide where the universe has far larger weights.
+    """
+
+    kind: ClassVar[str] = "truncation"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "composition": ("KDD22", "HLY21", "DR14"),
+        "single-truncation": ("HLY21",),
+    }
+    max_series: ClassVar[int] = 2
+
+    octaves: NDArray[Any]
+    """A row for each query, a column for each octave."""
+
+    sums: NDArray[Any]
+    """In units of the grid of the threshold."""
+
+    octave_scale: Fraction
+    sum_scale: Fraction
+
+    @cached_property
+    def tops(self) -> tuple[int, ...]:
+        """All thresholds that are possible, in units of the weights."""
+        return octave_tops(self.operator.highest)
+
+    @cached_property
+    def cuts(self) -> NDArray[Any]:
+        """The threshold of each query, in units of the weights."""
+        return np.array(self.tops, dtype=object)[self._octave]
+
+    @cached_property
+    def values(self) -> Floats:
+        """All sums below their thresholds."""
+        return np.asarray(self.sums.astype(np.float64) * self._grids)
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """The standard errors of the noise; a sum cut at zero has none."""
+        noise = np.sqrt(laplace_variances(self._rates)) * self._grids
+        return np.where(self._octave > 0, noise, 0.0)
+
+    def answer(self, index: int) -> Answer:
+        """The sum of one query below its threshold."""
+        place = self.operator.checked(index)
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach = self._reach(place, beta / 2)
+            value = float(self.values[place])
+            return value - reach, value + reach + self._hidden(place, beta / 2)
+
+        return Answer(float(self.values[place]), lambda: float(self.spreads[place]), bounds)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no answer at all misses the whole sum by more, whatever the data."""
+        share = float(failure(beta)) / len(self) / 2
+        return max(self._reach(place, share) + self._hidden(place, share) for place in range(len(self)))
+
+    @property
+    def story(self) -> str:
+        """How far thresholds reach."""
+        cuts = self.cuts / self.operator.granularity
+        return (
+            f"Each answer is a sum of weights cut at a threshold, between {min(cuts):g} and {max(cuts):g}; "
+            "its standard error does not cover what is cut off."
+        )
+
+    @property
+    def spent(self) -> Fraction:
+        """Twice the rate for each query, or what the guarantee says where its delta allows that rate."""
+        if self.guarantee is None:
+            return Fraction(0)
+        changed = rows_changed(self.guarantee.neighbors, self.guarantee.contributions)
+        parts = (changed / self.octave_scale, self._finest * self.guarantee.contributions / self.sum_scale)
+        allowed = best_rate(self.guarantee.epsilon, self.guarantee.delta, 2 * len(self))
+        return self.guarantee.epsilon if max(parts) <= allowed else len(self) * (parts[0] + parts[1])
+
+    def parts(self) -> Parts:
+        """Two scales, and two rows of noisy integers."""
+        facts = {"octave_scale": str(self.octave_scale), "sum_scale": str(self.sum_scale)}
+        return Parts(facts, {"octaves": _row(self.octaves), "sums": _row(self.sums)})
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
+    ) -> Self:
+        """Every query has its octaves and its sum."""
+        reader = PartsReader(parts)
+        reader.expect(facts=_FACTS, series=_SERIES)
+        operator = numerical_operator(queries, universe)
+        number, octaves = len(operator), len(octave_tops(operator.highest))
+        return cls(
+            queries=queries,
+            universe=universe,
+            guarantee=guarantee,
+            octaves=reader.noisy("octaves", count=number * octaves).reshape(number, octaves),
+            sums=reader.noisy("sums", count=number),
+            octave_scale=reader.scale("octave_scale"),
+            sum_scale=reader.scale("sum_scale"),
+        )
+
+    @cached_property
+    def _octave(self) -> Ints:
+        return top_octave(self.octaves, self.octave_scale)
+
+    @cached_property
+    def _grids(self) -> Floats:
+        """What a unit of each sum is worth."""
+        return np.array([grid_of(cut) / self.operator.granularity for cut in self.cuts])
+
+    @cached_property
+    def _rates(self) -> Floats:
+        """One over the noise scale of each sum, in units of its grid."""
+        finer = [self._finest // max(1, cut // grid_of(cut)) for cut in self.cuts]
+        return np.array([float(part / self.sum_scale) for part in finer])
+
+    @property
+    def _finest(self) -> int:
+        return min(self.tops[-1], FINEST)
+
+    def _reach(self, place: int, beta: float) -> float:
+        """How far noise and the grid take the sum below the threshold, but for chance beta."""
+        if not self._octave[place]:
+            return 0.0
+        units = float(half_width(self._rates[place], np.array(math.log(beta)))) + 1.0
+        return units * float(self._grids[place])
+
+    def _hidden(self, place: int, beta: float) -> float:
+        """How much the rows above the threshold may have beyond it, but for chance beta."""
+        first = int(self._octave[place]) + 1
+        top = int(self.operator.tops[place])
+        beyond = [max(0, min(octave, top) - int(self.cuts[place])) for octave in self.tops[first:]]
+        reach = largest_reach(self.octave_scale, max(1, len(beyond)), beta)
+        rows = [max(0.0, float(noisy) + reach) for noisy in self.octaves[place, first:]]
+        return sum(n * b for n, b in zip(rows, beyond, strict=True)) / self.operator.granularity
+
+
+def _row(values: NDArray[Any]) -> NDArray[Any]:
+    """Flat, in 64 bits where all fit."""
+    flat = values.reshape(-1)
+    fits = flat.dtype != object or all(-(2**63) <= int(value) < 2**63 for value in flat)
+    return flat.astype(np.int64) if fits else flat

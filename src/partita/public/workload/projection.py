@@ -1,0 +1,675 @@
+"""Answers projected on what some table could have, with a certificate that anybody can check.
+
+A projection is a weight for some cells, in whole parts of a row. It is believed because of its gap, which is
+recomputed from the noisy answers and the weights alone, in integers, and never because of how it was found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice
+from typing import Any, ClassVar, Final, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.numbers import failure, integer
+from partita.public.axis.base import Parts, PartsReader
+from partita.public.axis.curve import Bools, Floats, Ints
+from partita.public.base import damaged
+from partita.public.bounds import half_width, laplace_variance, largest_reach, repeated_reach
+from partita.public.queries.operator import Operator, limbs
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload.release import AnswerChanges, WorkloadRelease
+
+# All answers that tables of at most so many rows can give, as a convex set: the hull of an operator.
+#
+# f(x) = ||A x - y||^2 / 2 says how far the answers A x are from noisy ones y. The gap of a point bounds how
+# much f can still fall [J13]. The matrix A is an operator and is never built.
+
+
+_POWER_STEPS: Final = 8
+
+
+class Point(NamedTuple):
+    """A weight for each cell, and the answers that the weights give: x and A x."""
+
+    x: Floats
+    answers: Floats
+
+    def beyond(self, earlier: Point, momentum: float) -> Point:
+        """On the line from an earlier point to this one, so many times its length further."""
+        return self.moved(self.x - earlier.x, self.answers - earlier.answers, momentum)
+
+    def moved(self, direction: Floats, change: Floats, length: float) -> Point:
+        """A step of the length in a direction that changes the answers by `change`."""
+        return Point(self.x + length * direction, self.answers + length * change)
+
+    def distance(self, noisy: Floats) -> float:
+        """f at this point."""
+        return float(np.square(self.answers - noisy).sum()) / 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """All A x with weights x >= 0 that add up to at most `rows`; points have weights for some cells only."""
+
+    operator: Operator
+    rows: float
+    cells: Ints
+
+    @staticmethod
+    def of(operator: Operator, rows: float) -> Hull:
+        """The hull with weights for one cell of each kind: cells that count alike in all queries need one.
+
+        They are told apart by sums over hashes of the queries' numbers. Two kinds taken for one, if that ever
+        happened, would leave a gap that is seen.
+        """
+        prints = np.asarray(operator.combine(_hashes(len(operator)))).ravel()
+        return Hull(operator, rows, np.unique(prints, return_index=True)[1].astype(np.int64))
+
+    def at(self, x: Floats) -> Point:
+        """The point with the weights closest to these that the hull has."""
+        inside = simplex(x, self.rows)
+        return Point(inside, self.answers(inside))
+
+    def middle(self) -> Point:
+        """The same weight for every cell that has one."""
+        return self.at(np.full(self.cells.size, self.rows / self.cells.size))
+
+    def answers(self, x: Floats) -> Floats:
+        """A x."""
+        everywhere = np.zeros(self.operator.shape)
+        everywhere.flat[self.cells] = x
+        return np.asarray(self.operator.answers(everywhere), np.float64) / self.operator.granularity
+
+    def slopes(self, residuals: Floats) -> Floats:
+        """The gradient where A x - y are these: how f grows with the weight of each cell."""
+        return self._slopes_everywhere(residuals)[self.cells]
+
+    def gap(self, point: Point, noisy: Floats) -> float:
+        """<g, x> - rows min(0, min g), up to rounding: nowhere in the hull is f lower by more.
+
+        f(x') >= f(x) + <g, x' - x>, and <g, x'> is least at a vertex: no rows, or all rows in one cell of
+        any. It tells when a search may end; certificates have gaps in integers.
+        """
+        slopes = self._slopes_everywhere(point.answers - noisy)
+        return float(slopes[self.cells] @ point.x) - self.rows * min(0.0, float(slopes.min()))
+
+    def room(self, x: Floats, direction: Floats) -> float:
+        """How far one can go from x in the direction without leaving the hull."""
+        falling = direction < 0.0
+        room = float((x[falling] / -direction[falling]).min(initial=math.inf))
+        growth = float(direction.sum())
+        return room if growth <= 0.0 else min(room, max(0.0, self.rows - float(x.sum())) / growth)
+
+    def steepness(self) -> float:
+        """About the largest eigenvalue of the second derivative of f, from below."""
+        direction = np.ones(self.cells.size)
+        for _ in range(_POWER_STEPS):
+            direction /= float(np.linalg.norm(direction)) or 1.0
+            direction = self.slopes(self.answers(direction))
+        return float(np.linalg.norm(direction)) or 1.0
+
+    def _slopes_everywhere(self, residuals: Floats) -> Floats:
+        return np.asarray(self.operator.combine(residuals), np.float64).ravel() / self.operator.granularity
+
+
+def _hashes(count: int) -> Ints:
+    """Numbers of 40 bits without a pattern, the same whenever asked [SLF14]."""
+    mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
+
+
+def simplex(x: Floats, most: float) -> Floats:
+    """The closest weights that are not negative and add up to at most `most` [M86].
+
+    >>> simplex(np.array([3.0, 1.0, -5.0]), 2.0).tolist()
+    [2.0, 0.0, 0.0]
+    """
+    positive = np.maximum(x, 0.0)
+    if not float(positive.sum()) > most:
+        return positive
+    kept = positive[positive > 0.0]
+    while True:
+        excess = (float(kept.sum()) - most) / kept.size
+        above = kept[kept > excess]
+        if above.size in (0, kept.size):
+            return np.maximum(x - excess, 0.0)
+        kept = above
+
+
+# The closest point of a hull to noisy answers: accelerated projected gradients, sped up along faces.
+#
+# Accelerated gradients with restarts [BT09, OC15] find out which cells have any weight. Where the answers
+# hardly tell some cells apart they crawl, so conjugate gradients on those cells alone take over in turns
+# [MT91]. Nothing here is believed: a point counts for what its gap says.
+
+
+_FIRST_BURST: Final = 50
+_LOOK_EVERY: Final = 10
+_ALONG: Final = 1000
+_GENTLER: Final = 0.98
+_STEEPER: Final = 1.5
+_HARDLY: Final = 1e-4
+_ROUNDING: Final = 1e-9
+_TINY: Final = 1e-24
+_MOST_TRIES: Final = 40
+
+
+def closest(hull: Hull, noisy: Floats, *, gap: float, steps: int) -> Point:
+    """A point whose gap is at most `gap`, or the one after so many accelerated steps.
+
+    Momentum needs time, and faces need to be found: bursts of steps double, and the face is tried between.
+    """
+    point, steepness, burst = hull.middle(), hull.steepness(), _FIRST_BURST
+    while steps > 0:
+        path = islice(_accelerated(hull, noisy, point, steepness), min(burst, steps))
+        for number, point in enumerate(path, 1):
+            if number % _LOOK_EVERY == 0 and hull.gap(point, noisy) <= gap:
+                return point
+        point = _along_face(hull, noisy, point)
+        steps, burst = steps - burst, 2 * burst
+    return point
+
+
+def _accelerated(hull: Hull, noisy: Floats, start: Point, steepness: float) -> Iterator[Point]:
+    """Gradient steps from beyond the last point; momentum is dropped when it leads astray."""
+    last, ahead, age = start, start, 1.0
+    while True:
+        slopes = hull.slopes(ahead.answers - noisy)
+        point, steepness = _stepped(hull, ahead, slopes, steepness * _GENTLER)
+        if float((ahead.x - point.x) @ (point.x - last.x)) > 0.0:
+            age = 1.0
+        older = (1.0 + math.sqrt(1.0 + 4.0 * age * age)) / 2.0
+        ahead, last, age = point.beyond(last, (age - 1.0) / older), point, older
+        yield point
+
+
+def _stepped(hull: Hull, start: Point, slopes: Floats, steepness: float) -> tuple[Point, float]:
+    """A gradient step short enough for f to fall as a parabola so steep would, and how steep that is."""
+    point = hull.at(start.x - slopes / steepness)
+    for _ in range(_MOST_TRIES):
+        way = float(np.square(point.x - start.x).sum())
+        rounding = _TINY * float(np.square(point.answers).sum())
+        if float(np.square(point.answers - start.answers).sum()) <= steepness * way + rounding:
+            break
+        steepness *= _STEEPER
+        point = hull.at(start.x - slopes / steepness)
+    return point, steepness
+
+
+def _along_face(hull: Hull, noisy: Floats, start: Point) -> Point:
+    """The best of where conjugate gradients start, where they leave the hull, and where they end."""
+    face = _Face(hull, start)
+    inside, still_inside, here = start, True, start
+    pull, most = face.pull(here, noisy), 0.0
+    direction, strength = pull, float(pull @ pull)
+    for _ in range(_ALONG):
+        change = hull.answers(direction)
+        curvature = float(change @ change)
+        if strength * curvature <= 0.0:
+            break
+        length = strength / curvature
+        if still_inside:
+            room = hull.room(here.x, direction)
+            inside, still_inside = here.moved(direction, change, min(length, room)), length <= room
+        here, fall = here.moved(direction, change, length), length * strength
+        most = max(most, fall)
+        if fall < _HARDLY * most:
+            break
+        pull, weaker = face.pull(here, noisy), strength
+        strength = float(pull @ pull)
+        direction = pull + (strength / weaker) * direction
+    ends = (start, hull.at(inside.x), hull.at(here.x))
+    return min(ends, key=lambda point: point.distance(noisy))
+
+
+@final
+class _Face:
+    """Where only the cells that have weight may change, and no row may be added if all are used."""
+
+    def __init__(self, hull: Hull, point: Point) -> None:
+        self.hull = hull
+        self.free: Bools = point.x > 0.0
+        self.full = float(point.x.sum()) >= hull.rows * (1.0 - _ROUNDING)
+
+    def pull(self, point: Point, noisy: Floats) -> Floats:
+        """The direction in which f falls fastest."""
+        slopes = self.hull.slopes(point.answers - noisy)
+        level = float(slopes[self.free].mean()) if self.full and bool(self.free.any()) else 0.0
+        return np.where(self.free, level - slopes, 0.0)
+
+
+# The gap of a point in a hull, in integers: a certificate that holds to the last digit on any machine.
+
+
+_ROOM: Final = 60
+"""Limbs of all residuals together stay below two to this, so that operators add them up exactly."""
+
+_BLOCK: Final = 2**18
+
+
+def exact_gap(
+    operator: Operator, sums: NDArray[Any], noisy: NDArray[Any], *, rows: int, bits: int
+) -> Fraction:
+    """<g, x> - rows min(0, min g), g the gradient A'(A x - y) of half the squared distance of A x from y.
+
+    `sums` are the answers A x in units of 2^-bits, and `noisy` the answers y in units. <g, x> is the product
+    of A x - y and A x, which needs no slope of any cell; the least slope is looked for in all of them.
+    """
+    answers = sums.astype(object)
+    residuals = answers - (noisy.astype(object) << bits)
+    along = int((residuals * answers).sum())
+    lowest = min(0, _least_slope(operator, residuals))
+    return Fraction(along - (rows << bits) * lowest, (operator.granularity << bits) ** 2)
+
+
+def _least_slope(operator: Operator, residuals: NDArray[Any]) -> int:
+    """The least over all cells of the sum of weights times residuals."""
+    largest, bits = int(abs(residuals).max(initial=1)), _ROOM - residuals.size.bit_length()
+    parts = [
+        (shift, np.asarray(operator.combine(limb.astype(np.int64))).ravel())
+        for shift, limb in limbs(residuals, largest, bits)
+    ]
+    return min(_least_sum(parts, first) for first in range(0, parts[0][1].size, _BLOCK))
+
+
+def _least_sum(parts: list[tuple[int, NDArray[Any]]], first: int) -> int:
+    """The least sum of a block of cells, in Python ints."""
+    block = slice(first, first + _BLOCK)
+    shifted = [part[block].astype(object) << shift for shift, part in parts]
+    return int(np.min(np.sum(shifted, axis=0)))
+
+
+MOST_CELLS: Final = 2**24
+LARGEST_BITS: Final = 62
+"""All weights together stay below two to this, in parts of a row."""
+
+_CLOSE: Final = 0.01
+_SOLVED: Final = 0.7
+_ROUNDED: Final = 0.1
+_LESS: Final = 1.0 - 2.0**-50
+_FRACTION: Final = 2**20
+_WORK: Final = 200_000_000
+_MOST_STEPS: Final = 20_000
+_FEWEST_STEPS: Final = 500
+
+
+def allowed_gap(queries: int, deviation: float) -> float:
+    """The gap that leaves answers within a hundredth of the noise of the closest, in the mean square."""
+    return queries * (_CLOSE * deviation) ** 2 / 2
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Projection:
+    """Weights of cells, in units of 2^-bits rows, and a bound on how much closer any others come.
+
+    `gap` bounds ||A x - y||^2 / 2 less its minimum over all x >= 0 of sum at most `rows`. So the answers A x
+    are within sqrt(2 gap) of the closest ones.
+    """
+
+    operator: Operator
+    rows: int
+    bits: int
+    cells: Ints
+    amounts: Ints
+    gap: Fraction
+
+    @cached_property
+    def values(self) -> Floats:
+        """The projected answers: exact sums, divided at the end."""
+        parts = self.operator.granularity << self.bits
+        return np.asarray(self._sums.astype(object) / parts, np.float64)
+
+    @property
+    def distance(self) -> float:
+        """The answers are at most so far from the closest ones, in the Euclidean norm."""
+        return math.sqrt(2 * self.gap)
+
+    def holds(self, noisy: NDArray[Any], deviation: float) -> bool:
+        """Whether the weights are a table's, and their gap is no more than stated, which is small enough."""
+        within = int(self.amounts.astype(object).sum()) <= self.rows << self.bits
+        return within and self.gap_to(noisy) <= self.gap <= allowed_gap(len(self.operator), deviation)
+
+    def gap_to(self, noisy: NDArray[Any]) -> Fraction:
+        """The gap, exactly, from the noisy answers in units and these weights alone."""
+        return exact_gap(self.operator, self._sums, noisy, rows=self.rows, bits=self.bits)
+
+    @cached_property
+    def _sums(self) -> NDArray[Any]:
+        """The projected answers in units of 2^-bits."""
+        x = np.zeros(self.operator.shape, np.int64)
+        x.flat[self.cells] = self.amounts
+        return np.asarray(self.operator.answers(x))
+
+
+def project(operator: Operator, noisy: NDArray[Any], *, rows: int, deviation: float) -> Projection | None:
+    """The projection of noisy answers on those of tables of at most `rows` rows; None if none is certain.
+
+    `noisy` are integers in units of the operator, and the deviation of their noise is in rows times weight.
+    A function of released numbers: no more is known after it than before.
+    """
+    if rows.bit_length() > LARGEST_BITS:
+        return None
+    hull = Hull.of(operator, float(rows))
+    enough = allowed_gap(len(operator), deviation)
+    steps = min(_MOST_STEPS, max(_FEWEST_STEPS, _WORK // math.prod(operator.shape)))
+    floats = np.asarray(noisy / operator.granularity, np.float64)
+    point = closest(hull, floats, gap=_SOLVED * enough, steps=steps)
+    found = _stated(_rounded(hull, point.x, rows, enough), noisy)
+    return found if found.holds(noisy, deviation) else None
+
+
+def _stated(found: Projection, noisy: NDArray[Any]) -> Projection:
+    """The same weights with their gap, rounded up to a number that is quickly written."""
+    return replace(found, gap=Fraction(math.ceil(found.gap_to(noisy) * _FRACTION), _FRACTION))
+
+
+def _rounded(hull: Hull, x: Floats, rows: int, enough: float) -> Projection:
+    """The weights in whole parts of a row, rounded down: parts so small that the gap hardly grows."""
+    bits = _bits(hull, int((x > 0.0).sum()), rows, enough)
+    amounts = np.floor(np.ldexp(x * _LESS, bits)).astype(np.int64)
+    there = amounts > 0
+    order = np.argsort(hull.cells[there])
+    return Projection(
+        operator=hull.operator,
+        rows=rows,
+        bits=bits,
+        cells=hull.cells[there][order],
+        amounts=amounts[there][order],
+        gap=Fraction(0),
+    )
+
+
+def _bits(hull: Hull, support: int, rows: int, enough: float) -> int:
+    """How fine the parts of a row are.
+
+    Rounding changes an answer by less than support w 2^-bits, w the largest weight of a query. That changes
+    every slope by at most k w times as much and the gap by about 2 rows times this.
+    """
+    weight = max(abs(hull.operator.lowest), abs(hull.operator.highest)) / hull.operator.granularity
+    growth = 2.0 * max(1, rows) * len(hull.operator) * weight * max(1, support) * weight
+    wanted = math.ceil(math.log2(max(1.0, growth / (_ROUNDED * enough))))
+    return max(0, min(wanted, LARGEST_BITS - rows.bit_length()))
+
+
+# How far projected answers are from the truth: what is certain, and what is likely.
+
+
+def rows_reach(scale: Fraction, beta: float) -> int:
+    """The least h such that a noisy number of rows plus h is below the true one at most so often."""
+    return int(half_width(np.array(float(1 / scale)), np.array(math.log(2 * beta))))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AnswerNoise:
+    """Independent noise of one scale, in units of the operator, on the answer to every query."""
+
+    operator: Operator
+    scale: Fraction
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise of an answer."""
+        return math.sqrt(laplace_variance(self.scale)) / self.operator.granularity
+
+    def reach(self, queries: int, beta: float) -> float:
+        """With probability 1 - beta the noise of so many answers is nowhere larger."""
+        return largest_reach(self.scale, queries, beta) / self.operator.granularity
+
+    def column_reach(self, beta: float) -> float:
+        """With probability 1 - beta no cell's sum of weights times noises is further from zero.
+
+        By convexity of ln M, the sum has moments no larger than those of column_norm / w noises of full
+        weight w. Each cell has its share of beta, half of it on either side.
+        """
+        operator = self.operator
+        weight = float(_largest_weight(operator))
+        times = np.array([operator.column_norm / weight])
+        each = beta / (2 * math.prod(operator.shape))
+        reach = repeated_reach(np.array([weight]), np.array([float(1 / self.scale)]), times, each)
+        return reach / operator.granularity**2
+
+    def projected_distance(self, projection: Projection, beyond: float, beta: float) -> float:
+        """With probability 1 - beta projected answers are no further from the truth, in the Euclidean norm.
+
+        `beyond` is by how much the rows may exceed the hull's. docs/proofs/projected_laplace.md, Theorem 2.
+        """
+        hull = math.sqrt(2 * projection.rows * self.column_reach(beta / 2))
+        noise = math.sqrt(len(self.operator)) * self.reach(len(self.operator), beta / 2)
+        return min(hull, noise) + 2 * beyond * self._column_length + projection.distance
+
+    @property
+    def _column_length(self) -> float:
+        """The Euclidean norm of the weights of a cell is at most this."""
+        return (
+            math.sqrt(self.operator.column_norm * _largest_weight(self.operator)) / self.operator.granularity
+        )
+
+
+def likely_error(projection: Projection, noisy: Floats, deviation: float) -> float:
+    """About the root-mean-square error of projected answers, by Stein's unbiased estimate of risk [S81].
+
+    ||y - a||^2 - k s^2 + 2 s^2 d, where d, the dimension of the face that a lies on, is at most the number
+    of cells with weight; no less than d s^2, what noise does along the face, and no more than k s^2.
+    """
+    count = noisy.size
+    dimension = min(projection.cells.size, count)
+    risk = float(np.square(noisy - projection.values).sum()) + (2 * dimension - count) * deviation**2
+    return math.sqrt(min(count * deviation**2, max(risk, max(1, dimension) * deviation**2)) / count)
+
+
+def _largest_weight(operator: Operator) -> int:
+    return max(abs(operator.lowest), abs(operator.highest))
+
+
+# Released noisy answers to linear queries, and their certified projection on what a table could answer.
+
+
+_BETA: Final = 1e-4
+_LARGEST_ROWS: Final = 2**127
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProjectedLaplaceRelease(WorkloadRelease):
+    """The noisy number of rows, noisy answers in units, and the projection if one was certified.
+
+    `values` are the projected answers; without a certificate they are the noisy ones, and `story` says so.
+    """
+
+    kind: ClassVar[str] = "projected-laplace"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"projection": ("DR14",)}
+    max_series: ClassVar[int] = 8
+
+    rows: int
+    rows_scale: Fraction
+    noisy: NDArray[Any]
+    scale: Fraction
+    projection: Projection | None = None
+
+    def projected(self) -> Self:
+        """The same release with the projection of its answers, if one can be certified."""
+        found = project(self.operator, self.noisy, rows=self.most_rows, deviation=self.noise.deviation)
+        return replace(self, projection=found)
+
+    @property
+    def most_rows(self) -> int:
+        """The noisy number of rows plus its reach: the table has more with probability 1/10,000 at most."""
+        return max(0, self.rows + rows_reach(self.rows_scale, _BETA))
+
+    @cached_property
+    def noise(self) -> AnswerNoise:
+        """The noise of the unprojected answers."""
+        return AnswerNoise(self.operator, self.scale)
+
+    @cached_property
+    def unprojected(self) -> Floats:
+        """The noisy answers as they were drawn: unbiased, each with noise of its own."""
+        return np.asarray(self.noisy / self.operator.granularity, np.float64)
+
+    @property
+    def values(self) -> Floats:
+        """All answers."""
+        return self.unprojected if self.projection is None else self.projection.values
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """The standard deviation of noise; of projected answers an estimate for all of them together."""
+        deviation = self.noise.deviation
+        if self.projection is not None:
+            deviation = likely_error(self.projection, self.unprojected, deviation)
+        return np.full(len(self), deviation)
+
+    def answer(self, index: int) -> Answer:
+        """The answer to one query. Bounds hold for any data; the standard error is `spreads`."""
+        place = integer(index, "index", low=0, high=len(self) - 1)
+        value, noisy = float(self.values[place]), float(self.unprojected[place])
+
+        def bounds(beta: float) -> tuple[float, float]:
+            noise, distance = self.noise.reach(1, beta / 3), self.distance(beta / 3)
+            least, most = self._possible(beta / 3)
+            low = max(noisy - noise, value - distance, least)
+            return low, max(low, min(noisy + noise, value + distance, most))
+
+        least = 0.0 if self.operator.lowest >= 0 else -math.inf
+        return Answer(value, lambda: float(self.spreads[place]), bounds, least)
+
+    def _possible(self, beta: float) -> tuple[float, float]:
+        """With probability 1 - beta every answer is between these: as many rows, at the extreme weights."""
+        rows = max(0, self.rows + rows_reach(self.rows_scale, beta)) / self.operator.granularity
+        return rows * min(0, self.operator.lowest), rows * max(0, self.operator.highest)
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
+        half = float(failure(beta)) / 2
+        moved = float(np.abs(self.values - self.unprojected).max(initial=0.0))
+        return min(self.distance(half), moved + self.noise.reach(len(self), half))
+
+    def distance(self, beta: float) -> float:
+        """With probability 1 - beta all answers together miss the truth by no more, in the Euclidean norm."""
+        chance = float(failure(beta))
+        if self.projection is None:
+            return math.sqrt(len(self)) * self.noise.reach(len(self), chance)
+        beyond = max(0, rows_reach(self.rows_scale, chance / 2) - rows_reach(self.rows_scale, _BETA))
+        return self.noise.projected_distance(self.projection, beyond, chance / 2)
+
+    @property
+    def story(self) -> str:
+        """What the projection did, and whether noise drowns the rows."""
+        return " ".join((*self._about_projection, *self._about_noise))
+
+    @property
+    def _about_projection(self) -> tuple[str, ...]:
+        if self.projection is None:
+            return ("No projection was certified within the steps allowed: answers are the noisy ones.",)
+        off = self.projection.distance / math.sqrt(len(self))
+        return (
+            f"Answers are projected on those of tables of at most {self.most_rows} rows; "
+            f"the closest such answers are at most {off:.3g} away, in the root mean square.",
+        )
+
+    @property
+    def _about_noise(self) -> tuple[str, ...]:
+        if self.noise.deviation <= self.rows / 4:
+            return ()
+        return ("The noise of an answer exceeds a quarter of the rows: an even guess may do better.",)
+
+    @property
+    def spent(self) -> Fraction:
+        """What the noise of the rows and of the answers costs together."""
+        if self.guarantee is None:
+            return Fraction(0)
+        promised = self.guarantee
+        changes = AnswerChanges.between(
+            promised.neighbors, contributions=promised.contributions, operator=self.operator
+        )
+        return promised.contributions / self.rows_scale + changes.cost(self.scale, promised.delta)
+
+    def parts(self) -> Parts:
+        """The noisy numbers, and the certificate if there is one: weights of cells and their gap."""
+        facts = {"rows": str(self.rows), "rows_scale": str(self.rows_scale), "scale": str(self.scale)}
+        found = self.projection
+        if found is None:
+            return Parts({**facts, "bits": None, "gap": None}, {"noisy": self.noisy})
+        series = {"noisy": self.noisy, "cells": found.cells, "amounts": found.amounts}
+        return Parts({**facts, "bits": found.bits, "gap": str(found.gap)}, series)
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
+    ) -> Self:
+        """The release that `parts` took apart; a projection is believed if its certificate holds."""
+        read = PartsReader(parts)
+        certified = parts.facts.get("bits") is not None
+        read.expect(
+            facts=("rows", "rows_scale", "scale", "bits", "gap"),
+            series=("noisy", "cells", "amounts") if certified else ("noisy",),
+        )
+        release = cls(
+            rows=_rows(read),
+            rows_scale=read.scale("rows_scale"),
+            noisy=read.noisy("noisy", count=len(queries.over(_small(universe)))),
+            scale=read.scale("scale"),
+            queries=queries,
+            universe=universe,
+            guarantee=guarantee,
+        )
+        return replace(release, projection=_certified(read, release)) if certified else release
+
+
+def _rows(read: PartsReader) -> int:
+    rows = read.rational("rows")
+    if rows.denominator != 1 or abs(rows) > _LARGEST_ROWS:
+        raise damaged("rows", "must be a whole number of at most 127 bits")
+    return int(rows)
+
+
+def _small(universe: Universe) -> Universe:
+    if universe.size > MOST_CELLS:
+        raise damaged("universe", f"must have at most {MOST_CELLS} cells")
+    return universe
+
+
+def _certified(read: PartsReader, release: ProjectedLaplaceRelease) -> Projection:
+    """The projection, if it is that of the release's own noisy answers."""
+    spare = LARGEST_BITS - release.most_rows.bit_length()
+    projection = Projection(
+        operator=release.operator,
+        rows=release.most_rows,
+        bits=read.integer("bits", low=0, high=spare),
+        cells=_cells(read, release.universe.size),
+        amounts=_amounts(read),
+        gap=read.rational("gap"),
+    )
+    if projection.cells.size != projection.amounts.size:
+        raise damaged("amounts", "must be as many as cells")
+    if not projection.holds(release.noisy, release.noise.deviation):
+        raise damaged("gap", "must be that of the weights, and small enough")
+    return projection
+
+
+def _cells(read: PartsReader, size: int) -> Ints:
+    cells = read.row("cells", np.int64)
+    if cells.size and (bool((cells[1:] <= cells[:-1]).any()) or int(cells[0]) < 0 or int(cells[-1]) >= size):
+        raise damaged("cells", "must be increasing cells of the universe")
+    return cells
+
+
+def _amounts(read: PartsReader) -> Ints:
+    amounts = read.row("amounts", np.int64)
+    if bool((amounts <= 0).any()) or float(amounts.astype(np.float64).sum()) >= 2.0**LARGEST_BITS:
+        raise damaged("amounts", "must be positive and add up to less than 2^62")
+    return amounts

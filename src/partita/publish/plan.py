@@ -1,0 +1,547 @@
+"""`plan`: what a release would cost, how well it would answer and how large it would be. Touches no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cache
+from textwrap import fill
+from typing import Any, Final, NamedTuple, Protocol, final
+
+import numpy as np
+
+from partita.domain.axis import Axis
+from partita.domain.base import Domain
+from partita.domain.columns import number_text
+from partita.domain.numeric import Real
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee, Neighbors
+from partita.html import card, grid
+from partita.numbers import integer, rational
+from partita.public.axis.base import Ranges
+from partita.public.axis.curve import Bools, Floats, UInts
+from partita.public.base import figure, table
+from partita.public.boxes.base import Boxes
+from partita.public.file_entries import view_name
+from partita.public.queries.queries import Queries
+from partita.public.views import BoxView, View
+from partita.publish.publish import count
+from partita.publish.request import Request, Shares, view_request
+from partita.publish.views import ColumnRequest, CountRequest, ViewRequest, Views
+from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
+from partita.trusted.secret import Histogram, Points
+from partita.trusted.sources.open import open_source
+
+_COARSER: Final = (10, 100)
+_BYTES: Final = 8
+_WIDTH: Final = 100
+_MOST_ROWS: Final = 2**62
+
+
+@final
+@dataclass(frozen=True)
+class Prediction:
+    """What to expect if there are `rows` rows; None where the mechanism predicts nothing.
+
+    `error` is the root-mean-square error of a random range, of a random box over several columns, of a sum by
+    a random range of keys in multiples of the largest value that it covers, or of an answer to a query, and
+    `numbers` how many integers the release holds. A file packs them, so `bytes`, eight for each, is
+    more than it takes. `says` are sentences about what the mechanism would choose.
+    """
+
+    rows: int
+    error: float | None
+    numbers: int | None
+    says: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int | None:
+        """Eight for each number: more than a file takes."""
+        return None if self.numbers is None else _BYTES * self.numbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """One view with its domains: how it would be published, and what to expect of it.
+
+    `planned` says whether these are the domains of the schema, or another step to compare them with.
+    """
+
+    view: ViewRequest[Any]
+    epsilon: Fraction
+    predictions: tuple[Prediction, ...]
+    planned: bool
+
+    @property
+    def choice(self) -> Choice[Any]:
+        """The mechanism, and why."""
+        return self.view.choice
+
+    @property
+    def cells(self) -> int:
+        """How many cells the columns have together, special cells left out."""
+        return math.prod(domain.size for domain in self.view.domains)
+
+    @property
+    def rounding(self) -> Fraction | None:
+        """Half the step of a column of real numbers by itself: how far a value may lie from its cell."""
+        domain = _alone(self.view)
+        return domain.step / 2 if isinstance(domain, Real) else None
+
+    def lines(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each number of rows."""
+        shared = {
+            "view": self.view.name,
+            "columns": list(self.view.columns),
+            "cells": self.cells,
+            "step": None if self.rounding is None else number_text(2 * self.rounding),
+            "rounding": None if self.rounding is None else number_text(self.rounding),
+            "planned": self.planned,
+            "epsilon": str(self.epsilon),
+            "mechanism": self.choice.name,
+        }
+        return [
+            {**shared, "rows": each.rows, "error": each.error, "numbers": each.numbers, "bytes": each.bytes}
+            | ({"says": list(each.says)} if each.says else {})
+            for each in self.predictions
+        ]
+
+    def sentences(self) -> list[str]:
+        """What the mechanism would choose, for each number of rows."""
+        return [
+            f"{self.view.name}, for {each.rows:,} rows: {' '.join(each.says)}"
+            for each in self.predictions
+            if each.says
+        ]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A release that has not been made: its request, and what to expect of each view.
+
+    Every number follows from public facts. Print it to read it.
+    """
+
+    request: Request
+    outlooks: tuple[Outlook, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release would promise."""
+        return self.request.guarantee
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each view, step and number of rows."""
+        return [line for outlook in self.outlooks for line in outlook.lines()]
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON can write it: exact numbers as text, predictions as floats."""
+        reasons = {view.name: view.why for view in self.request.published}
+        request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.published]}
+        return {"request": request, "why": reasons, "expected": self.rows()}
+
+    def __str__(self) -> str:
+        heads, lines = self._expected()
+        above = [f"To publish with {self.guarantee}:", "", table([heads, *lines], left=2), "", *self._reasons]
+        return "\n".join([*above, "", fill(self._legend(heads), _WIDTH)])
+
+    def _repr_html_(self) -> str:
+        heads, lines = self._expected()
+        facts = [("promise", self.guarantee), *(("why", reason) for reason in self._reasons)]
+        return card("Plan", facts, below=[grid(heads, lines, left=2, note=self._legend(heads))])
+
+    def _expected(self) -> tuple[list[str], list[list[str]]]:
+        """What to expect as a table: its heads, those left out that no line has, and its lines."""
+        lines = self.rows()
+        heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
+        return heads, [[_shown(line, head) for head in heads] for line in lines]
+
+    @property
+    def _reasons(self) -> list[str]:
+        """Why each view would be published as it would, and what its mechanism would choose."""
+        reasons = [f"{view.name}: {view.choice.name}. {view.why}" for view in self.request.published]
+        return [*reasons, *(sentence for outlook in self.outlooks for sentence in outlook.sentences())]
+
+    def _legend(self, heads: Sequence[str]) -> str:
+        """What the heads mean that need to be explained."""
+        meanings = {**_MEANINGS, "error": f"error is the typical error of {self._error_of}."}
+        return " ".join(meanings[head] for head in heads if head in meanings)
+
+    @property
+    def _error_of(self) -> str:
+        """What the errors are those of, for each kind of view that there is."""
+        return "; of ".join(dict.fromkeys(view.error_of for view in self.request.published))
+
+
+_HEADS: Final = ("view", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
+_MEANINGS: Final[Mapping[str, str]] = {
+    "step": "A step in parentheses is not in the schema but shown beside it.",
+    "rows": "rows is a guess.",
+    "numbers": "numbers is how many integers the release holds.",
+    "bytes": "bytes is eight for each of them, before packing.",
+    "rounding": "rounding is how far a value may be moved, in units of its column.",
+}
+
+
+def plan(
+    schema: Mapping[str, Domain],
+    *,
+    epsilon: object,
+    rows: int | Sequence[int] | None = None,
+    by: str | Sequence[str] | None = None,
+    views: Views | None = None,
+    shares: Shares | None = None,
+    sums: Sequence[str] = (),
+    moments: Sequence[str] = (),
+    queries: Queries | str | Sequence[Queries | str] | None = None,
+    delta: object = 0,
+    person: str | None = None,
+    contributions: int = 1,
+    neighbors: Neighbors = "add-remove",
+    mechanism: str = AUTO,
+    steps: Sequence[object] | None = None,
+) -> Plan:
+    """What `publish` would do with the same parameters, without any data.
+
+    The parameters mean what they mean to `publish`. `rows` is a public guess of how many rows there are;
+    without one, few, usual and many are shown. Columns of real numbers that have a view of their own are
+    shown with coarser steps too, or with those in `steps`: rounding beside noise. Where no view is of one
+    such column alone, `steps` is refused.
+
+    >>> from partita.domain import Integer
+    >>> [view.name for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
+    ['age']
+    """
+    request = Request.checked(
+        schema,
+        epsilon=epsilon,
+        by=by,
+        views=views,
+        shares=shares,
+        sums=sums,
+        moments=moments,
+        queries=queries,
+        delta=delta,
+        person=person,
+        contributions=contributions,
+        neighbors=neighbors,
+        mechanism=mechanism,
+    )
+    guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
+    outlooks = []
+    for view in request.published:
+        outlooks.append(_outlook(view, request, guesses, planned=True))
+        for domain in _other_steps(_alone(view), finer):
+            other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
+            outlooks.append(_outlook(other, request, guesses, planned=False))
+    return Plan(request=request, outlooks=tuple(outlooks))
+
+
+def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *, planned: bool) -> Outlook:
+    return Outlook(
+        view=view,
+        epsilon=view.share * request.guarantee.epsilon,
+        predictions=tuple(_prediction(view, rows) for rows in guesses),
+        planned=planned,
+    )
+
+
+def _prediction(view: ViewRequest[Any], rows: int) -> Prediction:
+    numbers = view.choice.mechanism.predicted_numbers(rows)
+    return Prediction(rows, view.predicted_error(rows), numbers, view.plan_lines(rows))
+
+
+def _entries(view: ViewRequest[Any]) -> dict[str, Any]:
+    """A view in words that JSON can write, the same words for one column and for several."""
+    return {
+        "view": view.name,
+        "columns": list(view.columns),
+        "domains": [domain.to_spec() for domain in view.domains],
+        "share": str(view.share),
+        "mechanism": view.choice.name,
+    }
+
+
+def _alone(view: ViewRequest[Any]) -> Domain | None:
+    """The domain of a column that has a view of counts of its own."""
+    return view.domain if isinstance(view, ColumnRequest) else None
+
+
+def _other_steps(domain: Domain | None, steps: Sequence[Fraction] | None) -> list[Real]:
+    """The same column of real numbers with other steps, its bounds moved outwards to multiples of them."""
+    if not isinstance(domain, Real):
+        return []
+    wanted = [domain.step * factor for factor in _COARSER] if steps is None else steps
+    return [_with_step(domain, step) for step in wanted if step != domain.step]
+
+
+def _with_step(domain: Real, step: Fraction) -> Real:
+    low, high = math.floor(domain.low / step), math.ceil(domain.high / step)
+    return Real(low * step, high * step, step=step)
+
+
+def _guesses(rows: object) -> tuple[int, ...]:
+    if rows is None:
+        return ROWS
+    listed = rows if isinstance(rows, (list, tuple)) and rows else [rows]
+    return tuple(integer(each, "rows", low=0, high=_MOST_ROWS) for each in listed)
+
+
+def _steps(steps: object, views: Sequence[ViewRequest[Any]]) -> list[Fraction]:
+    if not isinstance(steps, (list, tuple)):
+        raise InvalidParameter("steps", "must be a list of steps", given=steps, fix='pass ["0.01", "1"]')
+    exact = [rational(step, "steps") for step in steps]
+    if any(step <= 0 for step in exact):
+        raise InvalidParameter("steps", "must be positive", given=min(exact), fix='pass for example "0.01"')
+    if not any(isinstance(_alone(view), Real) for view in views):
+        rule = "needs a column of real numbers that has a view of its own"
+        fix = "publish such a column by itself, or leave the steps out"
+        raise InvalidParameter("steps", rule, given=", ".join(view.name for view in views), fix=fix)
+    return exact
+
+
+def _shown(line: Mapping[str, Any], head: str) -> str:
+    """One entry of a line as text; nothing where a column has no step."""
+    value = line[head]
+    if value is None:
+        return "" if head in ("step", "rounding") else "unknown"
+    if head == "step" and not line["planned"]:
+        return f"({value})"
+    if isinstance(value, float):
+        return figure(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+# Many ranges, or boxes, asked of a release of public data, and how far each answer lies from the truth.
+
+
+_BITS: Final = 64
+_WORD: Final = 2**_BITS
+
+
+class Ends(NamedTuple):
+    """The lowest and the highest cells of many ranges, or corners of many boxes."""
+
+    lows: UInts
+    highs: UInts
+
+    @classmethod
+    def between(cls, one: UInts, other: UInts) -> Ends:
+        """From the lower of two cells to the higher, along each axis."""
+        return cls(np.minimum(one, other), np.maximum(one, other))
+
+
+class Trial(Protocol):
+    """A release of public data beside its exact counts."""
+
+    def ends(self, count: int) -> Mapping[str, Ends]:
+        """So many ranges that end anywhere, and so many that end at values, if there are any."""
+
+    def misses(self, ends: Ends) -> Floats:
+        """How far each answer lies from the exact count."""
+
+
+@final
+@dataclass(frozen=True)
+class ColumnTrial:
+    """The ranges of one column."""
+
+    axis: Ranges
+    histogram: Histogram
+
+    def ends(self, count: int) -> Mapping[str, Ends]:
+        """Ranges of cells, and ranges from a value to a value."""
+        cells = self.histogram.cells
+        found = {"anywhere": Ends.between(*_spread(count, self.axis.size, self.axis.size))}
+        if cells.size:
+            one, other = _spread(count, cells.size, cells.size)
+            found["values"] = Ends.between(cells[one], cells[other])
+        return found
+
+    def misses(self, ends: Ends) -> Floats:
+        """Against the running sums of the exact counts."""
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.histogram.counts)])
+        upto = before[np.searchsorted(self.histogram.cells, ends.highs, side="right")]
+        exact = upto - before[np.searchsorted(self.histogram.cells, ends.lows)]
+        return np.asarray(np.abs(self.axis.counts(*ends) - exact))
+
+
+@final
+@dataclass(frozen=True)
+class BoxTrial:
+    """The boxes of several columns."""
+
+    boxes: Boxes
+    points: Points
+
+    def ends(self, count: int) -> Mapping[str, Ends]:
+        """Boxes of ordinary cells, and boxes spanned by two of the points that lie in such cells."""
+        axes = self.boxes.axes
+        corners = _spread(count, *(axis.size for axis in axes), *(axis.size for axis in axes))
+        starts = np.array([axis.before for axis in axes], np.uint64)
+        halves = np.stack(corners[: len(axes)], axis=1), np.stack(corners[len(axes) :], axis=1)
+        found = {"anywhere": Ends.between(halves[0] + starts, halves[1] + starts)}
+        ordinary = self.points.places[_ordinary(self.points.places, axes)]
+        if len(ordinary):
+            one, other = _spread(count, len(ordinary), len(ordinary))
+            found["values"] = Ends.between(ordinary[one], ordinary[other])
+        return found
+
+    def misses(self, ends: Ends) -> Floats:
+        """Against the points inside each box."""
+        exact = np.array([self._inside(low, high) for low, high in zip(*ends, strict=True)])
+        return np.asarray(np.abs(self.boxes.counts(*ends) - exact))
+
+    def _inside(self, low: UInts, high: UInts) -> int:
+        """How many rows are in a box; points are in order along the first axis."""
+        first = self.points.places[:, 0]
+        near = slice(np.searchsorted(first, low[0]), np.searchsorted(first, high[0], side="right"))
+        places = self.points.places[near]
+        inside = ((places >= low) & (places <= high)).all(axis=1)
+        return int(self.points.counts[near][inside].sum())
+
+
+def _ordinary(places: UInts, axes: tuple[Axis, ...]) -> Bools:
+    """Which points lie in no special cell."""
+    lows = np.array([axis.before for axis in axes], np.uint64)
+    highs = np.array([axis.before + axis.size - 1 for axis in axes], np.uint64)
+    return np.asarray(((places >= lows) & (places <= highs)).all(axis=1))
+
+
+def _spread(count: int, *sizes: int) -> list[UInts]:
+    """For each size a row of numbers below it; together they spread evenly over all combinations."""
+    return [
+        np.array([(turn * stride % _WORD) * size // _WORD for turn in range(1, count + 1)], dtype=np.uint64)
+        for stride, size in zip(_strides(len(sizes)), sizes, strict=True)
+    ]
+
+
+@cache
+def _strides(dimensions: int) -> tuple[int, ...]:
+    """2^64 / g, 2^64 / g^2, ... with g^(d+1) = g + 1: multiples of these spread evenly in d dimensions."""
+    low, high = _WORD, 2 * _WORD
+    while high - low > 1:
+        middle = (low + high) // 2
+        below = middle ** (dimensions + 1) < (middle + _WORD) * _WORD**dimensions
+        low, high = (middle, high) if below else (low, middle)
+    return tuple(_WORD ** (power + 1) // low**power for power in range(1, dimensions + 1))
+
+
+# `simulate`: publish public data with fresh noise, and measure the errors that it makes.
+
+
+_MOST_RANGES: Final = 10**6
+_SIMULATION_HEADS: Final = ("view", "mechanism", "ranges", "mean", "typical", "largest")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How far the answers to some ranges, or boxes over several columns, lie from the exact counts.
+
+    `ranges` says where they end: anywhere in the domain ("anywhere"), or at values of the file ("values").
+    `typical` is the root of the mean square.
+    """
+
+    columns: tuple[str, ...]
+    mechanism: str
+    ranges: str
+    mean: float
+    typical: float
+    largest: float
+
+    def cells(self) -> list[str]:
+        """One line of a table."""
+        errors = (self.mean, self.typical, self.largest)
+        return [view_name(self.columns), self.mechanism, self.ranges, *map(figure, errors)]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """Errors measured against the exact counts of a PUBLIC file.
+
+    The errors tell about the exact counts: of data that must stay private they must not be shown, and
+    no ledger pays for them.
+    """
+
+    measured: tuple[Measured, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each view and kind of ranges."""
+        return [asdict(each) for each in self.measured]
+
+    def to_json(self) -> dict[str, Any]:
+        """The errors, and what they may be used for."""
+        return {"simulation": _WARNING, "measured": self.rows()}
+
+    def __str__(self) -> str:
+        measured = table([_SIMULATION_HEADS, *(each.cells() for each in self.measured)], left=3)
+        return "\n".join([_WARNING, "", measured, "", _LEGEND])
+
+    def _repr_html_(self) -> str:
+        measured = grid(_SIMULATION_HEADS, [each.cells() for each in self.measured], left=3, note=_LEGEND)
+        return card("Simulation", [("beware", _WARNING)], below=[measured])
+
+
+_WARNING: Final = (
+    "Simulation: errors of ranges and boxes against the exact counts of a file, for PUBLIC data only. "
+    "Nothing was released and no ledger was debited."
+)
+
+_LEGEND: Final = (
+    "Errors are in rows; typical is the root of the mean square. Ranges and boxes end anywhere in the\n"
+    "domain, or at values of the file. Sums and answers to queries are not measured."
+)
+
+
+def simulate(
+    plan: Plan,
+    source: object,
+    *,
+    ranges: int = 1000,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+) -> Simulation:
+    """Publish the counts of a PUBLIC table as planned, with fresh noise, and compare with the exact ones.
+
+    Sums and answers to queries are not compared. The table stands in for one that may not be looked at.
+    Never pass the private table: what this returns has no guarantee.
+    """
+    check(isinstance(plan, Plan), "plan", "must be a Plan", given=plan, fix="pass what `plan` returned")
+    number = integer(ranges, "ranges", low=1, high=_MOST_RANGES)
+    counted = count(open_source(source, delimiter=delimiter, header=header), plan.request, None)
+    pairs = zip(plan.request.views, counted, strict=False)
+    return Simulation(
+        measured=tuple(each for view, secret in pairs for each in _measured(view, secret, number))
+    )
+
+
+def _measured(view: CountRequest[Any], secret: Any, ranges: int) -> list[Measured]:
+    trial = _trial(view, secret)
+    return [_summary(view, kind, trial.misses(ends)) for kind, ends in trial.ends(ranges).items()]
+
+
+def _trial(view: CountRequest[Any], secret: Any) -> Trial:
+    released = view.release(secret)
+    if isinstance(released, BoxView) and isinstance(secret, Points):
+        return BoxTrial(released.boxes, secret)
+    if isinstance(released, View) and isinstance(secret.histogram, Histogram):
+        return ColumnTrial(released.axis, secret.histogram)
+    rule, fix = "must be a table that is counted on this machine", "simulate with a sample of it in a file"
+    raise InvalidParameter("source", rule, given=type(secret).__name__, fix=fix)
+
+
+def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> Measured:
+    return Measured(
+        columns=view.columns,
+        mechanism=view.choice.name,
+        ranges=kind,
+        mean=float(misses.mean()),
+        typical=float(np.sqrt(np.mean(misses**2))),
+        largest=float(misses.max()),
+    )

@@ -1,0 +1,577 @@
+"""What a long piece of work is doing, and on a terminal for how long: for the eyes of whoever started it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from html import escape
+from pathlib import Path
+from threading import Event, Thread
+from types import ModuleType
+from typing import Any, Final, Protocol, final, runtime_checkable
+
+import partita
+from partita.domain.base import Domain
+from partita.errors import IncompatibleGuarantees, InvalidParameter, PartitaError, check, check_release
+from partita.guarantee import Neighbors
+from partita.html import kernel
+from partita.ledger.entries import Debit, Part, checked_day, checked_part, checked_text, digest
+from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
+from partita.public.base import Provenance
+from partita.public.file import encode, load, reserve
+from partita.public.file_entries import published, view_name
+from partita.public.queries.queries import Queries, Universe
+from partita.public.release import Release
+from partita.publish.request import Request, Shares, bound_by, check_room, checked_schema, unit_by
+from partita.publish.views import Views
+from partita.storage import Temporary, checked_path
+from partita.trusted.mechanisms.catalogue import AUTO
+from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
+from partita.trusted.sources.base import Source, checked
+from partita.trusted.sources.open import open_source
+from partita.trusted.sources.tally import Tally, tally
+
+_BEAT: Final = 5.0
+"""Seconds between two signs of life."""
+
+
+@contextmanager
+def phase(name: str, *, patience: float = 0.0) -> Iterator[None]:
+    """Say on a terminal which phase has begun, that it still lasts, and how long it took once it is done.
+
+    What takes less than `patience` seconds is not worth a word. Nothing but public names and elapsed
+    time is shown, and nothing at all where standard error is neither a terminal nor a notebook: no log ever
+    holds how long the data took. A notebook is a file that people pass on, so there is no time in it either:
+    the phase is shown in its place, and then that it is done. A terminal that goes away disturbs nothing.
+    """
+    line = _line(name, patience)
+    if line is None:
+        yield
+        return
+    try:
+        yield
+    except BaseException:
+        line.end(done=False)
+        raise
+    line.end(done=True)
+
+
+def _line(name: str, patience: float) -> _Line | _Place | None:
+    """Where progress is shown, if anywhere."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        return _Line(name, patience)
+    notebook = kernel()
+    return None if notebook is None else _Place(name, notebook)
+
+
+@final
+class _Place:
+    """A place in a notebook that says what is done, with a bar that moves by itself and tells no time.
+
+    It is there from the first moment whatever `patience` says: whether it is there tells no time either.
+    """
+
+    def __init__(self, name: str, notebook: ModuleType) -> None:
+        self._name = name
+        bundle = self._said('<progress style="width: 8em"></progress>', "...")
+        self._shown = notebook.display.display(bundle, raw=True, display_id=True)
+
+    def end(self, *, done: bool) -> None:
+        """Say whether it came to its end, in the same place."""
+        words = "done" if done else "stopped"
+        self._shown.update(self._said(words, words), raw=True)
+
+    def _said(self, html: str, text: str) -> dict[str, str]:
+        name = f"partita: {self._name}"
+        return {"text/html": f"<div>{escape(name)} {html}</div>", "text/plain": f"{name} {text}"}
+
+
+@final
+class _Line:
+    """A line on the terminal, begun after some patience and kept alive by dots."""
+
+    def __init__(self, name: str, patience: float) -> None:
+        self._start = time.monotonic()
+        self._begun, self._over = False, Event()
+        self._name, self._patience = name, patience
+        if not patience:
+            self._begin()
+        self._thread = Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def end(self, *, done: bool) -> None:
+        """The last words of the line, if it was begun: how long it took."""
+        self._over.set()
+        self._thread.join()
+        if self._begun:
+            _write(f" {time.monotonic() - self._start:.1f} s\n" if done else " stopped\n")
+
+    def _begin(self) -> None:
+        self._begun = True
+        _write(f"partita: {self._name} ...")
+
+    def _live(self) -> None:
+        if not self._begun and not self._over.wait(self._patience):
+            self._begin()
+        while not self._over.wait(_BEAT):
+            _write(".")
+
+
+def _write(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+# Where a release is stored: under a name that is free, whole or not at all.
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """A path to store a release at, or None to keep it in memory only."""
+
+    path: Path | None
+
+    @staticmethod
+    def checked(path: object) -> Place:
+        """The place that a path names."""
+        return Place(None if path is None else checked_path(path))
+
+    @property
+    def taken(self) -> bool:
+        """Whether anything stands at the path, be it a broken link."""
+        return self.path is not None and os.path.lexists(self.path)
+
+    @contextmanager
+    def reserved(self) -> Iterator[Store]:
+        """A way to store one release; a path that is taken or cannot be written is refused now.
+
+        Whatever ends the block, nothing half-written is left behind.
+        """
+        if self.path is None:
+            yield Store(self, None)
+            return
+        if self.taken:
+            fix = "choose another, or remove the file"
+            raise InvalidParameter("path", "must not exist yet", given=str(self.path), fix=fix)
+        with reserve(self.path) as temporary:
+            yield Store(self, temporary)
+
+    def load(self) -> Release:
+        """The release that stands at the path."""
+        if self.path is None or not self.taken:
+            rule, fix = "must be where the release of this key was stored", "pass the path of the first call"
+            raise InvalidParameter("path", rule, given=None if self.path is None else str(self.path), fix=fix)
+        return load(self.path)
+
+
+@final
+@dataclass(frozen=True)
+class Store:
+    """A place, and the file beside it that is about to move there; None where nothing is stored."""
+
+    place: Place
+    temporary: Temporary | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the file stands at its place, whatever was said while it moved there."""
+        return self.temporary is not None and self.temporary.arrived
+
+    def keep(self, release: Release) -> Release:
+        """Write, sync, rename; the same release."""
+        if self.temporary is not None:
+            with phase("writing"):
+                self.temporary.write(encode(release))
+                self.temporary.commit()
+        return release
+
+
+# A release, its debit and its file: in an order that no crash can turn into a free release.
+#
+#     validate, count, debit, draw, write beside the place, sync, rename, mark done
+#
+# What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have
+# been drawn, and nobody can know who saw it.
+
+
+_LONGEST_NAME: Final = 200
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The budget of a dataset in a ledger, and the request that is to be paid from it.
+
+    `reading` says how the rows are read, as far as callers choose it: a part of the request.
+    """
+
+    ledger: Ledger
+    dataset: str
+    request: Request
+    reading: Mapping[str, Any]
+    key: str | None
+    part: Part | None
+    day: str
+
+    def stored(self, place: Place) -> Release | None:
+        """What an earlier call with the same key has stored; None if the key is new. Charges nothing.
+
+        A key that was charged and has nothing stored is a `BudgetLost`. Where a crash came between the
+        rename and the mark, the release is there, and the mark is made now: nobody else has asked for
+        the same, so it can only be that one.
+        """
+        entries = self.ledger.entries(self.dataset)
+        earlier = next((entry for entry in entries if self.key is not None and entry.key == self.key), None)
+        if earlier is None:
+            self._check_room()
+            return None
+        alike = [entry for entry in entries if entry.request == digest(self._asked)]
+        if earlier.state == "debited" and alike == [earlier] and place.taken:
+            release = self._loaded(place, earlier)
+            self.ledger.mark_done(earlier)
+            return release
+        return self._loaded(place, self._debit())
+
+    def pay(self, store: Store, make: Callable[[], Release]) -> Release:
+        """Debit, make, mark done; `make` draws and stores, and is called once the debit is on disk."""
+        debit = self._debit()
+        if debit.state == "done":
+            return self._loaded(store.place, debit)
+        try:
+            release = make()
+        except BaseException:
+            if not store.kept:
+                self._give_up(debit)
+            raise
+        self.ledger.mark_done(debit)
+        return release
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {**self.request.to_json(), "reading": self.reading, "part": self.part}
+
+    def _check_room(self) -> None:
+        """Refuse at once what cannot be paid: what is left never grows, so that debit is refused."""
+        try:
+            affordable = self.ledger.forecast(self.dataset, self.request.guarantee, part=self.part)
+        except IncompatibleGuarantees as error:
+            raise IncompatibleGuarantees(f"dataset {self.dataset!r} cannot pay: {error}") from None
+        if affordable == 0:
+            self._debit()
+
+    def _debit(self) -> Debit:
+        return self.ledger.debit(
+            self.dataset,
+            self.request.guarantee,
+            what=_name(self.request),
+            key=self.key,
+            request=self._asked,
+            part=self.part,
+            day=self.day,
+        )
+
+    def _give_up(self, debit: Debit) -> None:
+        """The debit stays, and nothing will come of it."""
+        with suppress(PartitaError):
+            self.ledger.mark_lost(debit)
+
+    def _loaded(self, place: Place, debit: Debit) -> Release:
+        """What stands at the place, if it is the release that this debit has paid for."""
+        release = place.load()
+        said = release.provenance
+        paid = said.recorded and (said.dataset, said.part, said.day) == (self.dataset, self.part, debit.day)
+        rule, fix = "must hold the release of this key", "pass the path of the first call"
+        check_release(paid and self.request.describes(release), "path", rule, fix=fix)
+        return release
+
+
+def _name(request: Request) -> str:
+    """The views as a ledger writes them, or how many columns there are where they cannot be written."""
+    listed = ", ".join(view.name for view in request.published)
+    writable = listed.isprintable() and listed == listed.strip() and len(listed) <= _LONGEST_NAME
+    return listed if writable else f"{len(request.columns)} columns"
+
+
+# From rows to a release: count the columns of each view exactly, then draw.
+
+
+@runtime_checkable
+class _Tallying(Protocol):
+    """A source that tallies its rows by itself, where they are."""
+
+    @property
+    def tally(self) -> Any:
+        """As `sources.tally`, but for the source; the counts stay where the rows are."""
+
+
+def count(
+    source: Source, request: Request, dataset: str | None, part: tuple[str, str] | None = None
+) -> list[Any]:
+    """The exact counts that each view asked for needs, each with the rows of a person bounded for itself.
+
+    A person has at most k rows in each view, which is what the guarantee of each view needs; their
+    sum is what the release costs. Views of the same columns are made of the same rows, which are counted
+    once. Of a `part`, a column and a value, no other rows are counted.
+    """
+    rows = cache(partial(_rows, source, request, dataset, part))
+    first = {frozenset(view.columns): view.columns for view in reversed(request.published)}
+    counted = []
+    for view in request.published:
+        with phase(f"counting {view.name}"):
+            counted.append(view.counted(rows(first[frozenset(view.columns)])))
+    return counted
+
+
+def _rows(
+    source: Source,
+    request: Request,
+    dataset: str | None,
+    part: tuple[str, str] | None,
+    columns: tuple[str, ...],
+) -> Tally:
+    """The rows by the cells of these columns, at most so many of each person."""
+    counted = source.tally if isinstance(source, _Tallying) else partial(tally, source)
+    rows: Tally = counted(
+        {column: request.declared[column] for column in columns},
+        person=request.person,
+        contributions=request.guarantee.contributions,
+        salt=salt(dataset, *columns),
+        where=part,
+    )
+    return rows
+
+
+def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
+    """The release: fresh noise on every count. What is cut by released counts is released after them."""
+    secrets = iter(counted)
+    with phase("drawing noise"):
+        views = tuple(view.release(next(secrets)) for view in request.views)
+        sums = tuple(view.release(next(secrets), views) for view in request.sums)
+        queries = None if request.queries is None else request.queries.release(next(secrets))
+    secure = all(view.guarantee is not None for view in published(views, sums, queries))
+    return Release(
+        views=views,
+        sums=sums,
+        queries=queries,
+        guarantee=request.guarantee if secure else None,
+        provenance=provenance,
+    )
+
+
+def salt(dataset: str | None, *columns: str) -> str:
+    """The public text that chooses which rows of a person with too many are kept.
+
+    It follows from names that are in the release, so that everybody can say what the rule was.
+
+    >>> salt("people", "age"), salt("people", "age", "salary")
+    ('partita 1 people age', 'partita 1 people age x salary')
+    """
+    return f"partita 1 {dataset or ''} {view_name(columns)}"
+
+
+# `publish`: one call from a table to a release.
+
+
+def publish(
+    source: object,
+    schema: Mapping[str, Domain],
+    *,
+    epsilon: object,
+    by: str | Sequence[str] | None = None,
+    views: Views | None = None,
+    shares: Shares | None = None,
+    person: str | None = None,
+    contributions: int = 1,
+    neighbors: Neighbors = "add-remove",
+    mechanism: str = AUTO,
+    sums: Sequence[str] = (),
+    moments: Sequence[str] = (),
+    queries: Queries | str | Sequence[Queries | str] | None = None,
+    delta: object = 0,
+    ledger: LedgerPlace | None = None,
+    dataset: str | None = None,
+    key: str | None = None,
+    part: Part | None = None,
+    path: str | os.PathLike[str] | None = None,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+) -> Release:
+    """Publish columns of a table once; the release answers questions forever.
+
+    docs/reference/publishing.md has all parameters in a table. In short:
+
+    - The rows are those of `source` (see `partita.sources.open_source`; `delimiter` and `header` are for CSV,
+      where every line is one row and no field may hold a line feed), with the domains in `schema`.
+    - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
+      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
+    - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
+    - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
+      without `by` or `views`.
+    - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
+      the guarantee is about persons. Without it the guarantee is about rows.
+    - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
+      for the release. With a `key` the same call returns what is stored, and draws nothing.
+
+    Bad input and rows that cannot be read cost nothing. What fails after the debit has cost it.
+
+    >>> from partita.domain import Integer
+    >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
+    >>> release.guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=row)
+    >>> both = {"age": Integer(0, 120), "visits": Integer(0, 9)}
+    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1).views[0].columns
+    ('age', 'visits')
+    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1, by=[], sums=["visits"]).sums
+    (SumView(sum of visits; level-trees),)
+    """
+    request = Request.checked(
+        schema,
+        epsilon=epsilon,
+        by=by,
+        views=views,
+        shares=shares,
+        sums=sums,
+        moments=moments,
+        queries=queries,
+        delta=delta,
+        person=person,
+        contributions=contributions,
+        neighbors=neighbors,
+        mechanism=mechanism,
+    )
+    provenance = _checked(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
+    place = Place.checked(path)
+    account = _account(request, provenance, ledger, key, _reading(delimiter, header))
+    stored = None if account is None else account.stored(place)
+    if stored is not None:
+        return stored
+    with place.reserved() as store:
+        rows = open_source(source, delimiter=delimiter, header=header)
+        counted = count(rows, request, provenance.dataset, provenance.part)
+        make = partial(_make, store, request, counted, provenance)
+        return make() if account is None else account.pay(store, make)
+
+
+def _checked(
+    request: Request, *, ledger: object, dataset: str | None, key: object, part: Part | None, path: object
+) -> Provenance:
+    """What the release will say of its origin, if the parameters agree and a file has room for it all."""
+    _check_together(ledger=ledger, dataset=dataset, key=key, path=path, part=part)
+    provenance = Provenance(
+        version=partita.__version__,
+        day=checked_day(None),
+        dataset=None if dataset is None else checked_text(dataset, "dataset"),
+        recorded=ledger is not None,
+        person=request.person,
+        part=checked_part(part),
+    )
+    check_room(request, provenance)
+    return provenance
+
+
+def _make(store: Store, request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
+    return store.keep(draw(request, counted, provenance))
+
+
+def _reading(delimiter: object, header: object) -> dict[str, object]:
+    """How the rows of a file are read, as far as callers choose it."""
+    return {"delimiter": str(delimiter), "header": None if header is None else checked(header, "header")}
+
+
+def _account(
+    request: Request,
+    provenance: Provenance,
+    ledger: LedgerPlace | None,
+    key: str | None,
+    reading: Mapping[str, object],
+) -> Account | None:
+    if ledger is None or provenance.dataset is None:
+        return None
+    return Account(
+        ledger=ledger_at(ledger),
+        dataset=provenance.dataset,
+        request=request,
+        reading=reading,
+        key=None if key is None else checked_text(key, "key"),
+        part=provenance.part,
+        day=provenance.day,
+    )
+
+
+def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
+    """Refuse parameters that mean nothing without others."""
+    rule, fix = "must name the budget in the ledger", 'pass for example "people"'
+    check(ledger is None or dataset is not None, "dataset", rule, given=dataset, fix=fix)
+    for name, given in (("key", key), ("part", part)):
+        fix = "pass ledger=, or leave it out"
+        check(given is None or ledger is not None, name, "needs a ledger", given=given, fix=fix)
+    rule = "needs a path: the same key returns what is stored there"
+    check(key is None or path is not None, "key", rule, given=key, fix="pass path=")
+
+
+# `open_weights`: from a table to a session that answers queries one at a time.
+
+
+def open_weights(
+    path: str | os.PathLike[str],
+    source: object,
+    schema: Mapping[str, Domain],
+    *,
+    epsilon: object,
+    updates: int,
+    threshold: object = None,
+    delta: object = 0,
+    granularity: int = 1,
+    person: str | None = None,
+    contributions: int = 1,
+    neighbors: Neighbors = "add-remove",
+    ledger: LedgerPlace | None = None,
+    dataset: str | None = None,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+) -> WeightsSession:
+    """Open a session at `path` that answers linear queries about a table as they come.
+
+    `source`, `schema`, `person`, `contributions`, `neighbors` and how files are read are as in `publish`. The
+    session answers from a public guess, and measures at most `updates` queries, those whose guess is off by
+    more than about `threshold` rows. Weights lie between 0 and 1, in multiples of 1/`granularity`.
+
+    All of epsilon and delta is debited at the first opening. The file has only what was published; to go on
+    later, open it again with the same rows and the same terms.
+
+    >>> import tempfile
+    >>> from partita.domain import Integer
+    >>> from partita.queries import between
+    >>> rows, schema = {"age": [30, 31, 30]}, {"age": Integer(0, 120)}
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with folder, open_weights(f"{folder.name}/s", rows, schema, epsilon=1, updates=5) as session:
+    ...     answer = session.ask(between("age", 30, 39))
+    """
+    declared = checked_schema(schema)
+    terms = OnlineTerms.of(
+        universe=Universe.of(declared, list(declared)),
+        epsilon=epsilon,
+        updates=updates,
+        threshold=threshold,
+        delta=delta,
+        neighbors=neighbors,
+        contributions=bound_by(contributions, person),
+        unit=unit_by(person),
+        granularity=granularity,
+    )
+    budget = None if ledger is None else ledger_at(ledger)
+    rows = tally(
+        open_source(source, delimiter=delimiter, header=header),
+        declared,
+        person=person,
+        contributions=contributions,
+        salt=salt(dataset, *declared),
+    )
+    return open_session(path, terms, rows.points(list(declared)), ledger=budget, dataset=dataset)

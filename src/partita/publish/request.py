@@ -1,0 +1,468 @@
+"""What is to be published, checked to the last word before any data is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Any, Final, TypeAlias, final, get_args, get_type_hints
+
+import numpy as np
+
+from partita.domain.base import Domain, is_domain
+from partita.errors import InvalidParameter, InvalidRelease, check
+from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.numbers import integer, rational
+from partita.public.axis.base import Json
+from partita.public.base import Provenance, ReleaseKind
+from partita.public.file import FORMAT, LARGEST, Stored, columns_of, packed, unpacked, version_of
+from partita.public.file_entries import QUERIES, checksum, guarantee_entries, provenance_entries, view_name
+from partita.public.queries.queries import Queries
+from partita.public.release import Release
+from partita.public.sums.view import sum_name
+from partita.public.views import having
+from partita.publish.views import (
+    BoxRequest,
+    ColumnRequest,
+    CountRequest,
+    QueryRequest,
+    Summed,
+    SumRequest,
+    ViewRequest,
+    Views,
+    checked_queries,
+    checked_sums,
+    checked_views,
+    facts_of,
+    query_request,
+    sum_request,
+    sum_views,
+)
+from partita.trusted.mechanisms.catalogue import (
+    AUTO,
+    ROWS,
+    axis_mechanisms,
+    box_mechanisms,
+    check_name,
+    choose,
+    choose_boxes,
+)
+
+# Which part of epsilon each view gets: as asked for, or as predicted errors speak for.
+
+
+Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
+"""A weight for each view: by its name or its tuple of columns, or in the order of the views."""
+
+_QUARTERS: Final = 4
+_HEAVIEST: Final = 4
+
+
+def checked_shares(
+    shares: object, names: Sequence[str], usual: Callable[[], Sequence[Fraction]]
+) -> list[Fraction]:
+    """The part of epsilon that each view gets, by `usual` weights if none are given; they add up to one."""
+    weights = usual() if shares is None else [_weight(share) for share in _weights(shares, names)]
+    return [weight / sum(weights) for weight in weights]
+
+
+def weight_beside(error: Callable[[int], float], other: Callable[[int], float]) -> Fraction:
+    """The weight of a view beside one of weight 1, from their predicted errors at equal epsilon.
+
+    Errors fall as epsilon grows, so that the sum of the two is least where epsilon is shared as the square
+    roots of the errors are. Their ratio is a geometric mean over `ROWS`, and the weight is rounded to
+    quarters, from 1/4 to 4.
+
+    >>> weight_beside(lambda rows: 900.0, lambda rows: 100.0)
+    Fraction(3, 1)
+    """
+    ratio = math.prod(error(rows) / other(rows) for rows in ROWS) ** (1 / len(ROWS))
+    quarters = round(_QUARTERS * math.sqrt(ratio)) if ratio < _HEAVIEST**2 else _QUARTERS * _HEAVIEST
+    return Fraction(max(1, quarters), _QUARTERS)
+
+
+def _weights(shares: object, names: Sequence[str]) -> list[object]:
+    if isinstance(shares, Mapping) and len(shares) == len(names):
+        weights = {_name(view): share for view, share in shares.items()}
+        if set(weights) == set(names) and len(weights) == len(names):
+            return [weights[name] for name in names]
+    if isinstance(shares, list | tuple) and len(shares) == len(names):
+        return list(shares)
+    rule = "must have one weight for each view"
+    raise InvalidParameter("shares", rule, given=_said(shares), fix=_suggested_shares(names))
+
+
+def _name(view: object) -> object:
+    """The name of a view that is given by its columns."""
+    columns = isinstance(view, tuple) and all(isinstance(column, str) for column in view)
+    return view_name(view) if columns and isinstance(view, tuple) else view
+
+
+def _said(shares: object) -> object:
+    """What there is a weight for, or how many weights there are."""
+    if isinstance(shares, Mapping):
+        return ", ".join(map(str, shares))
+    return f"{len(shares)} of them" if isinstance(shares, list | tuple) else shares
+
+
+def _suggested_shares(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return "leave it out, as one view gets all of epsilon, or pass views= too"
+    return f"pass for example {dict.fromkeys(names, 1)}"
+
+
+def _weight(share: object) -> Fraction:
+    exact = rational(share, "shares")
+    check(exact > 0, "shares", "must be positive", given=share, fix="leave a view out instead")
+    return exact
+
+
+# Every view that is to be published, before it has its part of epsilon.
+
+
+Schema: TypeAlias = Mapping[str, Domain]
+AnyRequest: TypeAlias = ViewRequest[Any]
+
+
+@final
+@dataclass(frozen=True)
+class Draft:
+    """The name of a view, and what it will be once it has its share."""
+
+    name: str
+    request: Callable[[Fraction], AnyRequest]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Drafts:
+    """Views of counts, of sums and of queries, which will share one guarantee."""
+
+    schema: Schema
+    views: Sequence[tuple[str, ...]]
+    summed: Summed
+    queries: Queries | None
+    guarantee: Guarantee
+    mechanism: str
+
+    def requests(self, shares: Shares | None) -> list[AnyRequest]:
+        """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
+        drafts = [*self._counts(), *self._sums(), *self._queries()]
+        parts = checked_shares(shares, [draft.name for draft in drafts], partial(self._usual, len(drafts)))
+        requests = [draft.request(part) for draft, part in zip(drafts, parts, strict=True)]
+        return [self._explained(request, chosen=shares is None) for request in requests]
+
+    def _explained(self, request: AnyRequest, *, chosen: bool) -> AnyRequest:
+        """The same request; one of sums beside counts says how it came by its part of epsilon."""
+        if not isinstance(request, SumRequest) or not self.views:
+            return request
+        reason = (
+            "where the predicted errors of sums and counts are least together" if chosen else "as asked for"
+        )
+        return replace(request, split=f"It has {request.share} of epsilon, {reason}.")
+
+    def _counts(self) -> list[Draft]:
+        return [
+            Draft(view_name(columns), partial(self._request_of_counts, columns)) for columns in self.views
+        ]
+
+    def _request_of_counts(self, columns: tuple[str, ...], share: Fraction) -> AnyRequest:
+        schema = {column: self.schema[column] for column in columns}
+        return view_request(schema, share, self.guarantee, self.mechanism)
+
+    def _sums(self) -> list[Draft]:
+        return [
+            Draft(sum_name(column, keys), partial(self._request_of_sums, keys, column))
+            for keys, column in sum_views(self.views, self.summed.columns)
+        ]
+
+    def _request_of_sums(self, keys: tuple[str, ...], column: str, share: Fraction) -> SumRequest:
+        return sum_request(
+            {name: self.schema[name] for name in (*keys, column)},
+            keys,
+            share,
+            self.guarantee,
+            moments=column in self.summed.squared,
+        )
+
+    def _queries(self) -> list[Draft]:
+        if self.queries is None:
+            return []
+        make = partial(query_request, self.queries, self.schema, self.guarantee, self.mechanism)
+        return [Draft(QUERIES, make)]
+
+    def _usual(self, number: int) -> list[Fraction]:
+        """The weight of each view: 1, but for sums beside counts, which predicted errors weigh."""
+        equal, one = Fraction(1, number), Fraction(1)
+        counts = [draft.request(equal) for draft in self._counts()] if self.summed.columns else []
+        sums = [draft.request(equal) for draft in self._sums()]
+        weights = [self._weight(request, counts) for request in sums]
+        return [one] * len(self.views) + weights + [one] * (number - len(self.views) - len(weights))
+
+    def _weight(self, request: AnyRequest, counts: Sequence[AnyRequest]) -> Fraction:
+        """The weight of sums beside the counts of their keys; 1 where there are no counts."""
+        if not counts or not isinstance(request, SumRequest):
+            return Fraction(1)
+        return weight_beside(request.predicted_error, having(counts, request.keys).predicted_error)
+
+
+def view_request(schema: Schema, share: Fraction, guarantee: Guarantee, mechanism: str) -> AnyRequest:
+    """A view of counts of these columns that gets this share of a guarantee.
+
+    A mechanism for one column is not meant for views of several, nor the other way round: there the
+    choice is free.
+    """
+    columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
+    if len(columns) > 1:
+        named = mechanism if mechanism in box_mechanisms() else AUTO
+        boxes = choose_boxes(domains, mechanism=named, **facts)
+        return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
+    named = mechanism if mechanism in axis_mechanisms() else AUTO
+    axis = choose(domains[0], mechanism=named, **facts)
+    return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Views to publish, about the same people and under one guarantee.
+
+    Views of counts are released first: they say how the keys of sums are cut.
+    """
+
+    views: tuple[CountRequest[Any], ...]
+    sums: tuple[SumRequest, ...] = ()
+    queries: QueryRequest | None = None
+    person: str | None
+
+    @staticmethod
+    def checked(
+        schema: Mapping[str, Domain],
+        *,
+        epsilon: object,
+        delta: object = 0,
+        by: str | Sequence[str] | None = None,
+        views: Views | None = None,
+        shares: Shares | None = None,
+        sums: Sequence[str] = (),
+        moments: Sequence[str] = (),
+        queries: object = None,
+        person: str | None = None,
+        contributions: int = 1,
+        neighbors: Neighbors = "add-remove",
+        mechanism: str = AUTO,
+    ) -> Request:
+        """The request that these parameters make, or the error that says which of them is wrong."""
+        declared = checked_schema(schema)
+        summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
+        guarantee = Guarantee(
+            epsilon=epsilon,
+            delta=_delta(delta, asked),
+            neighbors=neighbors,
+            unit=unit_by(person),
+            contributions=bound_by(contributions, person),
+        )
+        drafts = Drafts(
+            schema=declared,
+            views=_views(declared, by, views, summed, asked),
+            summed=summed,
+            queries=asked,
+            guarantee=guarantee,
+            mechanism=mechanism,
+        )
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None)
+        return Request.of(drafts.requests(shares), person)
+
+    @staticmethod
+    def of(requests: Sequence[ViewRequest[Any]], person: str | None) -> Request:
+        """Requests of all kinds, sorted."""
+        sums = tuple(each for each in requests if isinstance(each, SumRequest))
+        queries = next((each for each in requests if isinstance(each, QueryRequest)), None)
+        counts = tuple(each for each in requests if isinstance(each, CountRequest))
+        return Request(views=counts, sums=sums, queries=queries, person=person)
+
+    @property
+    def published(self) -> tuple[ViewRequest[Any], ...]:
+        """Every view, those of counts first, then those of sums, then that of queries."""
+        return (*self.views, *self.sums, *(() if self.queries is None else (self.queries,)))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What all views promise together."""
+        return reduce(add, (view.guarantee for view in self.published))
+
+    @property
+    def declared(self) -> dict[str, Domain]:
+        """The domain of every column that is in a view."""
+        pairs = (zip(view.columns, view.domains, strict=True) for view in self.published)
+        return dict(pair for view in pairs for pair in view)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is in a view, once."""
+        return tuple(self.declared)
+
+    def describes(self, release: Release) -> bool:
+        """Whether a release is of these views and ids, with this guarantee."""
+        alike = len(self.published) == len(release.published) and all(
+            asked.describes(given) for asked, given in zip(self.published, release.published, strict=True)
+        )
+        return alike and (release.guarantee, release.provenance.person) == (self.guarantee, self.person)
+
+    def to_json(self) -> dict[str, Any]:
+        """The request in words that JSON can write: the same for the same release, whatever the data."""
+        delta = {} if self.guarantee.pure else {"delta": str(self.guarantee.delta)}
+        return {
+            "epsilon": str(self.guarantee.epsilon),
+            **delta,
+            "neighbors": self.guarantee.neighbors,
+            "contributions": self.guarantee.contributions,
+            "person": self.person,
+            "views": [view.asked for view in self.published],
+        }
+
+
+def _views(
+    schema: Mapping[str, Domain], by: object, views: object, summed: Summed, queries: Queries | None
+) -> list[tuple[str, ...]]:
+    """The columns of each view of counts; none where nothing but answers to queries is asked for."""
+    if queries is not None and by is None and views is None and not summed.columns:
+        return []
+    return checked_views(schema, by, views, beside=bool(summed.columns) or queries is not None)
+
+
+def _delta(delta: object, queries: Queries | None) -> Fraction:
+    exact = rational(delta, "delta")
+    rule = "must be 0 without queries: counts and sums are pure"
+    check(queries is not None or not exact, "delta", rule, given=delta, fix="leave it out")
+    return exact
+
+
+def checked_schema(schema: object) -> Mapping[str, Domain]:
+    """A schema, if it declares a domain for each column and a file can hold their names."""
+    if isinstance(schema, Mapping) and schema:
+        named = all(isinstance(name, str) and name for name in schema)
+        if named and all(is_domain(domain) for domain in schema.values()):
+            return {_writable(name, "schema"): domain for name, domain in schema.items()}
+    fix = 'pass for example {"age": Integer(0, 120)}'
+    raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
+
+
+def _writable(name: str, parameter: str) -> str:
+    """The name of a column, if a file can hold it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        pass
+    else:
+        return name
+    rule = "must have names of columns that UTF-8 can write"
+    raise InvalidParameter(parameter, rule, given=ascii(name), fix="remove unpaired surrogates")
+
+
+def unit_by(person: object) -> Unit:
+    """Whom a guarantee is about: persons where a column of ids is named, rows where none is."""
+    if person is None:
+        return "row"
+    if isinstance(person, str) and person:
+        _writable(person, "person")
+        return "person"
+    raise InvalidParameter("person", "must name the column of ids", given=person, fix='pass for example "id"')
+
+
+def bound_by(contributions: object, person: str | None) -> int:
+    """How many rows of one unit count, which needs ids where it is more than one."""
+    limit = integer(contributions, "contributions", low=1)
+    fix = "name the column of ids, or leave it out"
+    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
+    return limit
+
+
+# Whether a release will find room in its file: said before a row is read, by writing an empty one.
+#
+# What limits a file is public: names, labels, reasons, how many series there are. So a file of the same
+# shape, in which every text is as long and every series as wide as it can become, is written
+# and read in memory by the code that will write and read the release.
+
+
+_MOST_DIGITS: Final = 100
+_LONGEST_NUMBER: Final = "9" * 400
+_FACTS_BESIDE_SERIES: Final = 12
+_FACTS_OF_AN_AXIS: Final = 8
+_SIGNATURE: Final = bytes(1024)
+
+
+def check_room(request: Request, provenance: Provenance) -> None:
+    """Refuse a request whose release might not fit into a file; a function of public facts."""
+    _check_digits(request)
+    try:
+        unpacked(packed(_empty(request, provenance), signature=_SIGNATURE), largest=LARGEST)
+    except InvalidRelease as error:
+        limit = f"{error.parameter} {error.rule}"
+    else:
+        return
+    rule = f"must fit into one file, whose {limit}"
+    fix = "publish fewer columns at a time, or with fewer labels and shorter names"
+    raise InvalidParameter("views", rule, given=len(request.published), fix=fix)
+
+
+def _check_digits(request: Request) -> None:
+    for view in request.published:
+        exact = view.share * request.guarantee.epsilon
+        fits = max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS
+        rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
+        fix = "round it down"
+        check(fits, "epsilon", rule, given=request.guarantee.epsilon, fix=fix)
+
+
+def _empty(request: Request, provenance: Provenance) -> Stored:
+    """A file of the same shape, with no number in it."""
+    views = [_view(view) for view in request.published]
+    spec: dict[str, Json] = {
+        "format": FORMAT,
+        "version": version_of(views),
+        "guarantee": guarantee_entries(request.guarantee),
+        "provenance": provenance_entries(provenance),
+        "views": list[Json](views),
+        "checksum": "",
+    }
+    values = [np.zeros(0, column.dtype) for column in columns_of(spec)]
+    spec["checksum"] = checksum(spec, values)
+    return Stored(spec, values)
+
+
+def _view(view: ViewRequest[Any]) -> dict[str, Json]:
+    series = _most_series(view)
+    facts = series + _FACTS_BESIDE_SERIES + _FACTS_OF_AN_AXIS * len(view.columns)
+    return {
+        **view.described,
+        **_beside(view),
+        "mechanism": view.choice.name,
+        "why": view.why,
+        "kind": "",
+        "facts": {"all": [_LONGEST_NUMBER] * facts},
+        "guarantee": guarantee_entries(view.guarantee),
+        "series": [{"name": f"series{number}", "dtype": "int128", "length": 0} for number in range(series)],
+    }
+
+
+def _beside(view: ViewRequest[Any]) -> dict[str, Json]:
+    """The special cells that a view of one column has beside its axis."""
+    if not isinstance(view, ColumnRequest):
+        return {}
+    counts: dict[str, Json] = dict.fromkeys(view.domain.specials, _LONGEST_NUMBER)
+    return {"specials": {"counts": counts, "scale": _LONGEST_NUMBER}}
+
+
+def _most_series(view: ViewRequest[Any]) -> int:
+    levels = view.domain.size.bit_length() if isinstance(view, ColumnRequest) else len(view.columns)
+    return max(kind.count_series(levels) for kind in _kinds(view.choice.mechanism))
+
+
+def _kinds(mechanism: object) -> list[type[ReleaseKind]]:
+    """The kinds of releases that a mechanism may make, as its signature says."""
+    released = get_type_hints(type(mechanism).release)["return"]  # type: ignore[attr-defined]
+    return list(get_args(released) or (released,))

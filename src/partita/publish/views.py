@@ -1,0 +1,538 @@
+"""Which columns are published together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypedDict, TypeVar, final
+
+from partita.domain.axis import LARGEST_AXIS, MOST_AXES, Axis
+from partita.domain.base import Domain
+from partita.domain.numeric import Integer, Real
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.public.file_entries import (
+    QUERIES,
+    Published,
+    about,
+    described,
+    queries_described,
+    sums_described,
+    view_name,
+)
+from partita.public.queries.language import parse
+from partita.public.queries.queries import Queries, Universe
+from partita.public.results import AnyView
+from partita.public.sums.view import KeyCounts, Sums, SumView, sum_name
+from partita.public.views import BoxView, View
+from partita.public.workload.release import QueryView
+from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
+from partita.trusted.mechanisms.boxes import BoxMechanism
+from partita.trusted.mechanisms.catalogue import AUTO, Choice, choose_queries, query_mechanisms
+from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.mechanisms.workload import WorkloadMechanism, sentence
+from partita.trusted.secret import Points
+from partita.trusted.sources.tally import Column, Tally
+
+Views: TypeAlias = Sequence[str | Sequence[str]]
+"""The columns of each view; text stands for a view of one column."""
+
+_SUGGESTED: Final = 3
+
+
+def checked_views(
+    schema: Mapping[str, Domain], by: object, views: object, *, beside: bool = False
+) -> list[tuple[str, ...]]:
+    """The columns of each view, in order; none for an empty `by`, if something is published `beside`."""
+    fix = "leave one of the two out"
+    check(by is None or views is None, "by", "must not come with views", given="both", fix=fix)
+    if views is not None:
+        return _different([_view(view, schema, "views") for view in _listed(views)])
+    if beside and isinstance(by, list | tuple) and not by:
+        return []
+    return [_view(list(schema), schema, "views") if by is None else _view(by, schema, "by")]
+
+
+def _listed(views: object) -> Sequence[object]:
+    if isinstance(views, Sequence) and not isinstance(views, (str, bytes)) and views:
+        return views
+    fix = 'pass [("age",), ("age", "salary")]'
+    raise InvalidParameter("views", "must be a list of views", given=views, fix=fix)
+
+
+def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, ...]:
+    """The columns of one view, if they are columns of the schema that can be published together."""
+    columns = [view] if isinstance(view, str) else view
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(each, str) for each in columns):
+        raise InvalidParameter(name, "must name columns", given=view, fix='pass for example [("age",)]')
+    fix = "name one, or leave the view out"
+    check(columns, name, "must have a column in each view", given="none", fix=fix)
+    check_columns(columns, schema, name)
+    if len(columns) > 1:
+        _check_together(columns, schema, name)
+    return tuple(columns)
+
+
+def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
+    """Refuse a column that is not in the schema, or that is named twice."""
+    for column in columns:
+        if column not in schema:
+            near = get_close_matches(column, schema, n=1, cutoff=0.5)
+            fix = f"did you mean {near[0]!r}?" if near else "declare its domain in the schema"
+            raise InvalidParameter(name, "must name columns of the schema", given=column, fix=fix)
+        rule = "must name each column once"
+        check(columns.count(column) <= 1, name, rule, given=column, fix="leave one out")
+
+
+def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
+    """Refuse more columns, or larger ones, than boxes can have."""
+    if len(columns) > MOST_AXES:
+        rule = f"must have at most {MOST_AXES} columns in a view"
+        fix = f"publish several views under one debit, for example views={_suggested(columns)}"
+        raise InvalidParameter(name, rule, given=len(columns), fix=fix)
+    for column in columns:
+        if schema[column].size > LARGEST_AXIS:
+            rule = "must have columns of at most 2^63 cells in a view of several"
+            fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
+            raise InvalidParameter(name, rule, given=column, fix=fix)
+
+
+def _suggested(columns: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(columns[start : start + _SUGGESTED]) for start in range(0, len(columns), _SUGGESTED)]
+
+
+def _different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    seen: set[frozenset[str]] = set()
+    for view in views:
+        if frozenset(view) in seen:
+            fix = "leave one of the two out"
+            raise InvalidParameter("views", "must be of different columns", given=", ".join(view), fix=fix)
+        seen.add(frozenset(view))
+    return views
+
+
+# Which columns are summed, over which keys, and with which part of epsilon.
+
+
+@final
+@dataclass(frozen=True)
+class Summed:
+    """Columns of which sums are published, and those of them of which squares are, too."""
+
+    columns: tuple[str, ...] = ()
+    squared: frozenset[str] = frozenset()
+
+
+def checked_sums(schema: Mapping[str, Domain], sums: object, moments: object) -> Summed:
+    """The summed columns in their order; a column with moments is summed as well."""
+    squared, plain = _numbers(moments, schema, "moments"), _numbers(sums, schema, "sums")
+    return Summed(tuple(dict.fromkeys([*plain, *squared])), frozenset(squared))
+
+
+def sum_views(views: Iterable[tuple[str, ...]], summed: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
+    """The keys and the summed column of each view of sums: all columns of a view but the summed one.
+
+    Where a view is of the summed column alone, the column is its own key. Without any view there is no
+    key, and only whole sums can be asked for.
+
+    >>> sum_views([("age", "salary"), ("salary",)], ["salary"])
+    [(('age',), 'salary'), (('salary',), 'salary')]
+    >>> sum_views([], ["salary"])
+    [((), 'salary')]
+    """
+    found: dict[tuple[frozenset[str], str], tuple[tuple[str, ...], str]] = {}
+    for view in list(views) or [()]:
+        for column in summed:
+            keys = tuple(key for key in view if key != column) or view
+            found.setdefault((frozenset(keys), column), (keys, column))
+    return list(found.values())
+
+
+def _numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[str]:
+    """The columns, if they are different columns of the schema that can be added up."""
+    listed = [columns] if isinstance(columns, str) else columns
+    if not isinstance(listed, list | tuple) or not all(isinstance(column, str) for column in listed):
+        fix = 'pass for example ["salary"]'
+        raise InvalidParameter(name, "must be a list of columns", given=columns, fix=fix)
+    check_columns(listed, schema, name)
+    return [_number(column, schema[column], name) for column in listed]
+
+
+def _number(column: str, domain: Domain, name: str) -> str:
+    check(
+        isinstance(domain, Integer | Real),
+        name,
+        f"must name columns of numbers, and this one is {type(domain).__name__}",
+        given=column,
+        fix="declare it as Integer or Real, or ask for its counts and quantiles",
+    )
+    fix = "make its domain coarser"
+    check(domain.size <= LARGEST_AXIS, name, "must name columns of at most 2^63 cells", given=column, fix=fix)
+    return column
+
+
+# What is asked of one view: its columns, its part of epsilon, and the mechanism that will release it.
+
+
+Secret = TypeVar("Secret")
+
+
+class Facts(TypedDict):
+    """What every mechanism is made with."""
+
+    epsilon: Fraction
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
+
+
+def facts_of(guarantee: Guarantee, share: Fraction) -> Facts:
+    """The facts for a mechanism that gets this share of a guarantee's epsilon."""
+    return {
+        "epsilon": share * guarantee.epsilon,
+        "neighbors": guarantee.neighbors,
+        "contributions": guarantee.contributions,
+        "unit": guarantee.unit,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewRequest(ABC, Generic[Secret]):
+    """Some columns, their part of epsilon, and how they will be counted and released."""
+
+    error_of: ClassVar[str] = "a random range, or of a box over several columns, in rows"
+    """What the predicted error is that of."""
+
+    columns: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    share: Fraction
+    choice: Choice[Any]
+
+    @property
+    def name(self) -> str:
+        """The columns in one word."""
+        return view_name(self.columns)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this view will promise by itself."""
+        promised: Guarantee = self.choice.mechanism.guarantee
+        return promised
+
+    @property
+    def why(self) -> str:
+        """How the mechanism was chosen."""
+        return self.choice.why
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Columns and domains in words that JSON can write."""
+        return described(self.columns, self.domains)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """All that was asked for, in words that JSON can write."""
+        return {**self.described, "share": str(self.share), "mechanism": self.choice.name}
+
+    def predicted_error(self, rows: int) -> float:
+        """About the error of an answer if there are that many rows."""
+        error: float = self.choice.mechanism.predicted_error(rows)
+        return error
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """Sentences about what follows from public facts if there are that many rows."""
+        return ()
+
+    def describes(self, view: Published) -> bool:
+        """Whether a view is of these columns, in their order, with these domains and this mechanism."""
+        return (about(view), view.mechanism) == (self.described, self.choice.name)
+
+    @abstractmethod
+    def counted(self, rows: Tally) -> Secret:
+        """The exact counts of the columns, which are secret."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRequest(ViewRequest[Secret], ABC):
+    """Columns whose rows are counted."""
+
+    @abstractmethod
+    def release(self, counted: Secret) -> AnyView:
+        """Fresh noise on every count."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ColumnRequest(CountRequest[Column]):
+    """One column: an axis of cells, and the special cells beside it."""
+
+    choice: Choice[AxisMechanism]
+
+    @property
+    def column(self) -> str:
+        """The one column."""
+        return self.columns[0]
+
+    @property
+    def domain(self) -> Domain:
+        """Its domain."""
+        return self.domains[0]
+
+    @property
+    def mechanism(self) -> WithSpecials:
+        """The mechanism for the whole column, special cells included."""
+        return WithSpecials(axis=self.choice.mechanism, specials=self.domain.specials)
+
+    def counted(self, rows: Tally) -> Column:
+        """How many rows are in each cell of the column."""
+        return rows.column(self.column)
+
+    def release(self, counted: Column) -> View:
+        """The axis by its mechanism, and noise on each special cell."""
+        axis, specials = self.mechanism.release(counted.histogram, counted.specials)
+        return View(
+            column=self.column,
+            domain=self.domain,
+            axis=axis,
+            specials=specials,
+            mechanism=self.choice.name,
+            why=self.why,
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class BoxRequest(CountRequest[Points]):
+    """Several columns together, special cells on their axes."""
+
+    choice: Choice[BoxMechanism]
+
+    @property
+    def mechanism(self) -> BoxMechanism:
+        """The mechanism for all columns."""
+        return self.choice.mechanism
+
+    def counted(self, rows: Tally) -> Points:
+        """How many rows are at each point."""
+        return rows.points(self.columns)
+
+    def release(self, counted: Points) -> BoxView:
+        """All columns by one mechanism."""
+        return BoxView(
+            columns=self.columns,
+            domains=self.domains,
+            boxes=self.mechanism.release(counted),
+            mechanism=self.choice.name,
+            why=self.why,
+        )
+
+
+# What is asked of a view of queries: the queries, their columns, and the mechanism that will answer them.
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class QueryRequest(ViewRequest[Points]):
+    """Queries over the cells of some columns, and how they will be answered."""
+
+    error_of: ClassVar[str] = "an answer to a query"
+
+    queries: Queries
+    choice: Choice[WorkloadMechanism]
+
+    @property
+    def name(self) -> str:
+        """A release has one view of queries at most."""
+        return QUERIES
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Queries, columns and domains in words that JSON can write."""
+        return queries_described(self.queries, self.columns, self.domains)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """What the mechanism would choose, a sentence each."""
+        return tuple(map(sentence, self.choice.mechanism.plan_lines(rows)))
+
+    def counted(self, rows: Tally) -> Points:
+        """How many rows have each combination of values."""
+        return rows.points(self.columns)
+
+    def release(self, counted: Points) -> QueryView:
+        """All answers by one mechanism."""
+        return QueryView(
+            columns=self.columns,
+            domains=self.domains,
+            queries=self.queries,
+            answers=self.choice.mechanism.release(counted),
+            mechanism=self.choice.name,
+            why=self.why,
+        )
+
+
+def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | None:
+    """The queries as one list, from an expression, its text, or several of these; None for none.
+
+    Weights that are given by a function are settled now, on the public cells of the schema.
+    """
+    if queries is None:
+        return None
+    listed = queries if isinstance(queries, list | tuple) else [queries]
+    check(listed, "queries", "must not be empty", given="an empty list", fix="name some, or leave it out")
+    read = [_read(each) for each in listed]
+    together = read[0]
+    for each in read[1:]:
+        together = together + each
+    check_columns(together.columns, schema, "queries")
+    return together.settled(_universe(schema, together))
+
+
+def query_request(
+    queries: Queries, schema: Mapping[str, Domain], guarantee: Guarantee, mechanism: str, share: Fraction
+) -> QueryRequest:
+    """A view of queries that gets this share of a guarantee's epsilon, and what it uses of its delta."""
+    universe = _universe(schema, queries)
+    named = mechanism if mechanism in query_mechanisms() else AUTO
+    facts = facts_of(guarantee, share)
+    choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, **facts)
+    return QueryRequest(
+        columns=universe.columns, domains=universe.domains, share=share, choice=choice, queries=queries
+    )
+
+
+def _universe(schema: Mapping[str, Domain], queries: Queries) -> Universe:
+    """The cells of the columns that queries name, or of the first column where they name none."""
+    return Universe.of(schema, queries.columns or list(schema)[:1])
+
+
+def _read(queries: object) -> Queries:
+    if isinstance(queries, Queries):
+        return queries
+    if isinstance(queries, str):
+        return parse(queries)
+    fix = 'pass for example "ranges(age) * value(salary)"'
+    raise InvalidParameter("queries", "must be queries, or their text", given=queries, fix=fix)
+
+
+# What is asked of a view of sums: its keys, the summed column, and the mechanism that will release it.
+
+
+_OWN_KEY: Final = (
+    "The column is its own key, so that one tree of counts tells the sums between any two values."
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SumRequest(ViewRequest[Points]):
+    """The columns that are counted together, of which the last is summed and the others are keys.
+
+    Where the only key is the summed column itself, sums are asked for between two of its values, and
+    variances as well. `split` says how the view came by its part of epsilon.
+    """
+
+    error_of: ClassVar[str] = "a sum by a random range of keys, in multiples of the largest value it covers"
+
+    keys: tuple[str, ...]
+    moments: bool
+    split: str = ""
+
+    @property
+    def name(self) -> str:
+        """The summed column and its keys in words."""
+        return sum_name(self.column, self.keys)
+
+    @property
+    def column(self) -> str:
+        """The summed column."""
+        return self.columns[-1]
+
+    @property
+    def declared(self) -> dict[str, Domain]:
+        """The domain of each column."""
+        return dict(zip(self.columns, self.domains, strict=True))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Keys, the summed column and their domains in words that JSON can write."""
+        return sums_described(self.keys, self.column, self.declared)
+
+    @property
+    def why(self) -> str:
+        """How the mechanism was chosen, and how its part of epsilon."""
+        return f"{self.choice.why} {self.split}".strip()
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked for, whether variances, too."""
+        return {**super().asked, "moments": self.moments}
+
+    def describes(self, view: Published) -> bool:
+        """Whether a view is of these sums, and of squares if they are asked for."""
+        return super().describes(view) and isinstance(view, SumView) and view.moments == self.moments
+
+    def counted(self, rows: Tally) -> Points:
+        """How many rows have each combination of keys and value."""
+        return rows.points(self.columns)
+
+    def release(self, counted: Points, views: Sequence[AnyView] = ()) -> SumView:
+        """The sums by their mechanism, which cuts the keys by what the views of counts have released."""
+        beside = KeyCounts.of_sums(views, self.keys, self.column)
+        return SumView(
+            keys=self.keys,
+            column=self.column,
+            declared=self.declared,
+            sums=self._released(counted, beside),
+            beside=beside,
+            mechanism=self.choice.name,
+            why=self.why,
+        )
+
+    def _released(self, counted: Points, beside: KeyCounts | None) -> Sums:
+        mechanism: LevelTrees | LogTree = self.choice.mechanism
+        if isinstance(mechanism, LogTree):
+            return mechanism.release(counted)
+        return mechanism.release(counted, beside)
+
+
+def sum_request(
+    schema: Mapping[str, Domain],
+    keys: tuple[str, ...],
+    share: Fraction,
+    guarantee: Guarantee,
+    *,
+    moments: bool,
+) -> SumRequest:
+    """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
+    _check_keys(keys, schema)
+    return SumRequest(
+        columns=tuple(schema),
+        domains=tuple(schema.values()),
+        share=share,
+        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments),
+        keys=keys,
+        moments=moments or keys == tuple(schema),
+    )
+
+
+def _choice(
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: Facts, *, moments: bool
+) -> Choice[LevelTrees | LogTree]:
+    """The mechanism that the keys speak for, and why."""
+    column, domain = list(schema.items())[-1]
+    if keys == (column,):
+        tree = LogTree(value=domain, **facts)
+        return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)
+    axes = tuple(Axis.of(schema[key]) for key in keys)
+    trees = LevelTrees(keys=axes, value=domain, moments=moments, **facts)
+    return Choice(trees.name, trees.why, trees)
+
+
+def _check_keys(keys: tuple[str, ...], schema: Mapping[str, Domain]) -> None:
+    for key in keys:
+        rule = "must have keys of at most 2^63 cells"
+        fix = "make its domain coarser, or leave it out of the views"
+        check(schema[key].size <= LARGEST_AXIS, "sums", rule, given=key, fix=fix)

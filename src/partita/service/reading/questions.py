@@ -1,0 +1,673 @@
+"""What a release answers, as models: the document of the API shows them, and tests hold answers to them.
+
+Answers that are tables have models made from their columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache, reduce
+from operator import or_
+from statistics import NormalDist
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, final, get_origin
+
+from fastapi import APIRouter, Body, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
+from starlette.datastructures import QueryParams
+
+from partita.domain.base import Special
+from partita.errors import InvalidParameter
+from partita.numbers import failure, rational
+from partita.public.conditions import Closed, OneOf, Range
+from partita.public.grammar import parse_question, parse_where
+from partita.public.questions import (
+    COUNT,
+    KINDS,
+    HalfSpace,
+    Parameter,
+    QueryRunner,
+    Question,
+    QuestionKind,
+    Type,
+)
+from partita.public.records import ANSWERS, Cell, Number, QuantileValue, Record, Result, Summary, Table
+from partita.public.release import Release
+from partita.public.views import View
+from partita.service.reading.catalogue import (
+    ERRORS,
+    JSON,
+    NAMED,
+    PATTERN,
+    Catalogue,
+    Entry,
+    Name,
+    Replies,
+    written,
+)
+from partita.service.reading.work import Predicted, check_work
+from partita.service.settings import Limits
+
+Value: TypeAlias = int | str
+"""One value of a column: a whole number, or text where it is anything else."""
+
+
+_ERROR: Final = "the standard error, by a calibrated model and not a guarantee; the same in a batch of counts"
+
+
+class Shown(BaseModel):
+    """Entries of an answer, all of which are known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Interval(Shown):
+    """Bounds that hold with about this confidence; a calibrated model, not a guarantee.
+
+    Of a count of ranges and single values they are the value and `half` to either side, never below zero. Of
+    other counts, of sums and differences, and of any count where beta is given, guaranteed bounds of the same
+    confidence take the place of a side that they narrow. What holds whatever the data is `worst`.
+    """
+
+    confidence: float = Field(examples=[0.95])
+    low: float | None = Field(examples=[11893.2], description="null where nothing bounds it")
+    high: float | None = Field(examples=[12105.8], description="null where nothing bounds it")
+
+
+class Worst(Shown):
+    """Bounds that fail with probability at most beta, whatever the data."""
+
+    beta: float
+    low: float | None
+    high: float | None
+
+
+class NumberAnswer(Shown):
+    """A number with its error."""
+
+    question: str = Field(examples=["count where age between 30 and 39"])
+    value: float | None = Field(examples=[11999.5], description="null where it is not determinable")
+    error: float | None = Field(examples=[54.2], description=_ERROR)
+    interval: Interval
+    worst: Worst | None = Field(default=None, description="guaranteed; only where beta is given")
+    half: float | None = Field(examples=[106.3], description="half the width of a bar at the confidence")
+    small: bool = Field(description="whether noise dominates: the bar is as wide as the value is large")
+
+
+class Covers(Shown):
+    """Which values count in full."""
+
+    low: float | None
+    high: float | None
+    none_below: float | None
+    none_above: float | None
+    everything: bool
+    text: str
+
+
+class SummaryAnswer(NumberAnswer):
+    """A sum, a mean, a variance or a standard deviation, and what values it covers."""
+
+    covers: Covers
+
+
+class ValueInterval(Shown):
+    """Values between which the true one lies with about this confidence; a model."""
+
+    confidence: float
+    low: Value
+    high: Value
+
+
+class ValueWorst(Shown):
+    """Values between which the true one lies, except with probability beta."""
+
+    beta: float
+    low: Value
+    high: Value
+
+
+class Ranks(Shown):
+    """Between which shares of the rows the value stands."""
+
+    low: float
+    high: float
+
+
+class QuantileAnswer(Shown):
+    """A value of a column, and between which values and ranks it lies."""
+
+    question: str = Field(examples=["median of salary"])
+    value: Value = Field(examples=[31250])
+    interval: ValueInterval
+    worst: ValueWorst | None = None
+    ranks: Ranks
+
+
+class AnyAnswer(BaseModel):
+    """An answer with other entries."""
+
+    model_config = ConfigDict(extra="allow")
+
+    question: str
+
+
+_MODELS: Final[Mapping[type[Result], type[BaseModel]]] = {
+    Number: NumberAnswer,
+    Summary: SummaryAnswer,
+    QuantileValue: QuantileAnswer,
+}
+_CELLS: Final[Mapping[Cell, Any]] = {
+    Cell.VALUE: Value,
+    Cell.PAIR: tuple[Value, Value],
+    Cell.NUMBER: float,
+    Cell.SHARE: float,
+    Cell.TEXT: str,
+}
+
+
+def answer_model(kind: QuestionKind) -> type[BaseModel]:
+    """The model of the answers to a kind of question."""
+    if isinstance(kind.result, Table):
+        return _table_model(kind.name.capitalize(), kind.result)
+    return _MODELS.get(type(kind.result), AnyAnswer)
+
+
+def _table_model(name: str, table: Table) -> type[BaseModel]:
+    """Rows; beside an error stand its bar and, unless there are shares, whether noise dominates."""
+    columns: dict[str, Any] = {column.name: (_CELLS[column.cell], ...) for column in table.columns}
+    bars: dict[str, Any] = {"half": (float, ...)} if "error" in columns else {}
+    bars |= {"small": (bool, ...)} if bars and "share" not in columns else {}
+    row = create_model(f"{name}Row", __base__=Shown, __doc__=table.row, **columns, **bars)
+    rows: dict[str, Any] = {table.name: (list[row], ...)}  # type: ignore[valid-type]
+    return create_model(f"{name}Answer", __base__=Shown, __doc__=table.title, question=(str, ...), **rows)
+
+
+# What can be asked of a release, as models made from the table of question kinds.
+#
+# Each kind has two. As parameters of an address, conditions are text in the language of questions. In the
+# body
+# of a request they may be JSON too. Both are the same question to the release. In JSON a condition is
+#
+#     42, "Rome"                                  one value
+#     [30, 39]                                    from 30 to 39, both included; null is an open end
+#     {"low": 30, "high": 40, "closed": "left"}   a range that says which of its ends belong to it
+#     {"in": ["Rome", "Bari"]}                    any of these values
+#     {"is": "null"}                              a special cell
+#
+# Numbers mean what they are written as, within the precision of JSON; a number as text is exact.
+
+
+AskedValue: TypeAlias = (
+    StrictInt
+    | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+    | Annotated[StrictStr, Field(max_length=1000)]
+)
+"""One value of a column: a number, or text as the column is written."""
+
+_MOST_VALUES = 1000
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Between(_Strict):
+    """A range that says which of its ends belong to it; an end that is null is open."""
+
+    low: AskedValue | None = None
+    high: AskedValue | None = None
+    closed: Closed = "both"
+
+
+class Members(_Strict):
+    """Any of several values."""
+
+    values: list[AskedValue] = Field(
+        alias="in", min_length=1, max_length=_MOST_VALUES, examples=[["Rome", "Bari"]]
+    )
+
+
+class Beside(_Strict):
+    """What is beside the axis of a column: missing, unreadable, out of bounds, or no declared label."""
+
+    cell: Literal["null", "invalid", "below", "above", "other"] = Field(alias="is")
+
+
+Pair: TypeAlias = Annotated[
+    list[AskedValue | None],
+    Field(
+        min_length=2, max_length=2, description="from a value to another, both included; null is an open end"
+    ),
+]
+AskedCell: TypeAlias = AskedValue | Pair | Between | Members | Beside
+JsonWhere: TypeAlias = dict[str, AskedCell]
+AnyWhere: TypeAlias = str | JsonWhere
+
+
+def conditions_of(where: AnyWhere, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+    """Conditions from text or from JSON; a half-space, which only text may have, goes in the list, if any."""
+    if isinstance(where, str):
+        return parse_where(where, half_spaces) if where.strip() else {}
+    return {column: _condition(cell) for column, cell in where.items()}
+
+
+def _condition(cell: AskedCell) -> object:
+    match cell:
+        case [low, high]:
+            return Range(_text(low), _text(high))
+        case Between(low=low, high=high, closed=closed):
+            return Range(_text(low), _text(high), closed)
+        case Members(values=values):
+            return OneOf(tuple(map(said, values)))
+        case Beside(cell=special):
+            return Special.named(special)
+        case _:
+            return said(cell)
+
+
+def said(value: object) -> str:
+    """A value as text, which a column reads exactly."""
+    return value if isinstance(value, str) else repr(value)
+
+
+def _text(end: object) -> str | None:
+    return None if end is None else said(end)
+
+
+_BINS: Final = 12
+
+_Column: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
+Column: TypeAlias = Annotated[_Column, Field(description="the name of a column", examples=["age"])]
+
+_TYPES: Final[Mapping[Type, Any]] = {
+    Type.COLUMN: _Column,
+    Type.SHARE: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)],
+    Type.BINS: Annotated[int, Field(ge=1, le=2**20)],
+    Type.VALUES: Annotated[list[AskedValue], Field(max_length=4096)],
+    Type.CONDITIONS: AnyWhere,
+}
+"""Parameters in the body of a request; in an address, conditions are text."""
+
+
+class Bars(BaseModel):
+    """How sure error bars are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    confidence: float = Field(default=0.95, gt=0, lt=1, description="of the interval, which is a model")
+    beta: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="how often guaranteed bounds may fail; they are given, as `worst`, only if this is",
+    )
+
+
+class Asked(Bars):
+    """A question to a release, of one kind."""
+
+    kind: ClassVar[QuestionKind]
+
+    def question(self) -> Question:
+        """The question, as the library asks it."""
+        arguments: dict[str, Any] = {}
+        for each in self.kind.parameters:
+            if each.type is not Type.HALF_SPACE:
+                arguments |= _argument(self.kind, each, getattr(self, each.name))
+        return self.kind(**arguments)
+
+
+class TextAsked(Asked):
+    """Any question, as text."""
+
+    q: str = Field(
+        min_length=1,
+        description="a question in the language of `partita query`",
+        examples=["count where age between 30 and 39"],
+    )
+
+    def question(self) -> Question:
+        """The question that the text asks."""
+        return parse_question(self.q)
+
+
+def request_model(kind: QuestionKind, *, body: bool) -> type[Asked]:
+    """The model of a kind of question: of the body of a request, or of the parameters of an address."""
+    fields = {
+        each.name: (str if each.type is Type.CONDITIONS and not body else _TYPES[each.type], _field(each))
+        for each in kind.parameters
+        if each.type is not Type.HALF_SPACE
+    }
+    name = f"{kind.name.capitalize()}Asked{'Body' if body else 'Text'}"
+    model: type[Asked] = create_model(name, __base__=Asked, __doc__=kind.help, **fields)  # type: ignore[call-overload]
+    model.kind = kind
+    return model
+
+
+def _field(parameter: Parameter) -> Any:
+    shown: dict[str, Any] = {"description": parameter.help} if parameter.help else {}
+    if parameter.example is not None:
+        shown["examples"] = [parameter.example]
+    if parameter.required:
+        return Field(**shown)
+    match parameter.type:
+        case Type.CONDITIONS:
+            return Field(default_factory=str, **shown)
+        case Type.VALUES:
+            return Field(default_factory=list, **shown)
+        case Type.BINS:
+            return Field(default=_BINS, **shown)
+        case Type.SHARE:
+            return Field(default=float(parameter.default), **shown)
+    return Field(default=parameter.default, **shown)
+
+
+def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str, Any]:
+    """An argument as the question has it, and a half-space that stands among conditions."""
+    match parameter.type:
+        case Type.SHARE:
+            return {parameter.name: rational(given, parameter.name)}
+        case Type.VALUES:
+            return {parameter.name: tuple(map(said, given))}
+        case Type.CONDITIONS:
+            found: list[HalfSpace] = []
+            shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
+            where = conditions_of(given, found if shapes else None)
+            return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
+    return {parameter.name: given}
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+# FastAPI could read parameters and show them, and takes longer to read a question than the release takes to
+# answer many.
+
+
+def read(model: type[Model], given: QueryParams) -> Model:
+    """The model that the parameters of an address make, each by its name; lists are repeated."""
+    entries = {name: given.getlist(name) if _is_list(model, name) else given[name] for name in given}
+    try:
+        return model.model_validate(entries)
+    except ValidationError as error:
+        raise RequestValidationError(places(error, "query")) from None
+
+
+def parameters(model: type[BaseModel]) -> dict[str, Any]:
+    """What the document of the API says of a route whose parameters are those of a model."""
+    schema = model.model_json_schema()
+    required = schema.get("required", ())
+    return {
+        "parameters": [
+            _NAME,
+            *(_query(name, each, name in required) for name, each in schema["properties"].items()),
+        ]
+    }
+
+
+def places(error: ValidationError, where: str) -> list[Any]:
+    """What is wrong and where, never what was sent."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [{**each, "loc": (where, *each["loc"])} for each in found]
+
+
+_NAME: dict[str, Any] = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "description": NAMED,
+    "schema": {"type": "string", **PATTERN},
+    "example": "people",
+}
+
+
+def _query(name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
+    shown = {key: value for key, value in schema.items() if key != "description"}
+    return {
+        "name": name,
+        "in": "query",
+        "required": required,
+        "description": schema.get("description", ""),
+        "schema": shown,
+    }
+
+
+def _is_list(model: type[BaseModel], name: str) -> bool:
+    field = model.model_fields.get(name)
+    return field is not None and get_origin(field.annotation) is list
+
+
+# Questions to a release within the limits of the service, and its answers with bars at the confidence.
+
+
+@final
+@dataclass(frozen=True)
+class Answering:
+    """Asks releases what the limits allow."""
+
+    limits: Limits
+
+    def answer(self, release: Release, question: Question, bars: Bars) -> Record:
+        """The record of `partita query`, with the half-width of every bar and what is mostly noise.
+
+        A plain count without guaranteed bounds is the exception: it is what a batch of counts says.
+        """
+        self._check(release, question)
+        if bars.beta is None and _is_plain(question):
+            record = _counted(release, question, bars.confidence)
+        else:
+            runner = QueryRunner(release=release, confidence=bars.confidence, beta=bars.beta)
+            record = runner.answer(question)
+        return barred(record, deviations(bars.confidence))
+
+    def answered(self, entry: Entry, question: Question, bars: Bars) -> Record:
+        """The same of a release of the catalogue, which learns what it was asked for.
+
+        Refused before anything is done if it would be too much work.
+        """
+        self._check(entry.opened, question)
+        check_work(Predicted(entry.facts).of(question, beta=bars.beta is not None), self.limits)
+        record = self.answer(entry.opened, question, bars)
+        entry.counted.update(_column(question, bars))
+        return record
+
+    def is_small(self, entry: Entry, question: Question, bars: Bars) -> bool:
+        """Whether a question is so little work, at most, that it has a lane of its own."""
+        predicted = Predicted(entry.facts, at_most=True).of(question, beta=bars.beta is not None)
+        return predicted <= self.limits.small_work
+
+    def is_quick(self, entry: Entry, question: Question, bars: Bars) -> bool:
+        """Whether an answer is made sooner than a thread is told: a range of one column, not the first."""
+        column = _column(question, bars)
+        return bool(column) and column <= entry.counted and _is_alone(entry.opened, column)
+
+    def check_text(self, text: str, parameter: str) -> None:
+        """Refuse a text that is longer than any question needs to be."""
+        _check_most(parameter, len(text), self.limits.where, "characters")
+
+    def check_points(self, number: int, parameter: str = "bins") -> None:
+        """Refuse more bins or values than an answer may have."""
+        _check_most(parameter, number, self.limits.points, "points")
+
+    def _check(self, release: Release, question: Question) -> None:
+        bins = [each for each in question.having(Type.BINS) if each is not None]
+        if bins:
+            self.check_points(math.prod(bins))
+        for each in question.kind.having(Type.VALUES):
+            self.check_points(len(question[each.name]), each.name)
+        if question.kind.result is ANSWERS and release.queries is not None:
+            _check_most("answers", len(release.queries), self.limits.ranges, "queries")
+
+
+def barred(record: Record, z: float) -> Record:
+    """The record with a half-width beside every error; and of a count, whether noise dominates it."""
+    rows = {name: [_row(row, z) for row in each] for name, each in record.items() if isinstance(each, list)}
+    return {**record, **(_bar(record, z) if "error" in record else {}), **rows}
+
+
+@lru_cache(maxsize=256)
+def deviations(confidence: float) -> float:
+    """How many standard errors a bar of this confidence reaches to either side; refused next to 1."""
+    return NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+
+
+def is_small(value: float, half: float) -> bool:
+    """Whether noise dominates a value: its bar is as wide as it is large, or there is none."""
+    return not (math.isfinite(value) and math.isfinite(half)) or half >= abs(value)
+
+
+def _is_plain(question: Question) -> bool:
+    """Whether this is a count of ranges and single values only, which batches of counts have, too."""
+    if question.kind is not COUNT or question["half_space"] is not None or not question["where"]:
+        return False
+    return not any(isinstance(each, OneOf | Special) for each in question["where"].values())
+
+
+def _column(question: Question, bars: Bars) -> set[str]:
+    """The one column that a plain count is about; none for all other questions."""
+    return (
+        set(question["where"])
+        if bars.beta is None and _is_plain(question) and len(question["where"]) == 1
+        else set()
+    )
+
+
+def _is_alone(release: Release, column: set[str]) -> bool:
+    return isinstance(release.view(*column), View)
+
+
+def _counted(release: Release, question: Question, confidence: float) -> Record:
+    """A batch of one count: guaranteed bounds, which nobody asked for, take longer than all the rest."""
+    found = release.counts(question["where"])
+    value, error = found.values.item(), found.error.item()
+    half = deviations(confidence) * error
+    interval = {"confidence": confidence, "low": max(0.0, value - half), "high": max(0.0, value + half)}
+    return {"question": str(question), "value": value, "error": error, "interval": interval}
+
+
+def _row(row: Record, z: float) -> Record:
+    """A row of a histogram or of answers; shares of a cdf are small at its beginning, and mean it."""
+    if "error" not in row:
+        return row
+    if "share" in row:
+        return {**row, "half": z * _number(row, "error")}
+    return {**row, **_bar(row, z)}
+
+
+def _bar(row: Record, z: float) -> Record:
+    half = z * _number(row, "error")
+    return {"half": half, "small": is_small(_number(row, "value" if "value" in row else "count"), half)}
+
+
+def _number(row: Mapping[str, Any], name: str) -> float:
+    return float(row[name])
+
+
+def _check_most(parameter: str, number: int, most: int, what: str) -> None:
+    if number > most:
+        raise InvalidParameter(
+            parameter, f"must have at most {most:,} {what} here", given=number, fix="ask for less at once"
+        )
+
+
+# Routes that ask a release one question each: by an address, with conditions as text, or by a body.
+
+
+Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
+AnyAsked = TypeVar("AnyAsked", bound=Asked)
+
+_UNKEPT: Final = {"Cache-Control": "no-store"}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Puts questions to the releases of a catalogue."""
+
+    catalogue: Catalogue
+    replies: Replies
+    answering: Answering
+
+    def by_address(self, model: type[Asked]) -> Endpoint:
+        """Answers what an address asks; an answer that is kept is not even read for what it asks."""
+
+        async def ask(request: Request) -> Response:
+            entry = await self.catalogue.ready(request.path_params["name"])
+            asking = cache(lambda: self._checked(read(model, request.query_params)))
+
+            def make() -> Record:
+                return self.answering.answered(entry, asking().question(), asking())
+
+            def quick() -> bool:
+                return self.answering.is_quick(entry, asking().question(), asking())
+
+            def small() -> bool:
+                return self.answering.is_small(entry, asking().question(), asking())
+
+            return await self.replies.json(request, entry, make, small=small, quick=quick)
+
+        return ask
+
+    def by_body(self, model: Any) -> Endpoint:
+        """Answers what a body asks."""
+
+        async def ask(name: Name, asking: Asked) -> Response:
+            entry = await self.catalogue.ready(name)
+            question = self._checked(asking).question()
+            lane = self.replies.lanes.lane(small=self.answering.is_small(entry, question, asking))
+            body = await lane.run(lambda: written(self.answering.answered(entry, question, asking)))
+            return Response(body, media_type=JSON, headers=_UNKEPT)
+
+        ask.__annotations__["asking"] = Annotated[model, Body()]
+        return ask
+
+    def _checked(self, asking: AnyAsked) -> AnyAsked:
+        for parameter, text in asking:
+            if isinstance(text, str):
+                self.answering.check_text(text, parameter)
+        return asking
+
+
+def question_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:
+    """Addresses for every kind of question, and one for any question as text.
+
+    Kinds whose conditions may be left out can be asked by an address, those with any conditions by a body.
+    """
+    router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
+    questions = Questions(catalogue, replies, answering)
+    models = {name: answer_model(kind) for name, kind in KINDS.items()}
+    for name, kind in KINDS.items():
+        conditions = kind.having(Type.CONDITIONS)
+        if not any(each.required for each in conditions):
+            by_address = request_model(kind, body=False)
+            endpoint = questions.by_address(by_address)
+            _add(router, name, kind.title, models[name], endpoint, openapi_extra=parameters(by_address))
+        if conditions:
+            endpoint = questions.by_body(request_model(kind, body=True))
+            _add(router, name, kind.title, models[name], endpoint)
+    answer, endpoint = reduce(or_, models.values()), questions.by_address(TextAsked)
+    _add(router, "ask", "Any question, as text", answer, endpoint, openapi_extra=parameters(TextAsked))
+    return router
+
+
+def _add(
+    router: APIRouter,
+    name: str,
+    title: str,
+    answer: Any,
+    endpoint: Endpoint,
+    openapi_extra: dict[str, Any] | None = None,
+) -> None:
+    """A route whose parameters are those of the address, if it describes them, else a body."""
+    router.add_api_route(
+        f"/{name}",
+        endpoint,
+        methods=["GET" if openapi_extra else "POST"],
+        operation_id=f"{name}_by_{'address' if openapi_extra else 'body'}",
+        summary=title,
+        response_model=answer,
+        openapi_extra=openapi_extra,
+    )

@@ -1,0 +1,362 @@
+"""Events as they are fed: well-formed, or refused before any of them is counted.
+
+An event is known by its feeder and sequence number or key, or by a person and an id, never by an id alone: an
+id that two people share would move the counts of both. Events that lie ready with their times are counted by
+period first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidData, InvalidParameter, InvalidState, unchained
+from partita.numbers import integer, one_of
+from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
+from partita.trusted.noise.system import Noise
+from partita.trusted.streams.base import ContinualCounter, counted
+from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.family import CounterFamily
+from partita.trusted.streams.pan_private import PanPrivateCounter
+from partita.trusted.streams.sliding import SlidingCounter
+from partita.trusted.streams.sparse import SparseCounter
+from partita.trusted.streams.tree_counter import TreeCounter
+
+Name: TypeAlias = str | int | bytes | None
+
+Counts: TypeAlias = tuple[tuple[int, int], ...]
+"""How much is counted at which places: those of keys, or 0 for a counter that has none."""
+
+AT_ONCE: Final = 1000
+"""How many counts one transaction of events has at most, unless one event has more: a tick waits for it."""
+
+_LONGEST: Final = 1000
+_LONGEST_TEXT: Final = 200
+_DIGEST: Final = 16
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to count: from a feeder with its sequence number, or of a person with an id.
+
+    In place of a number a feeder may give a text of up to 200 characters that it uses once. A count of n from
+    a feeder is n events, not one. For a family, the count is by key: `{"north": 3}`. A pan-private counter
+    remembers nothing that an event could be known by: it takes no source, and as a number that of the open
+    period, or none.
+    """
+
+    source: Name
+    number: Name
+    count: int | Mapping[str, int] = 1
+
+
+class CheckedEvent(NamedTuple):
+    """An event that was checked: what it is known by, as it is remembered, and what it counts where."""
+
+    source: str | bytes | None
+    number: int | bytes | None
+    counts: Counts
+
+
+def checked_events(events: Iterable[Event], settings: Settings) -> list[CheckedEvent]:
+    """The events, well-formed: what is wrong is said before any of them is counted."""
+    return [_checked(event, settings) for event in events]
+
+
+def group_calls(
+    calls: Iterable[CheckedEvent | list[CheckedEvent]], *, most: int
+) -> Iterator[list[CheckedEvent]]:
+    """Each list as it is; single events that follow each other are put together, so many at most.
+
+    By what kind of call they are and by their number, never by what they hold: so one event more in a list
+    moves nothing else into another transaction.
+    """
+    singles: list[CheckedEvent] = []
+    for call in calls:
+        if isinstance(call, CheckedEvent):
+            singles.append(call)
+        if singles and (not isinstance(call, CheckedEvent) or len(singles) == most):
+            yield singles
+            singles = []
+        if not isinstance(call, CheckedEvent):
+            yield call
+    if singles:
+        yield singles
+
+
+def split_events(events: Iterable[CheckedEvent], *, most: int) -> Iterator[list[CheckedEvent]]:
+    """Some events at a time, of so many counts at most; one that has more is alone."""
+    some: list[CheckedEvent] = []
+    size = 0
+    for event in events:
+        length = max(1, len(event.counts))
+        if some and size + length > most:
+            yield some
+            some, size = [], 0
+        some.append(event)
+        size += length
+    if some:
+        yield some
+
+
+def sum_by_period(events: Iterable[CheckedEvent]) -> list[CheckedEvent]:
+    """The same for a pan-private counter, which knows an event by its period only: a total for each."""
+    totals: dict[Any, int] = {}
+    for event in events:
+        totals[event.number] = totals.get(event.number, 0) + sum(count for _, count in event.counts)
+    return [CheckedEvent(None, number, ((0, total),)) for number, total in totals.items()]
+
+
+def require_period(events: Iterable[CheckedEvent], period: int, settings: Settings) -> None:
+    """Refuse what is meant for another period than the open one, where a number is that of a period."""
+    if settings.pan_private and not {event.number for event in events} <= {None, period}:
+        raise InvalidData(
+            "sequence",
+            "must be the number of the open period for a pan-private counter",
+            fix="leave it out: nothing is kept that numbers events",
+        )
+
+
+def _checked(event: Event, settings: Settings) -> CheckedEvent:
+    if not isinstance(event, Event):
+        raise InvalidData("events", "must be Events", fix='pass for example Event("gate-1", 17)')
+    counts = _by_place(event.count, settings) if settings.keys else ((0, counted(event.count)),)
+    if settings.unit == "user":
+        return CheckedEvent(_digest(event.source), _digest(event.number), counts)
+    if settings.pan_private:
+        _require_nobody(event.source)
+        return CheckedEvent(None, None if event.number is None else _sequence(event.number), counts)
+    feeder = _feeder(event.source)
+    return CheckedEvent(feeder, _number(feeder, event.number), counts)
+
+
+def _by_place(count: object, settings: Settings) -> Counts:
+    """What a family counts: the keys are public, and what was given in place of one is not shown."""
+    if not isinstance(count, Mapping):
+        raise InvalidData("count", "must be by key for a family", fix='pass for example {"north": 3}')
+    if not settings.places.keys() >= count.keys():
+        raise InvalidData("count", "must be under keys of the family", fix="use those of settings.keys")
+    if settings.unit == "user" and len(count) != 1:
+        raise InvalidData("count", "must be under one key for an event of a person", fix="pass one for each")
+    return tuple((settings.places[key], counted(each)) for key, each in count.items())
+
+
+def _feeder(feeder: object) -> str:
+    if isinstance(feeder, str) and 0 < len(feeder) <= _LONGEST:
+        return feeder
+    raise InvalidData("feeder", "must be a short name", fix='pass for example feeder="gate-1"')
+
+
+def _require_nobody(source: object) -> None:
+    if source is not None:
+        raise InvalidData(
+            "feeder", "must be None for a pan-private counter", fix="leave it out: nothing is kept of events"
+        )
+
+
+def _number(feeder: str, number: object) -> int | bytes:
+    """A sequence number as it is; a text as a digest of it and its feeder."""
+    if not isinstance(number, str):
+        return _sequence(number)
+    if not 0 < len(number) <= _LONGEST_TEXT:
+        raise InvalidData("sequence", f"must have 1 to {_LONGEST_TEXT} characters as text", fix="shorten it")
+    told_apart = f"{len(feeder)} {feeder}{number}".encode(errors="surrogatepass")
+    return hashlib.sha256(told_apart).digest()[:_DIGEST]
+
+
+def _sequence(sequence: Any) -> int:
+    failure = InvalidData("sequence", "must be a number from 0 on", fix="number events from 1")
+    return unchained(lambda: integer(sequence, "sequence", low=0, high=LARGEST), failure, InvalidParameter)
+
+
+def _digest(name: object) -> bytes:
+    """A fixed number of bytes for a name: 7 and "7" are two names."""
+    if isinstance(name, bool) or not isinstance(name, (str, int, bytes)):
+        raise InvalidData("person and id", "must be text, an integer or bytes", fix="pass names")
+    written = f"{name:x}" if isinstance(name, int) else name
+    text = written.encode(errors="surrogatepass") if isinstance(written, str) else written
+    return hashlib.sha256(b"%b %b" % (type(name).__name__.encode(), text)).digest()
+
+
+Times: TypeAlias = str | os.PathLike[str] | Iterable[object]
+"""A file with one time in each line, or times: datetimes, ISO 8601 text, or seconds since 1970."""
+
+MOST_PERIODS: Final = 10**8
+"""How many periods may be fed at once, and how many of a new counter may have ended."""
+
+
+def count_by_period(
+    times: Any, schedule: Schedule, *, start: object, end: object
+) -> tuple[int, NDArray[np.int64]]:
+    """The number of the first period, and how many events each has up to the last.
+
+    What lies outside counts in the first or the last; what is no time, nowhere.
+    """
+    first = _boundary(schedule, start, "start") + 1
+    last = _boundary(schedule, end, "end")
+    if not first <= last < first + MOST_PERIODS:
+        raise InvalidParameter(
+            "end",
+            f"must be 1 to {MOST_PERIODS} periods after start",
+            given=last - first + 1,
+            fix="feed in parts",
+        )
+    counts = np.zeros(last - first + 1, dtype=np.int64)
+    for time in _each(times):
+        moment = _moment(time)
+        if moment is not None:
+            counts[max(first, min(schedule.number(moment), last)) - first] += 1
+    return first, counts
+
+
+def repeated_feed_error(settings: Settings) -> InvalidParameter:
+    """What is said to somebody without a name about periods that were fed before: nothing is dropped."""
+    if settings.pan_private:
+        return InvalidParameter(
+            "start", "must be where no period is closed", given="an earlier one", fix="feed what comes after"
+        )
+    return InvalidParameter(
+        "feeder",
+        "must be named for periods that were fed before",
+        given=None,
+        fix=f"pass feeder={UNNAMED_FEEDER!r} to go on with a call that was interrupted, "
+        "a new name for other events",
+    )
+
+
+def _boundary(schedule: Schedule, moment: object, name: str) -> int:
+    """The number of periods before a moment that is the end of one."""
+    exact = nanoseconds(moment, name)
+    if exact < schedule.start or (exact - schedule.start) % schedule.period:
+        raise InvalidParameter(
+            name, "must be the start of the counter, or the end of a period", given=str(moment), fix="move it"
+        )
+    return schedule.ended(exact)
+
+
+def _each(times: Any) -> Iterator[object]:
+    if isinstance(times, (str, os.PathLike)):
+        path = Path(times)
+        with disk(path), open(path, encoding="utf-8", errors="replace") as lines:
+            yield from (line.strip() for line in lines)
+    else:
+        yield from np.ravel(times) if isinstance(times, np.ndarray) else times
+
+
+def _moment(time: object) -> int | None:
+    """A moment in nanoseconds, or None for what is no time."""
+    plain: object = time
+    if isinstance(time, np.datetime64):
+        plain = time.astype("datetime64[us]").item()
+    elif isinstance(time, np.generic):
+        plain = time.item()
+    try:
+        return nanoseconds(plain, "times")
+    except InvalidParameter:
+        return None
+
+
+# The counters that can be durable, by name.
+
+
+AnyCounter: TypeAlias = ContinualCounter | CounterFamily
+
+MECHANISMS: Final[dict[str, type[ContinualCounter]]] = {
+    "counter": Counter,
+    "tree": TreeCounter,
+    "sparse": SparseCounter,
+    "sliding": SlidingCounter,
+    "pan-private": PanPrivateCounter,
+}
+
+_COMMON: Final = (
+    "epsilon",
+    "horizon",
+    "change",
+    "contributions",
+    "noise",
+    "keys",
+    "shape",
+    "plan",
+    "inner",
+    "live",
+)
+"""What is no option: parameters that all have, and those that are no numbers."""
+
+
+def make_counter(settings: Settings, noise: Noise | None) -> AnyCounter:
+    """A new counter; parameters that it does not have are refused."""
+    mechanism = _mechanism(settings)
+    known = inspect.signature(mechanism).parameters
+    _check_options(settings, known)
+    arguments: dict[str, Any] = {
+        "epsilon": settings.epsilon,
+        "change": settings.change,
+        "contributions": settings.contributions,
+        **({"horizon": settings.horizon} if "horizon" in known else {}),
+        **({"live": True} if settings.pan_private else {}),
+        **({"keys": settings.keys} if settings.keys else {}),
+        **settings.options,
+        **_given(noise),
+    }
+    return mechanism(**arguments)
+
+
+def restore_counter(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:
+    """The counter that gave this state."""
+    restore: Any = _mechanism(settings).from_state
+    counter: AnyCounter = restore(state, **_given(noise))
+    if isinstance(counter, CounterFamily) and counter.keys != settings.keys:
+        raise InvalidState("counter", "must have the keys of its settings", fix="restore the latest copy")
+    return counter
+
+
+def step(counter: AnyCounter, totals: list[int]) -> None:
+    """Close one period in which so much was counted: one number, or one for each key."""
+    if isinstance(counter, CounterFamily):
+        counter.update(totals)
+    else:
+        counter.update(totals[0])
+
+
+def record_after(before: bytes, counter: AnyCounter) -> bytes:
+    """The public record of the period that a counter has closed last: outputs in units of the granularity."""
+    if isinstance(counter, CounterFamily):
+        units = counter.units
+    else:
+        units = (int(counter.exact / counter.granularity),)
+    return next_record(before, counter.periods, units)
+
+
+def _mechanism(settings: Settings) -> type[AnyCounter]:
+    if settings.keys:
+        return CounterFamily
+    return MECHANISMS[one_of(settings.mechanism, "mechanism", tuple(MECHANISMS))]
+
+
+def _given(noise: Noise | None) -> dict[str, Any]:
+    return {} if noise is None else {"noise": noise}
+
+
+def _check_options(settings: Settings, known: Mapping[str, inspect.Parameter]) -> None:
+    """Refuse options that the mechanism does not have, and ask for those that it cannot do without."""
+    options = {name: about for name, about in known.items() if name not in _COMMON}
+    for name in settings.options:
+        if name not in options:
+            rule = f"must be among {', '.join(sorted(options)) or 'none'} for {settings.mechanism!r}"
+            raise InvalidParameter("options", rule, given=name, fix="drop it")
+    for name, about in options.items():
+        if about.default is about.empty and name not in settings.options:
+            raise InvalidParameter(name, f"is needed by {settings.mechanism!r}", given=None, fix="pass it")
+    if settings.horizon is not None and "horizon" not in known:
+        rule = f"must be None for {settings.mechanism!r}, which goes on for ever"
+        raise InvalidParameter("horizon", rule, given=settings.horizon, fix="drop it")

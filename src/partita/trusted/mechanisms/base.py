@@ -1,0 +1,411 @@
+"""What every mechanism is made with: how much may become known, and about whom."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Protocol, TypedDict, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partita.domain.axis import Axis
+from partita.errors import InvalidData, InvalidParameter, check, check_data
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.numbers import Converted, Exact, freeze, frozen, integer, parameter
+from partita.public.axis.base import Ranges, Specials
+from partita.public.axis.curve import Ints
+from partita.public.axis.flat import FlatRelease
+from partita.public.axis.tree_solver import Evidence, Fork, SpendingRule, TreeLooks
+from partita.public.bounds import laplace_variance
+from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import Exact as laws_Exact
+from partita.trusted.noise.laws import Ints as laws_Ints
+from partita.trusted.noise.laws import UInts
+from partita.trusted.noise.system import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    SYSTEM,
+    Noise,
+    Positions,
+    Segments,
+    SystemNoise,
+)
+from partita.trusted.secret import AxisCounts, PointCounts
+
+
+class Protected(TypedDict):
+    """Whom a mechanism protects, as keywords for the mechanisms that it is made of."""
+
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit
+
+
+@frozen(kw_only=True)
+class Private:
+    """What is pure epsilon-DP between named neighbours.
+
+    The parameters that all mechanisms have are fields of this class. A mechanism adds its own, and extends
+    `_convert` and `_check`.
+    """
+
+    epsilon: Exact = parameter()
+    neighbors: Neighbors = "add-remove"
+    contributions: int = 1
+    unit: Converted[Unit | None, Unit] = parameter(default=None)
+
+    def __post_init__(self) -> None:
+        self._convert()
+        self._check()
+
+    def _convert(self) -> None:
+        """Check each parameter, and hold it in its exact type."""
+        rows_changed(self.neighbors, self.contributions)
+        freeze(
+            self,
+            epsilon=positive_epsilon(self.epsilon),
+            contributions=int(self.contributions),
+            unit=unit_of(self.unit, self.contributions),
+        )
+
+    def _check(self) -> None:
+        """Refuse parameters that do not go together, and an epsilon whose noise cannot be drawn."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        return Guarantee(epsilon=self.epsilon, **self.protected)
+
+    @property
+    def protected(self) -> Protected:
+        """Whom the release protects."""
+        return {"neighbors": self.neighbors, "contributions": self.contributions, "unit": self.unit}
+
+    @property
+    def rows_changed(self) -> int:
+        """By how many rows neighbours may differ."""
+        return rows_changed(self.neighbors, self.contributions)
+
+    @property
+    def rate(self) -> Fraction:
+        """Epsilon for each row by which neighbours may differ."""
+        return self.epsilon / self.rows_changed
+
+
+@frozen(kw_only=True)
+class Mechanism(Private, ABC):
+    """A pure epsilon-DP release of the counts of one axis, wherever they are kept."""
+
+    @abstractmethod
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> object:
+        """Draw noise and release."""
+
+
+# What every mechanism checks before it draws.
+
+
+_LESS_TIGHT = "raise it in the mechanism"
+
+
+def check_scale(scale: Fraction, epsilon: Fraction) -> None:
+    """Refuse an epsilon whose noise cannot be drawn."""
+    rule, fix = "must give noise of a scale between 2^-20 and 2^62", "choose a usual one, like 1"
+    check(SMALLEST_SCALE <= scale <= LARGEST_SCALE, "epsilon", rule, given=epsilon, fix=fix)
+
+
+def fitting(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
+    """The counts, if they are over `size` cells and bound contributions at least as tightly."""
+    check_data(isinstance(data, AxisCounts), "data", "must be a Histogram", fix="use Histogram.from_cells")
+    fix = "use one domain for both"
+    check(data.size == size, "data", f"must have size {size}", given=data.size, fix=fix)
+    rule = f"must be at least the histogram's {data.contributions}"
+    check(data.contributions <= contributions, "contributions", rule, given=contributions, fix=_LESS_TIGHT)
+    return data
+
+
+def fitting_points(points: object, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
+    """The points, if they lie on these axes and bound contributions at least as tightly."""
+    if not isinstance(points, PointCounts):
+        raise InvalidData("points", "must be Points", fix="use Points.from_rows")
+    fix = "use one list of domains for both"
+    check_data(points.axes == axes, "points", "must lie on the mechanism's axes", fix=fix)
+    rule = f"must be at least that of the points, {points.contributions}"
+    check(points.contributions <= contributions, "contributions", rule, given=contributions, fix=_LESS_TIGHT)
+    return points
+
+
+# What mechanisms have in common that add noise of one scale to a fixed list of counts.
+
+
+@frozen(kw_only=True)
+class Additive(Mechanism):
+    """Counts of a fixed list of sets of cells, each with noise of scale sensitivity / epsilon."""
+
+    released: ClassVar[type[FlatRelease]]
+    """The release that holds the noisy counts."""
+
+    size: int
+
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, size=integer(self.size, "size", low=1, high=self.released.largest_size))
+
+    def _check(self) -> None:
+        check_scale(self.scale, self.epsilon)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> int:
+        """In how many counts one row can be."""
+
+    @abstractmethod
+    def exact(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The counts without noise, from those of all cells."""
+
+    @property
+    @abstractmethod
+    def terms(self) -> float:
+        """The mean number of counts that a range is made of, over all ranges."""
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale: how far the counts of neighbours are apart at most, over epsilon."""
+        return self.sensitivity / self.rate
+
+    def predicted_error(self, rows: int) -> float:
+        """The root-mean-square error of a random range, exactly; the number of rows does not matter."""
+        return float(np.sqrt(self.terms * laplace_variance(self.scale)))
+
+    def predicted_numbers(self, rows: int) -> int:
+        """How many integers the release holds."""
+        return self.released.length(self.size)
+
+    def _measured(self, data: AxisCounts, noise: Noise) -> dict[str, Any]:
+        """The fields of the release."""
+        counts = fitting(data, self.size, self.contributions)
+        session = noise.session()
+        noisy = session.add(self.exact(counts.spread()), self.scale)
+        guarantee = self.guarantee if session.secure else None
+        return {"noisy": noisy, "size": self.size, "scale": self.scale, "guarantee": guarantee}
+
+
+# Looks at the nodes of a tree, level by level: the only place where exact counts meet noise.
+
+
+_MOST_LOOKS: Final = 6
+"""A node is looked at once and, while it is in doubt whether to cut it, up to five times more."""
+
+
+class NoisyLooks:
+    """Exact counts go in, noisy counts come out and are kept. It begins with the root.
+
+    A look of one unit has noise of `scale`, and one of k units a k-th of it.
+    """
+
+    def __init__(self, session: Noise, scale: Fraction, *, root: int) -> None:
+        self._session, self._scale = session, scale
+        self._offset, self._counts = 0, np.array([root])
+        self._steps: list[TreeLooks] = []
+
+    def turn_to(self, counts: Ints) -> None:
+        """Turn to the nodes of the next level, which have these exact counts."""
+        self._offset += self._counts.size
+        self._counts = counts
+
+    def take(self, evidence: Evidence, nodes: Ints, units: Ints) -> None:
+        """Pay for one look at each of the nodes, take it, and learn from what was released."""
+        if not nodes.size:
+            return
+        evidence.pay(nodes, units)
+        noisy = self._session.add(self._counts[nodes], self._scale, parts=units)
+        evidence.learn(nodes, units, noisy)
+        self._steps.append(TreeLooks.step(nodes + self._offset, units, noisy))
+
+    def take_all(self, evidence: Evidence, units: Ints, rule: SpendingRule, fork: Fork) -> None:
+        """A first look at every node of the level, and second looks where they decide."""
+        self.take(evidence, np.arange(units.size), units)
+        for _ in range(_MOST_LOOKS - 1):
+            nodes, more = rule.second_look(fork, evidence)
+            if not nodes.size:
+                break
+            self.take(evidence, nodes, more)
+
+    @property
+    def taken(self) -> TreeLooks:
+        """All looks, in the order in which they were taken."""
+        return TreeLooks.join(self._steps)
+
+
+# The noise of one release, handed to a mechanism that makes a part of it.
+
+
+@final
+@dataclass(frozen=True)
+class PartNoise:
+    """The same noise, but what is released with it carries no guarantee: the whole carries one for all parts.
+
+    So nobody reads a share of epsilon as a promise, or is warned about one.
+    """
+
+    whole: Noise
+    secure: ClassVar[bool] = False
+
+    def session(self) -> PartNoise:
+        """The session of the whole goes on."""
+        return self
+
+    def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
+        """As the whole adds noise."""
+        return self.whole.add(x, scale, parts=parts)
+
+    def draw(self, law: Law, scale: Fraction) -> int:
+        """As the whole draws."""
+        return self.whole.draw(law, scale)
+
+    def first_success(self, law: Law, scale: Fraction) -> Positions:
+        """As the whole walks."""
+        return self.whole.first_success(law, scale)
+
+    def segments(
+        self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: laws_Ints, last: int
+    ) -> Segments | None:
+        """As the whole walks fast."""
+        return self.whole.segments(law, scale, threshold, positions, weights, last)
+
+    def bernoulli(self, probability: laws_Exact) -> bool:
+        """As the whole tosses coins."""
+        return self.whole.bernoulli(probability)
+
+    def categorical(self, weights: Sequence[int | Fraction]) -> int:
+        """As the whole chooses."""
+        return self.whole.categorical(weights)
+
+    def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
+        """As the whole chooses by scores."""
+        return self.whole.exponential(scores, scale)
+
+
+def noise_elsewhere(noise: Noise) -> SystemNoise:
+    """The noise that another machine may draw with in place of this one: the system's, with a key from there.
+
+    Only where this noise is the system's, too: tapes, exact laws and recorders stay where they are.
+    """
+    whole = noise
+    while isinstance(whole, PartNoise):
+        whole = whole.whole
+    if whole.secure:
+        return SYSTEM
+    rule, fix = "must be the system's where other machines draw it", "leave it out, or hold the counts here"
+    raise InvalidParameter("noise", rule, given=type(whole).__name__, fix=fix)
+
+
+# A whole column: its axis by any axis mechanism, and the special cells beside it.
+
+
+_LARGEST_COUNT = 2**62
+
+
+class AxisMechanism(Protocol):
+    """A mechanism over the cells 0, ..., size-1 of one axis, private row by row.
+
+    What every one of them must keep: adding or removing one row costs at most
+    epsilon / rows_changed(neighbors, contributions).
+    """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def epsilon(self) -> Fraction: ...
+
+    @property
+    def neighbors(self) -> Neighbors: ...
+
+    @property
+    def contributions(self) -> int: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of a random range if there are that many rows."""
+
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds."""
+
+    def release(self, data: AxisCounts, *, noise: Noise = ...) -> Ranges:
+        """Draw noise and release."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class WithSpecials:
+    """Publish a column: the ordered cells by `axis`, and a noisy count of each special cell.
+
+    Guarantee: epsilon-DP, pure, the same as that of `axis`; ADD_REMOVE or CHANGE_ONE.
+    Error:     that of `axis` on the axis; noise of scale rows_changed / epsilon in each special cell.
+    Proof:     docs/proofs/special_cells.md (a row is on the axis or in one special cell)
+
+    >>> from partita.trusted.mechanisms.tree import Tree
+    >>> column = WithSpecials(axis=Tree(size=8, epsilon=1), specials=("below", "above", "invalid", "null"))
+    >>> column.guarantee.epsilon, column.scale
+    (Fraction(1, 1), Fraction(1, 1))
+    """
+
+    axis: AxisMechanism
+    specials: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self, specials=_names(self.specials))
+        check_scale(self.scale, self.axis.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release of axis and special cells together promises, and for whom."""
+        return self.axis.guarantee
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale of a special cell: by how many rows neighbours differ, over epsilon."""
+        return rows_changed(self.axis.neighbors, self.axis.contributions) / self.axis.epsilon
+
+    def release(
+        self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise = SYSTEM
+    ) -> tuple[Ranges, Specials]:
+        """Release the axis and, beside it, the noisy count of each special cell."""
+        axis, noisy = self.measure(data, beside, noise=noise)
+        return axis, Specials(counts=dict(zip(self.specials, noisy.tolist(), strict=True)), scale=self.scale)
+
+    def measure(
+        self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise
+    ) -> tuple[Ranges, NDArray[Any]]:
+        """Everything that is drawn: the axis by its mechanism, then noise on each special count."""
+        counts = fitting(data, self.axis.size, self.axis.contributions)
+        specials = self._counts(beside)
+        session = noise.session()
+        return self.axis.release(counts, noise=session), session.add(specials, self.scale)
+
+    def _counts(self, beside: object) -> NDArray[np.int64]:
+        """The count of every special cell, in the order in which they are named."""
+        if not isinstance(beside, Mapping) or set(beside) != set(self.specials):
+            fix = "take those of the same domain"
+            raise InvalidData("beside", "must have a count for each special cell", fix=fix)
+        rule = "must hold counts between 0 and 2^62"
+        check_data(all(_is_count(count) for count in beside.values()), "beside", rule, fix="count rows")
+        return np.array([beside[name] for name in self.specials], dtype=np.int64)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST_COUNT
+
+
+def _names(specials: object) -> tuple[str, ...]:
+    if isinstance(specials, tuple) and all(isinstance(name, str) for name in specials):
+        names = tuple(dict.fromkeys(specials))
+        if names == specials:
+            return names
+    fix = "pass domain.specials"
+    raise InvalidParameter("specials", "must be a tuple of different names", given=specials, fix=fix)

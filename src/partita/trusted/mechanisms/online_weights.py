@@ -1,0 +1,687 @@
+"""Private multiplicative weights, online: questions one at a time, measured where the guess is off [HR10]."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NamedTuple, Self, final
+
+import numpy as np
+
+from partita.answer import Answer
+from partita.errors import (
+    BudgetExceeded,
+    BudgetLost,
+    InvalidParameter,
+    InvalidRelease,
+    InvalidState,
+    LedgerRefusal,
+    StreamBusy,
+    StreamError,
+    StreamForked,
+    check,
+)
+from partita.guarantee import (
+    Guarantee,
+    Neighbors,
+    Unit,
+    measurement_rate,
+    positive_epsilon,
+    unit_of,
+    zcdp_budget,
+)
+from partita.ledger.ledger import Ledger
+from partita.numbers import freeze, integer, rational
+from partita.public.bounds import laplace_variance, largest_reach
+from partita.public.queries.language import queries_from, total
+from partita.public.queries.operator import Structured
+from partita.public.queries.product import Stack
+from partita.public.queries.queries import Queries, Universe
+from partita.public.workload.release import Change
+from partita.public.workload.weights import Margin, Scales, Weighed
+from partita.storage import SqliteFormat, SqliteWriter
+from partita.trusted.durable.stream import Writer
+from partita.trusted.mechanisms.base import check_scale, fitting_points
+from partita.trusted.mechanisms.weights import margins_for
+from partita.trusted.noise.kernel import token
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.secret import PointCounts, Points
+
+# The file of an online session: terms, what was measured, and how many runs were begun. All of it is public.
+#
+# One writer holds it. Every act is on disk before it counts, and a run is counted before it answers
+# anything:
+# a crash may lose a run, and never answers twice from one.
+
+
+_SCHEMA: Final = """
+CREATE TABLE session (
+    name TEXT NOT NULL, terms TEXT NOT NULL, acts INTEGER NOT NULL DEFAULT 0, begun TEXT,
+    by_ledger INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE updates (run INTEGER PRIMARY KEY, query TEXT NOT NULL, noisy TEXT NOT NULL);
+CREATE TRIGGER acts_rise BEFORE UPDATE OF acts ON session WHEN NEW.acts < OLD.acts
+BEGIN SELECT RAISE (ABORT, 'acts never become fewer'); END;
+CREATE TRIGGER ledger_stays BEFORE UPDATE OF by_ledger ON session WHEN NEW.by_ledger < OLD.by_ledger
+BEGIN SELECT RAISE (ABORT, 'what a ledger pays is not opened without it'); END;
+CREATE TRIGGER updates_stay BEFORE DELETE ON updates
+BEGIN SELECT RAISE (ABORT, 'updates are never removed'); END;
+CREATE TRIGGER updates_keep BEFORE UPDATE ON updates
+BEGIN SELECT RAISE (ABORT, 'updates are never rewritten'); END;
+"""
+_FORMAT: Final = SqliteFormat(
+    name="weights session",
+    mark=b"PWgt",
+    versions=(1,),
+    schema=_SCHEMA,
+    error=StreamError,
+    busy_error=StreamBusy,
+    busy=("is open elsewhere", "a session has one writer, so ask there"),
+    foreign=("is not a weights session", "check the path"),
+    damaged=("is damaged", "restore the latest copy; an older one would answer twice"),
+)
+_WAIT: Final = 5
+"""For how many seconds to wait for somebody who looks at the file, such as a backup: SQLite's own default."""
+
+
+class Begun(NamedTuple):
+    """The first guess: the noisy total, and noisy sums in bins along axes."""
+
+    total: int
+    axes: list[int]
+    bins: list[int]
+    marginals: list[int]
+
+
+class Update(NamedTuple):
+    """A query that was off, as text, and its noisy answer in units."""
+
+    query: str
+    noisy: int
+
+
+@final
+class OnlineStore:
+    """The file at a path, held from the beginning; a second holder is a `StreamBusy`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = SqliteWriter(_FORMAT, path, timeout=_WAIT)
+
+    @staticmethod
+    def create(path: Path, terms: str) -> None:
+        """Put a new session at the path, unless there is one."""
+        _FORMAT.create(path, "INSERT INTO session (name, terms) VALUES (?, ?)", (token(), terms))
+
+    @property
+    def name(self) -> str:
+        """The name that the session has for itself, at random."""
+        return str(self._session()[0])
+
+    @property
+    def terms(self) -> str:
+        """The terms that it was opened with."""
+        return str(self._session()[1])
+
+    @property
+    def acts(self) -> int:
+        """How many acts were paid for: the first guess, and every run that was begun."""
+        return int(self._session()[2])
+
+    @property
+    def begun(self) -> Begun | None:
+        """The first guess, if it was stored."""
+        return _begun(self._session()[3])
+
+    @property
+    def by_ledger(self) -> bool:
+        """Whether a ledger pays for the session, and counts its acts."""
+        return bool(self._session()[4])
+
+    def updates(self) -> list[Update]:
+        """All measurements, in order."""
+        rows = self._ask("SELECT query, noisy FROM updates ORDER BY run")
+        return [Update(str(query), _integer(noisy)) for query, noisy in rows]
+
+    def act(self) -> int:
+        """Count one more act, on disk; its number."""
+        self._write("UPDATE session SET acts = acts + 1")
+        return self.acts
+
+    def pay_by_ledger(self) -> None:
+        """Store that a ledger pays, for good: before it does."""
+        self._write("UPDATE session SET by_ledger = 1")
+
+    def begin(self, first: Begun) -> None:
+        """Store the first guess."""
+        self._write("UPDATE session SET begun = ? WHERE begun IS NULL", json.dumps(first._asdict()))
+
+    def record(self, run: int, update: Update) -> None:
+        """Store the measurement that ends a run."""
+        self._write("INSERT INTO updates VALUES (?, ?, ?)", run, update.query, str(update.noisy))
+
+    def close(self) -> None:
+        """Let others open it."""
+        self._file.close()
+
+    def _session(self) -> tuple[Any, ...]:
+        rows = self._ask("SELECT name, terms, acts, begun, by_ledger FROM session")
+        if len(rows) != 1:
+            raise self._file.damaged()
+        return rows[0]
+
+    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+        with self._file.access() as connection:
+            return connection.execute(query).fetchall()
+
+    def _write(self, statement: str, *values: object) -> None:
+        """One statement is one transaction: it is on disk when this returns."""
+        with self._file.access() as connection:
+            connection.execute(statement, values)
+
+
+def _begun(text: object) -> Begun | None:
+    """The first guess from where it was stored; anything else is an `InvalidState`."""
+    if text is None:
+        return None
+    try:
+        stored = Begun(**json.loads(str(text)))
+        numbers = [stored.total, *stored.axes, *stored.bins, *stored.marginals]
+    except (TypeError, ValueError, RecursionError):
+        raise _invalid("begun") from None
+    if any(type(number) is not int for number in numbers):
+        raise _invalid("begun")
+    return stored
+
+
+def _integer(text: object) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        raise _invalid("updates") from None
+
+
+def _invalid(name: str) -> InvalidState:
+    return InvalidState(name, "must be of a weights session", fix="check the path")
+
+
+# What a ledger knows of an online session: one debit, who writes it, and how many acts it has begun.
+
+
+@final
+class OnlineAccount:
+    """Counts the acts of a session before they happen: in its file, and in the ledger where there is one.
+
+    The ledger's number only ever rises, so a session file that is an old copy is refused, and so is a
+    session that was opened again elsewhere. The file says that a ledger pays before it does: a copy cannot
+    be opened without it.
+    """
+
+    def __init__(self, store: OnlineStore, writer: Writer | None = None) -> None:
+        self._store, self._writer = store, writer
+
+    @staticmethod
+    def opened(
+        store: OnlineStore, guarantee: Guarantee, ledger: Ledger | None, dataset: str | None
+    ) -> OnlineAccount:
+        """Pay for a new session, all of it at once, and become its one writer."""
+        if ledger is None and dataset is None:
+            return _without_ledger(store)
+        if not isinstance(ledger, Ledger) or dataset is None:
+            fix = "pass a Ledger and one of its datasets"
+            raise InvalidParameter("ledger", "and dataset go together", given=dataset, fix=fix)
+        _pay(store, guarantee, ledger, dataset)
+        writer = Writer(ledger.store, store.name, store.acts)
+        with _said(store):
+            writer.claim(lambda _: b"")
+        return OnlineAccount(store, writer)
+
+    def act(self) -> int:
+        """Count one more act wherever it is counted; only then may it draw and answer. Its number."""
+        number = self._store.act()
+        if self._writer is not None:
+            with _said(self._store):
+                self._writer.reach(number, b"")
+        return number
+
+
+def _without_ledger(store: OnlineStore) -> OnlineAccount:
+    if store.by_ledger:
+        raise LedgerRefusal(
+            f"a ledger pays for weights session {str(store.path)!r} and counts its acts; open it with the "
+            "same ledger and dataset"
+        )
+    return OnlineAccount(store)
+
+
+def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str) -> None:
+    """Debit the session once, however often it is opened."""
+    key = f"weights {store.name}"
+    entry = next((entry for entry in ledger.entries(dataset) if entry.key == key), None)
+    if entry is None and store.acts:
+        raise LedgerRefusal(f"ledger {ledger.address!r} has not paid for this session; pass the one that did")
+    store.pay_by_ledger()
+    if entry is None:
+        entry = ledger.debit(dataset, guarantee, what="online weights", key=key)
+    ledger.mark_done(entry)
+
+
+@contextmanager
+def _said(store: OnlineStore) -> Iterator[None]:
+    try:
+        yield
+    except StreamForked:
+        raise StreamForked(
+            f"weights session {str(store.path)!r} is an old copy, or was opened again elsewhere: to go on "
+            "would answer twice from one budget; close it and use the latest"
+        ) from None
+
+
+# The public terms of an online session: what it may cost, how many updates it has, and its noise.
+
+
+MOST_UPDATES: Final = 1000
+_TOTAL: Final = Fraction(1, 20)
+_WARM: Final = Fraction(3, 10)
+_RARELY: Final = 4
+_MOST_CELLS: Final = 2**27
+_FINEST: Final = 2**30
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OnlineTerms:
+    """Epsilon and delta of a whole session, shared among a first guess and `updates` runs.
+
+    A run compares the answers of the guess with the truth, with noise, until one is off by more than about
+    the `threshold`, in rows; that one is measured, and the run ends. Weights are multiples of one over
+    the granularity, from 0 to 1.
+    """
+
+    universe: Universe
+    guarantee: Guarantee
+    updates: int
+    threshold: Fraction
+    granularity: int
+
+    @staticmethod
+    def of(
+        *,
+        universe: Universe,
+        epsilon: object,
+        updates: int,
+        threshold: object = None,
+        delta: object = 0,
+        neighbors: Neighbors = "add-remove",
+        contributions: int = 1,
+        unit: Unit | None = None,
+        granularity: int = 1,
+    ) -> OnlineTerms:
+        """The terms as people write them; without a threshold, one that noise alone passes rarely."""
+        guarantee = Guarantee(
+            epsilon=positive_epsilon(epsilon),
+            delta=delta,
+            neighbors=neighbors,
+            unit=unit_of(unit, contributions),
+            contributions=contributions,
+        )
+        terms = OnlineTerms(
+            universe=universe,
+            guarantee=guarantee,
+            updates=integer(updates, "updates", low=1, high=MOST_UPDATES),
+            threshold=Fraction(0) if threshold is None else rational(threshold, "threshold"),
+            granularity=integer(granularity, "granularity", low=1, high=_FINEST),
+        )
+        terms._check()
+        if threshold is None:
+            freeze(terms, threshold=_RARELY * terms.query_scale / terms.granularity)
+        return terms
+
+    @property
+    def change(self) -> Change:
+        """What neighbours differ by, in rows."""
+        return Change.of(self.guarantee.neighbors, contributions=self.guarantee.contributions)
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much one answer may change, in units: somebody in or out, or with other values."""
+        return self.granularity * self.change.of_total
+
+    @cached_property
+    def run_rate(self) -> Fraction:
+        """The epsilon of the comparisons of one run, and again that of its measurement."""
+        return self._rates[2]
+
+    @property
+    def threshold_scale(self) -> Fraction:
+        """The noise of the threshold: half of a run's comparisons are paid to it."""
+        return 2 * self.sensitivity / self.run_rate
+
+    @property
+    def query_scale(self) -> Fraction:
+        """The noise of each comparison."""
+        return 4 * self.sensitivity / self.run_rate
+
+    @property
+    def threshold_units(self) -> int:
+        """The threshold, rounded down to units."""
+        return math.floor(self.threshold * self.granularity)
+
+    @cached_property
+    def scales(self) -> Scales:
+        """The noise of the first guess and of measurements."""
+        total, marginal, run = self._rates
+        return Scales(
+            total=self.change.of_total / total,
+            marginal=self.change.of_cells / marginal,
+            selection=self.query_scale,
+            answer=self.sensitivity / run,
+        )
+
+    @property
+    def axes(self) -> list[int]:
+        """The axes that the first guess looks at."""
+        return [axis for axis, width in enumerate(self.universe.shape) if width > 1]
+
+    def refined(self, operator: Structured) -> Structured:
+        """A query in the session's units, if there is one and its weights suit the session."""
+        rule = None
+        if len(operator) != 1:
+            rule = "must be one query at a time"
+        elif self.granularity % operator.granularity:
+            rule = f"must have weights that are multiples of 1/{self.granularity}"
+        elif not 0 <= operator.lowest <= operator.highest <= operator.granularity:
+            rule = "must have weights from 0 to 1"
+        if rule is not None:
+            fix = "rescale it, or open with other terms"
+            raise InvalidParameter("query", rule, given=len(operator), fix=fix)
+        finer = self.granularity // operator.granularity
+        return operator.multiplied(finer, finer)
+
+    def to_text(self) -> str:
+        """All terms as one line; a session is opened again with the same line only."""
+        public = {
+            "columns": list(self.universe.columns),
+            "domains": [repr(domain) for domain in self.universe.domains],
+            "guarantee": repr(self.guarantee),
+            "updates": self.updates,
+            "threshold": str(self.threshold),
+            "granularity": self.granularity,
+        }
+        return json.dumps(public, sort_keys=True)
+
+    @cached_property
+    def _rates(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The epsilon of the total, of each axis, and of half a run."""
+        axes = max(1, len(self.axes))
+        if not self.guarantee.delta:
+            epsilon = self.guarantee.epsilon
+            left = epsilon * (1 - _TOTAL - _WARM) / (2 * self.updates)
+            return epsilon * _TOTAL, epsilon * _WARM / axes, left
+        rho = zcdp_budget(self.guarantee.epsilon, self.guarantee.delta)
+        left = measurement_rate(rho * (1 - _TOTAL - _WARM), 2 * self.updates)
+        return measurement_rate(rho * _TOTAL), measurement_rate(rho * _WARM, axes), left
+
+    def _check(self) -> None:
+        space: object = self.universe
+        if not isinstance(space, Universe) or space.size > _MOST_CELLS:
+            rule = f"must be a Universe of at most {_MOST_CELLS} cells"
+            raise InvalidParameter("universe", rule, given=space, fix="choose coarser domains")
+        fix = "leave it out"
+        check(self.threshold >= 0, "threshold", "must not be negative", given=self.threshold, fix=fix)
+        scales = self.scales
+        for scale in (scales.total, scales.marginal, scales.answer, self.threshold_scale, self.query_scale):
+            check_scale(scale, self.guarantee.epsilon)
+
+
+@final
+class AboveThreshold:
+    """One run of the sparse vector technique: comparisons up to the first that is above [DR14, Alg. 1].
+
+    Guarantee: epsilon-DP, pure, whatever is compared and however often; epsilon is the terms' run rate.
+    Error:     an answer that is not above is off by at most the threshold and both noises.
+    Proof:     docs/proofs/online_weights.md (integer noise, fresh threshold noise in every run)
+    """
+
+    def __init__(self, terms: OnlineTerms, noise: Noise) -> None:
+        self._level = terms.threshold_units + noise.draw("laplace", terms.threshold_scale)
+        self._fresh = noise.first_success("laplace", terms.query_scale)
+        self._over = False
+
+    def is_above(self, distance: int) -> bool:
+        """Whether distance and fresh noise exceed the threshold and its noise; nothing follows a True."""
+        if self._over:
+            raise RuntimeError("a run ends with the first comparison that is above")
+        self._over = self._fresh.run(self._level - distance, 1) is not None
+        return self._over
+
+
+@final
+class WeightsSession:
+    """Answers linear queries one at a time from a public guess, and measures those that it gets wrong.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP, for all answers of all openings together.       [HR10]
+    Error:     an answer is measured, or off by at most the threshold and noise: `Answer.worst` says so.
+    Proof:     docs/proofs/online_weights.md (charged before answering, a fresh run after every opening)
+
+    The file has what was published and how many runs were begun, and no data: rows stay with the caller.
+    A run is charged before its first answer. Closing a session, or a crash, gives up the run that was begun.
+    """
+
+    def __init__(
+        self, terms: OnlineTerms, store: OnlineStore, account: OnlineAccount, points: Points, noise: Noise
+    ) -> None:
+        self.terms = terms
+        self._store, self._account, self._points = store, account, points
+        self._noise, self._process, self._turn = noise, os.getpid(), Lock()
+        self._run: AboveThreshold | None = None
+        if store.acts == 0:
+            self._begin()
+        self._known = self._read()
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What all answers together promise; None if noise was injected."""
+        return self.terms.guarantee if self._noise.secure else None
+
+    @property
+    def remaining(self) -> int:
+        """How many more runs may be begun, each up to a measurement; one that is open is not counted."""
+        return self.terms.updates + 1 - self._store.acts
+
+    @property
+    def measured(self) -> tuple[Update, ...]:
+        """The queries that were measured, and their noisy answers in units of one over the granularity."""
+        return tuple(self._store.updates())
+
+    def ask(self, query: Queries) -> Answer:
+        """The answer to one query. The guess answers it; where that is off, it is measured and learnt from.
+
+        Refused with `BudgetExceeded` when all updates are spent: `public` goes on answering.
+        """
+        written = self._written(query)
+        operator = self._fitting(written)
+        with self._turn:
+            self._check_process()
+            run = self._open_run()
+            truth = int(operator.answers_at(self._points.places, self._points.counts)[0])
+            guess = self._guess(operator)
+            if not run.is_above(abs(truth - round(guess * self.terms.granularity))):
+                return self._close_enough(guess)
+            return self._measure(written, truth)
+
+    def public(self, query: Queries) -> Answer:
+        """What the guess says, which costs nothing; how far it is off nobody has looked at."""
+        value = self._guess(self._fitting(self._written(query)))
+        return Answer(value, lambda: math.inf, lambda _: (0.0, math.inf))
+
+    def close(self) -> None:
+        """Let others open the session; the run that was begun is given up."""
+        self._run = None
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open_run(self) -> AboveThreshold:
+        """The run that is open, or a new one, charged before it compares anything."""
+        if self._run is None:
+            if self.remaining < 1:
+                raise BudgetExceeded(
+                    f"all {self.terms.updates} updates of this session are spent; ask public(query), which "
+                    "costs nothing, or open another session"
+                )
+            self._account.act()
+            self._run = AboveThreshold(self.terms, self._noise)
+        return self._run
+
+    def _measure(self, query: Queries, truth: int) -> Answer:
+        """End the run with a measurement, which is on disk before it is told."""
+        self._run = None
+        noisy = int(self._noise.add(truth, self.terms.scales.answer))
+        self._store.record(self._store.acts, Update(query.to_json(), noisy))
+        self._known = self._read()
+        return self._measured_answer(noisy)
+
+    def _measured_answer(self, noisy: int) -> Answer:
+        scale, units = self.terms.scales.answer, self.terms.granularity
+
+        def bounds(beta: float) -> tuple[float, float]:
+            reach = largest_reach(scale, 1, beta)
+            return (noisy - reach) / units, (noisy + reach) / units
+
+        return Answer(noisy / units, lambda: math.sqrt(laplace_variance(scale)) / units, bounds)
+
+    def _close_enough(self, guess: float) -> Answer:
+        """The guess, which was not above the threshold: off by that, two noises and rounding at most."""
+        terms = self.terms
+
+        def reach(beta: float) -> float:
+            noise = largest_reach(terms.threshold_scale, 1, beta / 2) + largest_reach(
+                terms.query_scale, 1, beta / 2
+            )
+            return (terms.threshold_units + noise + 1) / terms.granularity
+
+        def spread() -> float:
+            return (terms.threshold_units + float(terms.query_scale)) / terms.granularity
+
+        return Answer(guess, spread, lambda beta: (guess - reach(beta), guess + reach(beta)))
+
+    def _begin(self) -> None:
+        """Look at the total and along the axes, once; counted before it is drawn."""
+        self._account.act()
+        terms, points = self.terms, self._points
+        total = int(self._noise.add(points.total, terms.scales.total))
+        loudness = max(1, total) / float(terms.scales.marginal)
+        margins = margins_for(terms.universe.shape, terms.axes, loudness)
+        noisy = [
+            self._noise.add(_along(points, margin), terms.scales.marginal).tolist() for margin in margins
+        ]
+        self._store.begin(
+            Begun(
+                total=total,
+                axes=[margin.axis for margin in margins],
+                bins=[margin.bins for margin in margins],
+                marginals=[number for numbers in noisy for number in numbers],
+            )
+        )
+
+    def _read(self) -> Weighed:
+        """All that is public, as measurements; the first query is the total, which no run has measured."""
+        begun, updates = self._store.begun, self._store.updates()
+        if begun is None:
+            raise BudgetLost(
+                "the first guess of this session was charged and is not stored; that budget is gone, so open "
+                "another session"
+            )
+        try:
+            return self._put_together(begun, updates)
+        except (InvalidParameter, InvalidRelease):
+            fix = "check the path"
+            raise InvalidState("updates", "must be of this session's universe", fix=fix) from None
+
+    def _put_together(self, begun: Begun, updates: list[Update]) -> Weighed:
+        shape = self.terms.universe.shape
+        asked = [total(), *(queries_from(update.query) for update in updates)]
+        return Weighed(
+            operator=Stack([self._fitting(query) for query in asked]),
+            unit=1,
+            grain=1,
+            total=begun.total,
+            margins=tuple(Margin(shape, *along) for along in zip(begun.axes, begun.bins, strict=False)),
+            marginals=np.array(begun.marginals, object),
+            indices=np.arange(1, len(asked)),
+            noisy=np.array([update.noisy for update in updates], object),
+            scales=self.terms.scales,
+        )
+
+    def _guess(self, operator: Structured) -> float:
+        return float(operator.answers(self._known.x)[0]) / self.terms.granularity
+
+    def _written(self, query: Queries) -> Queries:
+        """The query as the file will have it: checked before anything is compared."""
+        fix = 'pass between("age", 30, 39)'
+        check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
+        return queries_from(query.settled(self.terms.universe).to_json())
+
+    def _fitting(self, query: Queries) -> Structured:
+        return self.terms.refined(query.over(self.terms.universe))
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StreamForked(
+                "a session belongs to the process that opened it; open it again after the other ends"
+            )
+
+
+def open_session(
+    path: str | os.PathLike[str],
+    terms: OnlineTerms,
+    points: PointCounts,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    noise: Noise = SYSTEM,
+) -> WeightsSession:
+    """Open an online session at a path, or open it again with the same terms and the same points.
+
+    All of epsilon is debited from the ledger at the first opening, and from then on the session is opened
+    with that ledger only. Without a ledger nothing notices if the file is copied and both copies are used.
+    Points on a cluster are gathered before anything is debited: questions come one at a time.
+    """
+    data = _checked(points, terms)
+    place = Path(os.path.realpath(path))
+    OnlineStore.create(place, terms.to_text())
+    store = OnlineStore(place)
+    try:
+        if store.terms != terms.to_text():
+            fix = "use the terms it has"
+            raise InvalidParameter("path", "must be of a session with these terms", given=str(path), fix=fix)
+        account = OnlineAccount.opened(store, terms.guarantee, ledger, dataset)
+        return WeightsSession(terms, store, account, data, noise.session())
+    except BaseException:
+        store.close()
+        raise
+
+
+def _checked(points: object, terms: OnlineTerms) -> Points:
+    return fitting_points(points, terms.universe.axes, terms.guarantee.contributions).gathered()
+
+
+def _along(points: Points, margin: Margin) -> Any:
+    """How many rows are in each bin along an axis, exactly."""
+    bins = np.searchsorted(margin.edges, points.places[:, margin.axis].astype(np.int64), side="right") - 1
+    counts = np.zeros(margin.bins, np.int64)
+    np.add.at(counts, bins, points.counts)
+    return counts

@@ -1,1 +1,0 @@
-"""spending_tree"""

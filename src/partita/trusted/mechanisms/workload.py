@@ -1,0 +1,457 @@
+"""The Laplace mechanism on any explicit list of linear queries [DMNS06; SU, section 1.1]."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.errors import InvalidParameter, check, check_type
+from partita.guarantee import Composition, Guarantee
+from partita.numbers import Converted, Exact, freeze, frozen, parameter, rational
+from partita.public.bounds import independent_error, laplace_variance
+from partita.public.queries.operator import Structured
+from partita.public.queries.queries import Queries, Universe
+from partita.public.queries.ranges import Sparse
+from partita.public.workload.projection import MOST_CELLS, AnswerNoise, ProjectedLaplaceRelease
+from partita.public.workload.release import (
+    AnswerChanges,
+    LinearQueriesRelease,
+    LinearWorkloadRelease,
+    WorkloadRelease,
+)
+from partita.trusted.mechanisms.base import Mechanism, Private, check_scale, fitting, fitting_points
+from partita.trusted.noise.system import LARGEST_SCALE, SYSTEM, Noise
+from partita.trusted.secret import AxisCounts, PointCounts
+
+Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
+
+_MOST_WEIGHTS: Final = 2**20
+_FINEST: Final = 2**62
+
+
+@final
+@frozen(kw_only=True)
+class LinearQueries(Mechanism):
+    """Publish once; answer a given list of linear queries, each a weight for every cell.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DMNS06]
+    Error:     O(sensitivity log k / epsilon) for k queries at once; the sensitivity is the largest
+               sum of absolute weights of one cell.
+    Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
+
+    Weights are exact: integers, fractions, decimals or text like "1/3". Noise is added to integers,
+    the answers times the weights' common denominator.
+
+    >>> queries = LinearQueries(queries=[[1, 1, 0], [0, "1/2", 1]], epsilon=1)
+    >>> queries.granularity, queries.sensitivity, queries.scale
+    (2, Fraction(3, 2), Fraction(3, 1))
+    """
+
+    queries: Converted[Sequence[Sequence[object]], Rows] = parameter(repr=False)
+
+    def _convert(self) -> None:
+        super()._convert()
+        freeze(self, queries=_rows(self.queries))
+
+    def _check(self) -> None:
+        check_scale(self.scale, self.epsilon)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return len(self.queries[0])
+
+    @cached_property
+    def granularity(self) -> int:
+        """The least common denominator of all weights: answers are released in units of one over it."""
+        return math.lcm(*(weight.denominator for row in self.queries for weight in row))
+
+    @cached_property
+    def sensitivity(self) -> Fraction:
+        """By how much one row in or out can change all answers together."""
+        return Fraction(self._operator.column_norm, self.granularity)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale, in units of one over the granularity."""
+        return self.granularity * self.sensitivity / self.rate
+
+    @property
+    def largest_error(self) -> float:
+        """The expected largest error over all queries is at most this [SU, section 1.1]."""
+        return independent_error(self.scale, len(self.queries)) / self.granularity
+
+    def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> LinearQueriesRelease:
+        """Answer every query in whole units and add noise."""
+        counts = fitting(data, self.size, self.contributions)
+        session = noise.session()
+        return LinearQueriesRelease(
+            noisy=session.add(self._operator.answers(counts.spread()), self.scale),
+            queries=self.queries,
+            granularity=self.granularity,
+            scale=self.scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    @cached_property
+    def _operator(self) -> Sparse:
+        """The queries in whole units."""
+        weights = np.array([[int(w * self.granularity) for w in row] for row in self.queries], dtype=object)
+        rows, cells = np.nonzero(weights)
+        return Sparse((self.size,), len(self.queries), rows, cells, weights[rows, cells], self.granularity)
+
+
+def _rows(queries: Any) -> Rows:
+    """The queries, exactly: a table of at most 2^20 weights, not all zero, with a moderate denominator."""
+    table = queries.tolist() if isinstance(queries, np.ndarray) else queries
+    listed = isinstance(table, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in table)
+    if not listed or not table or not all(0 < len(row) == len(table[0]) for row in table):
+        raise _wrong("must be rows of one length, a weight for each cell", queries, "pass a list of lists")
+    if len(table) * len(table[0]) > _MOST_WEIGHTS:
+        raise _wrong(f"must hold at most {_MOST_WEIGHTS} weights", queries, "use a tree for many ranges")
+    exact = tuple(tuple(rational(weight, "queries") for weight in row) for row in table)
+    if not any(any(row) for row in exact):
+        raise _wrong("must hold a weight that is not zero", queries, "leave out queries that ask nothing")
+    _check_denominators(exact)
+    return exact
+
+
+def _check_denominators(rows: Rows) -> None:
+    common = 1
+    for denominator in {weight.denominator for row in rows for weight in row}:
+        common = math.lcm(common, denominator)
+        if common > _FINEST:
+            raise _wrong("must have a common denominator of at most 2^62", rows, "round the weights")
+
+
+def _wrong(rule: str, queries: object, fix: str) -> InvalidParameter:
+    return InvalidParameter("queries", rule, given=queries, fix=fix)
+
+
+# What every mechanism for a list of linear queries is made with, and what it asks of its data.
+
+
+LARGEST_DENSE: Final = 2**30
+"""No universe of more cells is made an array."""
+
+_MOST_CELLS: Final = 2**24
+
+
+@frozen(kw_only=True)
+class WorkloadMechanism(Private, ABC):
+    """An (epsilon, delta)-DP release of answers to linear queries about points.
+
+    `delta` is what is spent: 0 where a larger one would buy nothing.
+    """
+
+    name: ClassVar[str]
+    """The name that users know."""
+
+    queries: Queries
+    universe: Universe
+    delta: Exact = parameter(default=0)
+
+    def __post_init__(self) -> None:
+        self._convert()
+        self._return_delta()
+        self._check()
+
+    def _convert(self) -> None:
+        super()._convert()
+        promise = Guarantee(epsilon=self.epsilon, delta=self.delta, **self.protected)
+        freeze(self, queries=_checked(self.queries), universe=_over(self.universe), delta=promise.delta)
+        self._check_weights()
+
+    def _return_delta(self) -> None:
+        """Spend no delta that buys nothing; called when all parameters are set."""
+        if self.delta and not self.uses_delta:
+            freeze(self, delta=Fraction(0))
+
+    @property
+    def uses_delta(self) -> bool:
+        """Whether noise may be drawn by a theorem that needs delta: a function of public facts."""
+        return True
+
+    @cached_property
+    def operator(self) -> Structured:
+        """The queries as an operator over the universe."""
+        return self.queries.over(self.universe)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        return replace(super().guarantee, delta=self.delta)
+
+    @property
+    def why(self) -> str:
+        """A sentence about what the mechanism chooses, a function of public facts; empty if nothing."""
+        return ""
+
+    @abstractmethod
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of an answer if there are that many rows."""
+
+    @abstractmethod
+    def predicted_numbers(self, rows: int) -> int:
+        """About how many integers the release holds."""
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """What a plan shows of the parameters that follow from public facts, a sentence each."""
+        return ()
+
+    @abstractmethod
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> WorkloadRelease:
+        """Draw noise and release."""
+
+    def fitting(self, points: PointCounts) -> PointCounts:
+        """The points, if they lie in the universe and bound contributions at least as tightly."""
+        return fitting_points(points, self.universe.axes, self.contributions)
+
+    def counts(self, points: PointCounts) -> NDArray[np.int64]:
+        """How many rows are in each cell of the universe, as an array of its shape."""
+        rule = f"must have at most {LARGEST_DENSE} cells to be an array"
+        fix = "choose coarser domains or fewer columns"
+        check(self.universe.size <= LARGEST_DENSE, "universe", rule, given=self.universe.size, fix=fix)
+        return points.spread()
+
+    def truth(self, points: PointCounts) -> NDArray[Any]:
+        """The exact answers in units: from an array if the universe is small, else point by point."""
+        if self.universe.size <= _MOST_CELLS:
+            return np.asarray(self.operator.answers(self.counts(points)))
+        return points.folded(self.operator.answers_at)
+
+    def _check_weights(self) -> None:
+        rule = "must have a weight that is not zero"
+        fix = "ask for values that the columns can have; a function that raises has the weight zero"
+        check(self.operator.column_norm != 0, "queries", rule, given="zero for every cell", fix=fix)
+
+
+def sentence(phrase: str) -> str:
+    """A phrase with a capital and a full stop, unless it has them.
+
+    >>> sentence("one threshold for all queries")
+    'One threshold for all queries.'
+    """
+    return f"{phrase[:1].upper()}{phrase[1:]}" + ("" if phrase.endswith(".") else ".")
+
+
+def _checked(queries: object) -> Queries:
+    fix = 'pass for example ranges("age") or parse("...")'
+    return check_type(queries, Queries, "queries", "must be queries", fix=fix)
+
+
+def _over(universe: object) -> Universe:
+    fix = 'pass Universe(["age"], [Integer(0, 120)])'
+    return check_type(universe, Universe, "universe", "must be a Universe", fix=fix)
+
+
+# The Laplace mechanism on any workload of linear queries [DMNS06; SU, section 1.1].
+
+
+_LARGEST_WEIGHT: Final = 2**64
+"""Times fewer than 2^62 rows, that is a released number."""
+
+
+@final
+@frozen(kw_only=True)
+class LinearWorkload(WorkloadMechanism):
+    """Publish once; answer a list of linear queries, each with noise of its own.
+
+    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP if delta lowers noise; ADD_REMOVE or CHANGE_ONE. [DMNS06]
+    Error:     O(norm log k / epsilon) for k queries at once; the norm is the largest sum of absolute
+               weights of one cell. With delta, O(sqrt(weight norm log 1/delta) log k / epsilon).
+    Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
+
+    >>> from partita.domain import Integer
+    >>> from partita.queries import Universe, prefixes
+    >>> ages = Universe(["age"], [Integer(0, 120)])
+    >>> LinearWorkload(queries=prefixes("age"), universe=ages, epsilon=1).scale
+    Fraction(121, 1)
+    """
+
+    name: ClassVar[str] = "linear"
+
+    @cached_property
+    def changes(self) -> AnswerChanges:
+        """By how much neighbours can differ in the answers, in units of one over the granularity."""
+        return AnswerChanges.between(self.neighbors, contributions=self.contributions, operator=self.operator)
+
+    @cached_property
+    def composition(self) -> Composition:
+        """How much each answer may cost, by the theorem that asks for the least noise."""
+        return self.changes.composition(self.epsilon, self.delta)
+
+    @property
+    def uses_delta(self) -> bool:
+        """Whether another theorem than the pure one asks for the least noise."""
+        return self.composition.rule != "pure"
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale of every answer, in units of one over the operator's granularity."""
+        return self.changes.each / self.composition.rate
+
+    @property
+    def largest_error(self) -> float:
+        """The expected largest error over all queries is at most this [SU, section 1.1]."""
+        return independent_error(self.scale, len(self.operator)) / self.operator.granularity
+
+    def predicted_error(self, rows: int) -> float:
+        """The root-mean-square error of every answer, whatever the rows."""
+        return float(laplace_variance(self.scale) ** 0.5) / self.operator.granularity
+
+    def predicted_numbers(self, rows: int) -> int:
+        """One for each query."""
+        return len(self.operator)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """How the budget is shared among the queries."""
+        scale, rule = float(self.scale / self.operator.granularity), self.composition.rule
+        return (
+            f"Noise of scale {scale:.6g} on each of {len(self.operator)} answers, by {rule} composition.",
+        )
+
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:
+        """Answer every query in whole units and add noise."""
+        truth = self.truth(self.fitting(points))
+        session = noise.session()
+        return LinearWorkloadRelease(
+            noisy=session.add(truth, self.scale),
+            scale=self.scale,
+            queries=self.queries,
+            universe=self.universe,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+    def _check(self) -> None:
+        """Refuse weights whose answers are no released numbers, and noise that cannot be drawn."""
+        if self.operator.largest > _LARGEST_WEIGHT or self.scale > LARGEST_SCALE:
+            rule = "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units"
+            fix = "clip values, round weights, or raise epsilon"
+            raise InvalidParameter("queries", rule, given=float(self.operator.largest), fix=fix)
+        check_scale(self.scale, self.epsilon)
+
+
+# Noise on every answer, then a projection on the answers that some table has [DR14, Algorithm 18].
+
+
+_ROWS_SHARE: Final = Fraction(1, 20)
+_MEASURED: Final = 1 / 3
+
+
+@final
+@frozen(kw_only=True)
+class ProjectedLaplace(WorkloadMechanism):
+    """Publish once; answer a list of linear queries, projected on what some table could answer.
+
+    Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.   [DR14, Theorem 12.7]
+    Error:     with n rows, k queries and noise of deviation s on each, the mean square is
+               O(n s sqrt(log |X| / k)), and never much above s^2.
+    Proof:     docs/proofs/projected_laplace.md (n is released; the projection is certified)
+
+    Good where there are more queries than rows. The number of rows, by which answers are bounded, gets
+    a twentieth of epsilon.
+
+    >>> from partita.domain import Integer
+    >>> from partita.queries import prefixes
+    >>> ages = Universe(["age"], [Integer(0, 9)])
+    >>> ProjectedLaplace(queries=prefixes("age"), universe=ages, epsilon=1).composition.rule
+    'pure'
+    """
+
+    name: ClassVar[str] = "projection"
+
+    @cached_property
+    def changes(self) -> AnswerChanges:
+        """By how much neighbours can differ in the answers, in units."""
+        return AnswerChanges.between(self.neighbors, contributions=self.contributions, operator=self.operator)
+
+    @cached_property
+    def composition(self) -> Composition:
+        """How much each answer may cost, by the theorem that asks for the least noise."""
+        return self.changes.composition(self.epsilon * (1 - _ROWS_SHARE), self.delta)
+
+    @property
+    def uses_delta(self) -> bool:
+        """Whether another theorem than the pure one asks for the least noise."""
+        return self.composition.rule != "pure"
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale of an answer, in units."""
+        return self.changes.each / self.composition.rate
+
+    @property
+    def rows_scale(self) -> Fraction:
+        """The noise scale of the number of rows."""
+        return self.contributions / (self.epsilon * _ROWS_SHARE)
+
+    @property
+    def why(self) -> str:
+        """Which theorem the noise follows."""
+        return (
+            f"the noise of each answer follows {self.composition.rule} composition, which asks for the least"
+        )
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error of an answer: of all noise, along the hull, or of its dimension.
+
+        A third of what the theorem bounds, for random queries and ranges; measured, not proved.
+        """
+        noise, count = self._noise, len(self.operator)
+        hull = _MEASURED * math.sqrt(2 * rows * noise.column_reach(0.5) / count)
+        return min(noise.deviation * min(1.0, math.sqrt(self.universe.size / count)), hull)
+
+    def predicted_numbers(self, rows: int) -> int:
+        """The noisy answers, and cells with their weights."""
+        count = len(self.operator)
+        return count + 2 * min(count, self.universe.size)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """The noise, where it comes from, and whether it drowns the rows."""
+        deviation = self._noise.deviation
+        lines = [
+            f"noise of an answer: standard deviation {deviation:.4g}, by {self.composition.rule} composition "
+            f"at {float(self.composition.rate):.4g} per answer",
+            f"number of rows: noise of scale {float(self.rows_scale):.4g}",
+        ]
+        if deviation > rows / 4:
+            lines.append("the noise of an answer exceeds a quarter of the rows: an even guess may do better")
+        return tuple(lines)
+
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> ProjectedLaplaceRelease:
+        """Release the number of rows and every answer with noise; project."""
+        data = self.fitting(points)
+        session = noise.session()
+        released = ProjectedLaplaceRelease(
+            rows=int(session.add(data.total, self.rows_scale)),
+            rows_scale=self.rows_scale,
+            noisy=session.add(self.truth(data), self.scale),
+            scale=self.scale,
+            queries=self.queries,
+            universe=self.universe,
+            guarantee=self.guarantee if session.secure else None,
+        )
+        return released.projected()
+
+    @property
+    def _noise(self) -> AnswerNoise:
+        return AnswerNoise(self.operator, self.scale)
+
+    def _check(self) -> None:
+        _check_size(self.universe)
+        for scale in (self.scale, self.rows_scale):
+            check_scale(scale, self.epsilon)
+
+
+def _check_size(universe: Universe) -> None:
+    rule, fix = f"must have at most {MOST_CELLS} cells", "choose coarser domains or fewer columns"
+    check(universe.size <= MOST_CELLS, "universe", rule, given=universe.size, fix=fix)

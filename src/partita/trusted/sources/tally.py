@@ -1,0 +1,327 @@
+"""Raw values into cells: engines group, a domain encodes what is distinct, and cells are counted."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import types
+
+from partita.arrays import changes
+from partita.domain.axis import Axis
+from partita.domain.base import Domain, Encoded, Special, is_domain
+from partita.domain.category import Category
+from partita.domain.columns import number_text
+from partita.domain.numeric import Integer
+from partita.errors import InvalidParameter, SourceError, check
+from partita.numbers import integer
+from partita.trusted.secret import AxisCounts, Histogram, Points
+from partita.trusted.sources.arrow import PYTHON, UNREADABLE, distinct
+from partita.trusted.sources.base import Source, Table, checked, positions
+
+# Rows that are the same, made one, with their counts added up.
+
+
+Array: TypeAlias = npt.NDArray[Any]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+def regroup(keys: Sequence[Array], counts: Ints) -> tuple[list[Array], Ints]:
+    """The distinct rows of `keys`, in ascending order of the first, then the second, and so on.
+
+    >>> regroup([np.array([2, 1, 2])], np.array([10, 20, 30]))
+    ([array([1, 2])], array([20, 40]))
+    """
+    if not _in_order(keys):
+        order = np.lexsort(list(reversed(keys)))
+        keys, counts = [key[order] for key in keys], counts[order]
+    first = firsts(keys)
+    added = np.add.reduceat(counts, first) if len(first) else counts[:0]
+    return [key[first] for key in keys], added
+
+
+def firsts(keys: Sequence[Array]) -> Ints:
+    """Where a new row starts, in sorted rows."""
+    return np.flatnonzero(changes(*keys))
+
+
+def _in_order(keys: Sequence[Array]) -> bool:
+    """Whether the rows are in ascending order, as grouped rows often are; far cheaper than to sort them."""
+    tied = np.ones(max(0, len(keys[0]) - 1), np.bool_)
+    for key in keys:
+        if bool((tied & (key[1:] < key[:-1])).any()):
+            return False
+        tied &= key[1:] == key[:-1]
+    return True
+
+
+# At most k rows of each person, chosen by a rule that looks at that person's rows alone.
+#
+# Each row of a person gets a number, the MD5 of these bytes:
+#
+#     the length of the salt in 8 bytes, the salt,
+#     the length of the person's id in 8 bytes, the id,
+#     for each column in order: its `Special` code in 1 byte, its cell in 8 bytes,
+#     the occurrence in 8 bytes: 0, 1, 2, ... among the person's rows with the same cells.
+#
+# Integers are big-endian. The k rows with the smallest numbers are kept; on a tie, which MD5
+# makes all but impossible, the smaller bytes win. Nothing of another person enters, so adding or removing
+# other people's rows never changes which of mine are kept. If I add one row, either it is
+# left out, or it is kept and, when I already had k, exactly one other row leaves.
+#
+# An id is hashed as text: integers by their digits, other numbers by their shortest decimal, and
+# so 17, 17.0 and "17" choose alike in a Parquet, a NumPy and a CSV source. Rows without an id
+# (null, NaN, empty text, or a line that could not be read) count as one person, with no bytes.
+
+
+def people(column: Any, name: str) -> tuple[Ints, list[bytes]]:
+    """A number for the person of each row, and the bytes that stand for each person."""
+    if not _can_identify(column.type):
+        fix = "choose an id column"
+        raise SourceError(f"column {name!r}", "must hold integers or text to tell persons apart", fix=fix)
+    values, rows = distinct(column)
+    listed = values if isinstance(values, list) else values.to_pylist()
+    texts = [_identity(value) for value in listed]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    codes = np.array([numbers[text] for text in texts], np.int64)
+    return codes[rows], list(numbers)
+
+
+def bound(
+    persons: Ints, names: Sequence[bytes], cells: Sequence[Encoded], counts: Ints, *, limit: int, salt: bytes
+) -> tuple[list[Encoded], Ints]:
+    """The cells that are kept and how often, out of rows grouped by person and raw values."""
+    keys = [key for column in cells for key in (column.special, column.cells)]
+    (person, *rows), weights = regroup([persons, *keys], counts)
+    first = firsts([person])
+    totals = np.add.reduceat(weights, first) if len(first) else weights
+    edges = np.append(first, len(person))
+    kept = weights.copy()
+    packed = _packed(rows)
+    for group in np.flatnonzero(totals > limit).tolist():
+        low, high = int(edges[group]), int(edges[group + 1])
+        prefix = _prefixed(salt) + _prefixed(names[person[low]])
+        kept[low:high] = _kept(prefix, packed[low:high], weights[low:high].tolist(), limit)
+    there = kept > 0
+    pairs = zip(rows[0::2], rows[1::2], strict=True)
+    return [Encoded(cell[there], special[there]) for special, cell in pairs], kept[there]
+
+
+def _packed(rows: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.void]:
+    """The cells of each row as the bytes that are hashed."""
+    flat = np.rec.fromarrays([row.astype(row.dtype.newbyteorder(">")) for row in rows])
+    return flat.view(f"V{flat.dtype.itemsize}")
+
+
+def _kept(prefix: bytes, packed: npt.NDArray[np.void], weights: Sequence[int], limit: int) -> list[int]:
+    """How many of a person's rows in each combination of cells are among the smallest."""
+    kept = [0] * len(weights)
+    for _, place, _ in heapq.nsmallest(limit, _numbered(prefix, packed.tolist(), weights)):
+        kept[place] += 1
+    return kept
+
+
+def _numbered(
+    prefix: bytes, packed: Sequence[bytes], weights: Sequence[int]
+) -> Iterator[tuple[bytes, int, int]]:
+    for place, (cells, weight) in enumerate(zip(packed, weights, strict=True)):
+        start = hashlib.md5(prefix + cells, usedforsecurity=False)
+        for occurrence in range(weight):
+            number = start.copy()
+            number.update(occurrence.to_bytes(8, "big"))
+            yield number.digest(), place, occurrence
+
+
+def _prefixed(text: bytes) -> bytes:
+    return len(text).to_bytes(8, "big") + text
+
+
+def _identity(value: object) -> bytes:
+    """The text of an id; none for what is no id."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return b"" if value == UNREADABLE else value
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, int):
+        return str(Decimal(value)).encode()
+    if isinstance(value, (float, Decimal, Fraction)):
+        return _number(value)
+    return b""
+
+
+def _number(value: float | Decimal | Fraction) -> bytes:
+    if not isinstance(value, Fraction) and not math.isfinite(value):
+        return b"" if math.isnan(value) else str(value).encode()
+    return number_text(Fraction(repr(value) if isinstance(value, float) else value)).encode()
+
+
+def _can_identify(kind: Any) -> bool:
+    return bool(
+        kind == PYTHON
+        or types.is_integer(kind)
+        or types.is_large_binary(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_boolean(kind)
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Column:
+    """One column of a table: how many rows in each ordinary cell, and in each special one."""
+
+    histogram: AxisCounts
+    specials: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        return f"Column({self.histogram!r}, specials={list(self.specials)})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """The distinct combinations of cells in some columns, ascending, and how many rows are in each."""
+
+    schema: Mapping[str, Domain]
+    cells: Mapping[str, Encoded]
+    counts: Ints
+    contributions: int
+
+    def column(self, name: str) -> Column:
+        """The counts of one column by itself."""
+        positions([name], list(self.cells))
+        encoded, domain = self.cells[name], self.schema[name]
+        (special, cells), counts = regroup([encoded.special, encoded.cells], self.counts)
+        there = special == Special.ORDINARY
+        ordinary = Histogram(domain.size, cells[there], counts[there], self.contributions)
+        found = dict(zip(special[~there].tolist(), counts[~there].tolist(), strict=True))
+        return Column(ordinary, {name: found.get(int(Special.named(name)), 0) for name in domain.specials})
+
+    def points(self, names: Sequence[str]) -> Points:
+        """The counts of several columns together: rows are at positions along the axes of their domains."""
+        positions(names, list(self.cells))
+        along, counts = regroup([places(self.schema[name], self.cells[name]) for name in names], self.counts)
+        axes = tuple(Axis.of(self.schema[name]) for name in names)
+        return Points(axes, np.stack(along, axis=1), counts, self.contributions)
+
+    def __repr__(self) -> str:
+        return f"Tally({list(self.cells)}, contributions={self.contributions}, secret)"
+
+
+def places(domain: Domain, encoded: Encoded) -> npt.NDArray[np.uint64]:
+    """Where cells, ordinary and special ones, lie along the axis of their domain."""
+    starts = np.zeros(len(Special), np.uint64)
+    starts[Special.ORDINARY] = Axis.of(domain).position(0)
+    for name, position in Axis.specials(domain).items():
+        starts[Special.named(name)] = position
+    return np.asarray(encoded.cells + starts[encoded.special])
+
+
+def tally(
+    source: Source,
+    schema: Mapping[str, Domain],
+    by: Sequence[str] | None = None,
+    *,
+    person: str | None = None,
+    contributions: int = 1,
+    salt: str = "",
+    where: tuple[str, str] | None = None,
+) -> Tally:
+    """Count the cells of the columns `by`, or of all columns of the schema.
+
+    With `where`, a column and a text, only rows count whose value in that column is the text, as a
+    `Category` matches a label. With `person`, the column that holds an id, at most `contributions` of
+    each person's rows count, chosen by the rule in `bounding`. Without it every row counts.
+
+    >>> from partita.domain import Integer
+    >>> from partita.sources import open_source
+    >>> ages = tally(open_source({"age": [30, 31, 30, 999]}), {"age": Integer(0, 120)}).column("age")
+    >>> ages.histogram.counts.tolist(), ages.specials["above"]
+    ([2, 1], 1)
+    """
+    names = _columns(_checked_schema(schema), by)
+    limit = _limit(contributions, person)
+    check(isinstance(source, Source), "source", "must be a source", given=source, fix="use open_source")
+    keys = list(dict.fromkeys([*_named(person), *_named(where and where[0]), *names]))
+    table = source.counts(keys)
+    if where is not None:
+        table = _matching(table, keys.index(where[0]), where[1])
+    cells = [_encoded(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names]
+    counts = table.column(len(keys)).to_numpy()
+    if person is not None:
+        who, ids = people(table.column(0), person)
+        cells, counts = bound(who, ids, cells, counts, limit=limit, salt=salt.encode())
+    return _merged(schema, names, cells, counts, 1 if person is None else limit)
+
+
+def _named(column: str | None) -> list[str]:
+    return [] if column is None else [column]
+
+
+def _matching(table: Table, place: int, text: str) -> Table:
+    """The rows of a grouped count whose value in the column at this place is the text."""
+    encoded = _encoded(Category([text]), table.column(place), alone=False)
+    return table.filter(pa.array(encoded.special == Special.ORDINARY))
+
+
+def _limit(contributions: object, person: str | None) -> int:
+    limit = integer(contributions, "contributions", low=1)
+    fix = "name the column of ids, or leave it out"
+    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
+    return limit
+
+
+def _checked_schema(schema: object) -> Mapping[str, Domain]:
+    if isinstance(schema, Mapping) and all(is_domain(domain) for domain in schema.values()):
+        return schema
+    fix = 'pass for example {"age": Integer(0, 120)}'
+    raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
+
+
+def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:
+    names = checked(list(schema) if by is None else by, "by")
+    unknown = next((name for name in names if name not in schema), None)
+    fix = "declare the domain of each column"
+    check(unknown is None and names, "by", "must name columns of the schema", given=unknown, fix=fix)
+    return names
+
+
+def _encoded(domain: Domain, column: Any, *, alone: bool) -> Encoded:
+    """The cells of a column, each distinct value encoded once; one grouped `alone` has no repeats.
+
+    To place integers among integers costs less than to find the distinct ones.
+    """
+    if types.is_integer(column.type) and (alone or isinstance(domain, Integer)):
+        return domain.encode(column.combine_chunks())
+    values, codes = distinct(column)
+    return domain.encode(values).take(codes)
+
+
+def _merged(
+    schema: Mapping[str, Domain],
+    names: Sequence[str],
+    cells: Sequence[Encoded],
+    counts: Ints,
+    contributions: int,
+) -> Tally:
+    keys = [key for column in cells for key in (column.special, column.cells)]
+    merged, totals = regroup(keys, counts)
+    pairs = zip(names, merged[0::2], merged[1::2], strict=True)
+    return Tally(
+        {name: schema[name] for name in names},
+        {name: Encoded(cell, special) for name, special, cell in pairs},
+        totals,
+        contributions,
+    )

@@ -1,0 +1,312 @@
+"""Raw lines of a file. One line is one row, whatever it holds.
+
+A line ends at a line feed; a carriage return before that belongs to the ending, and any
+other one to the line. The last line may lack its ending. A byte order mark at the very
+start is dropped. A line is readable if it is UTF-8 and at most 1 MiB long.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from partita.errors import SourceError
+from partita.trusted.sources.arrow import UNREADABLE
+from partita.trusted.sources.base import Batches, File, positions
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+LONGEST_LINE: Final = 2**20
+_BLOCK: Final = 2**22
+_MARK: Final = b"\xef\xbb\xbf"
+_FEED: Final = ord("\n")
+_RETURN: Final = ord("\r")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Lines:
+    """Many lines in one block of bytes: where each starts and stops, and whether it is readable."""
+
+    block: bytes
+    start: Ints
+    stop: Ints
+    readable: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, block: bytes) -> Lines:
+        """The lines of a block in which every line ends in a line feed."""
+        data = np.frombuffer(block, np.uint8)
+        feeds = np.flatnonzero(data == _FEED)
+        start = np.concatenate([np.zeros(1, np.int64), feeds[:-1] + 1])[: len(feeds)]
+        stop = feeds - ((feeds > start) & (data[feeds - 1] == _RETURN))
+        return cls(block, start, stop, _decodable(block, start, stop) & (stop - start <= LONGEST_LINE))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        """The lines themselves, None for one that is not readable."""
+        for low, high, readable in zip(
+            self.start.tolist(), self.stop.tolist(), self.readable.tolist(), strict=True
+        ):
+            yield self.block[low:high] if readable else None
+
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Lines:
+        """Some of these lines."""
+        return Lines(self.block, self.start[which], self.stop[which], self.readable[which])
+
+
+def blocks(stream: BinaryIO, size: int = _BLOCK) -> Iterator[bytes]:
+    """The lines of a file, many at a time, each with its line feed.
+
+    Of a line that is too long no more is kept than shows that it is.
+    """
+    rest = b""
+    for chunk in _chunks(stream, size):
+        whole, feed, rest = (rest + chunk).rpartition(b"\n")
+        if feed:
+            yield whole + feed
+        rest = rest[: LONGEST_LINE + 2]
+    if rest:
+        yield rest + b"\n"
+
+
+def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    first = stream.read(len(_MARK))
+    if first != _MARK:
+        yield first
+    while chunk := stream.read(size):
+        yield chunk
+
+
+def _decodable(block: bytes, start: Ints, stop: Ints) -> npt.NDArray[np.bool_]:
+    if _is_text(block):
+        return np.ones(len(start), np.bool_)
+    pairs = zip(start.tolist(), stop.tolist(), strict=True)
+    return np.fromiter((_is_text(block[low:high]) for low, high in pairs), np.bool_, len(start))
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return data.isascii() or data.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
+# CSV, line by line: a quote left open spoils its own row and no other.
+#
+# Fields are separated by the declared delimiter. A field that starts with a quote ends at the
+# next lone quote, which the delimiter or the end of the line must follow; inside, two quotes
+# stand for one. A quote elsewhere is a character like others. All fields are text, and an
+# empty one is null, quoted or not. A line that is not readable, breaks these rules, or has too
+# few or too many fields is one row of unreadable cells.
+#
+# Where quotes only embrace whole fields, lines are split many at once; all others one by one.
+
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+_QUOTE: Final = ord('"')
+
+
+@dataclass(frozen=True)
+class Csv:
+    """CSV files with the same columns, each with a header line unless `names` are declared."""
+
+    files: Sequence[File]
+    delimiter: str
+    names: Sequence[str] | None
+
+    def read(self, columns: Sequence[str]) -> Batches:
+        """The columns asked for, as text."""
+        schema = pa.schema([(name, pa.large_binary()) for name in columns])
+        for file in self.files:
+            self._places(file, columns)
+        return Batches(schema, self._batches(schema))
+
+    def _places(self, file: File, columns: Sequence[str]) -> None:
+        with file.reading() as stream:
+            names, _ = self._opened(file, blocks(stream))
+            positions(columns, names, listed=self.names is not None)
+
+    def _batches(self, schema: Any) -> Iterator[Any]:
+        for file in self.files:
+            with file.reading() as stream:
+                names, rest = self._opened(file, blocks(stream))
+                places = positions(schema.names, names, listed=self.names is not None)
+                for block in rest:
+                    arrays = split(Lines.of(block), len(names), places, self.delimiter)
+                    yield pa.record_batch(arrays, schema=schema)
+
+    def _opened(self, file: File, rest: Iterator[bytes]) -> tuple[list[str], Iterator[bytes]]:
+        """The names of the columns, and the blocks of lines below the header."""
+        if self.names is not None:
+            return list(self.names), rest
+        first = next(rest, b"")
+        header, _, body = first.partition(b"\n")
+        names = self._header(header) if first else None
+        if names is None:
+            fix = "check encoding and delimiter, or declare header=[...] if there is no such line"
+            raise SourceError(file.shown, "must start with a line of column names in UTF-8", fix=fix)
+        return names, chain([body] if body else [], rest)
+
+    def _header(self, line: bytes) -> list[str] | None:
+        [text] = Lines.of(line + b"\n")
+        parts = None if text is None else fields(text, self.delimiter)
+        return None if parts is None else [part.decode() for part in parts]
+
+
+def fields(line: bytes, delimiter: str) -> list[bytes] | None:
+    """The fields of one line, or None if a quote is left open or closed too early.
+
+    >>> fields(b'1,"a ""b"", c",5" pipe', ",")
+    [b'1', b'a "b", c', b'5" pipe']
+    >>> fields(b'1,"a', ","), fields(b'"a"b', ",")
+    (None, None)
+    """
+    field, found, place = _field(delimiter), [], 0
+    while match := field.match(line, place):
+        quoted, plain = match.groups()
+        found.append(plain if quoted is None else quoted.replace(b'""', b'"'))
+        place = match.end() + 1
+        if match.end() == len(line):
+            return found
+    return None
+
+
+def split(lines: Lines, width: int, places: Sequence[int], delimiter: str) -> list[Any]:
+    """The columns at these places, of lines that must have `width` fields each."""
+    start, stop, neat = _fields_at_once(lines, width, delimiter)
+    others = list(chain.from_iterable(_fields_of(line, width, delimiter) for line in lines.chosen(~neat)))
+    ends = len(lines.block) + np.cumsum([0, *map(len, others)]).astype(np.int64)
+    start[~neat], stop[~neat] = ends[:-1].reshape(-1, width), ends[1:].reshape(-1, width)
+    data = np.frombuffer(b"".join([lines.block, *others]), np.uint8)
+    return [_gathered(data, start[:, place], stop[:, place]) for place in places]
+
+
+def _fields_of(line: bytes | None, width: int, delimiter: str) -> list[bytes]:
+    parts = None if line is None else fields(line, delimiter)
+    return parts if parts is not None and len(parts) == width else [UNREADABLE] * width
+
+
+@cache
+def _field(delimiter: str) -> re.Pattern[bytes]:
+    end = b"(?=" + re.escape(delimiter.encode()) + rb"|\Z)"
+    plain = b'(?!")[^' + re.escape(delimiter.encode()) + b"]*"
+    return re.compile(b'(?:"((?:[^"]|"")*)"|(' + plain + b"))" + end, re.DOTALL)
+
+
+def _fields_at_once(lines: Lines, width: int, delimiter: str) -> tuple[Ints, Ints, Flags]:
+    """Where the fields of each line start and stop, and for which lines that is certain.
+
+    A delimiter separates if the number of quotes before it in its line is even. That is
+    right in a line where every field has no quote, or two that embrace it.
+    """
+    data = np.frombuffer(lines.block, np.uint8)
+    quotes = np.flatnonzero(data == _QUOTE)
+    cuts = np.flatnonzero(data == ord(delimiter))
+    line = np.searchsorted(lines.stop, cuts)
+    if len(quotes):
+        before = np.searchsorted(quotes, cuts) - np.searchsorted(quotes, lines.start[line])
+        cuts, line = cuts[before % 2 == 0], line[before % 2 == 0]
+    neat = lines.readable & (np.bincount(line, minlength=len(lines)) == width - 1)
+    inner = cuts[neat[line]].reshape(int(neat.sum()), width - 1)
+    start, stop = np.zeros((2, len(lines), width), np.int64)
+    start[neat] = np.column_stack([lines.start[neat], inner + 1])
+    stop[neat] = np.column_stack([inner, lines.stop[neat]])
+    return _unquoted(data, quotes, start, stop, neat) if len(quotes) else (start, stop, neat)
+
+
+def _unquoted(data: npt.NDArray[np.uint8], quotes: Ints, start: Ints, stop: Ints, neat: Flags) -> Any:
+    number = np.searchsorted(quotes, stop) - np.searchsorted(quotes, start)
+    embraced = (number == 2) & (data[start] == _QUOTE) & (data[stop - 1] == _QUOTE)
+    return start + embraced, stop - embraced, neat & (embraced | (number == 0)).all(axis=1)
+
+
+def _gathered(data: npt.NDArray[np.uint8], start: Ints, stop: Ints) -> Any:
+    """These stretches of bytes as a column, null where they are empty."""
+    length = stop - start
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    place = np.repeat(start - offset[:-1], length) + np.arange(offset[-1])
+    present = np.packbits(length > 0, bitorder="little")
+    buffers = [pa.py_buffer(part) for part in (present, offset, data[place])]
+    return pa.Array.from_buffers(pa.large_binary(), len(length), buffers)
+
+
+# JSON lines: one line is one row, and a line that is no JSON object spoils itself only.
+#
+# Text is kept as it is, and numbers as they are written, so that none is rounded; true and
+# false are text too. A missing key and null are null. A list or an object in a cell makes
+# that cell unreadable, and a line that is not a JSON object all cells of its row. Of a
+# repeated key the last one counts.
+
+
+_WHITE: Final = b" \t\r\n"
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """Files of JSON lines."""
+
+    files: Sequence[File]
+
+    def read(self, columns: Sequence[str]) -> Batches:
+        """The columns asked for, as text; there is no header that could lack one."""
+        schema = pa.schema([(name, pa.large_binary()) for name in columns])
+        return Batches(schema, self._batches(schema))
+
+    def _batches(self, schema: Any) -> Iterator[Any]:
+        for file in self.files:
+            with file.reading() as stream:
+                for block in blocks(stream):
+                    yield _batch(Lines.of(block), schema)
+
+
+def cells_of(line: bytes, names: Sequence[str]) -> list[bytes | None]:
+    r"""The cells of one row.
+
+    >>> cells_of(b'{"a": 1.50, "b": "x", "c": [1]}', ["a", "b", "c", "d"])
+    [b'1.50', b'x', b'\xff', None]
+    """
+    try:
+        text = line.strip(_WHITE).decode()
+        row, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return [UNREADABLE] * len(names)
+    if end != len(text) or not isinstance(row, dict):
+        return [UNREADABLE] * len(names)
+    return [_cell(row.get(name)) for name in names]
+
+
+def _batch(lines: Lines, schema: Any) -> Any:
+    unreadable = [UNREADABLE] * len(schema.names)
+    names = schema.names
+    rows = [cells_of(line, names) if line is not None else unreadable for line in lines]
+    columns = [pa.array(column, pa.large_binary()) for column in zip(*rows, strict=True)]
+    return pa.record_batch(columns, schema=schema)
+
+
+def _cell(value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return UNREADABLE
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refused)

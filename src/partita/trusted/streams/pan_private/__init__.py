@@ -1,1 +1,0 @@
-"""pan_private"""

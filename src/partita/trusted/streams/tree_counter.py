@@ -1,0 +1,516 @@
+"""The counter of the papers: noise on every node of a tree, and sums of the fewest nodes."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partita.numbers import failure, integer
+from partita.public.bounds import laplace_variance
+from partita.public.streams import LARGEST, Terms, horizon_of, misfit
+from partita.trusted.mechanisms.base import check_scale
+from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
+from partita.trusted.streams.base import (
+    ContinualCounter,
+    Fields,
+    Floats,
+    Row,
+    Running,
+    Stepping,
+    Supply,
+    counted,
+    counts_of,
+    integers,
+    is_wide,
+)
+from partita.trusted.streams.counter import Mix, NoisyCount, mix
+
+# The three naive ways to count under continual observation [DR14, section 12.3]: baselines.
+#
+# Each is private, and the error of each grows with the horizon, where `Counter`'s grows with its logarithm.
+
+
+_FINE: Final = 1 << 16
+_AT_ONCE: Final = 1 << 18
+
+
+class _SummedNoise:
+    """Fresh noise in every period; errors are their sums."""
+
+    def __init__(self, scale: Fraction, horizon: int, noise: Noise) -> None:
+        self._supply = Supply(scale, horizon, noise)
+        self._wide = is_wide(scale)
+
+    def step(self) -> int:
+        """The noise of the next period."""
+        return self._supply.take()
+
+    def many(self, periods: int) -> IntegerArray:
+        """The noise of each of the next periods."""
+        return integers([self.step() for _ in range(periods)], wide=self._wide)
+
+    def skip(self, periods: int) -> int:
+        """The noise of the next periods together."""
+        return sum(self.step() for _ in range(periods))
+
+    def fields(self) -> dict[str, Row]:
+        """What is drawn, as rows of a state."""
+        return self._supply.fields()
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        self._supply.restore(fields)
+
+
+class _ReplacedNoise(_SummedNoise):
+    """Fresh noise in every output, in place of the last."""
+
+    def __init__(self, scale: Fraction, horizon: int, noise: Noise) -> None:
+        super().__init__(scale, horizon, noise)
+        self._last = 0
+
+    def step(self) -> int:
+        """By how much the noise of the next output exceeds the last."""
+        last, self._last = self._last, self._supply.take()
+        return self._last - last
+
+    def skip(self, periods: int) -> int:
+        """Only the last of the next outputs is published."""
+        return self.step() if periods else 0
+
+    def fields(self) -> dict[str, Row]:
+        """What is drawn, as rows of a state."""
+        return {**super().fields(), "last": [self._last]}
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        super().restore(fields, periods)
+        (self._last,) = fields["last"]
+
+
+class _NaiveCount(NoisyCount):
+    """The count and integer noise of one scale."""
+
+    _kind: ClassVar[type[_SummedNoise]]
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        horizon: int,
+        change: int = 1,
+        contributions: int = 1,
+        noise: Noise = SYSTEM,
+    ) -> None:
+        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        self._length = horizon_of(horizon)
+        self.scale = self._outputs_of_an_event / terms.rate
+        check_scale(self.scale, terms.epsilon)
+        session = noise.session()
+        path = self._kind(self.scale, self._length, session)
+        super().__init__(terms=terms, horizon=self._length, bits=0, path=path, secure=session.secure)
+
+    @property
+    @abstractmethod
+    def _outputs_of_an_event(self) -> int:
+        """How many noisy numbers an event may move."""
+
+    @abstractmethod
+    def _noises(self, periods: Any) -> Any:
+        """How many noises are in the output after so many periods."""
+
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods."""
+        return np.asarray(laplace_variance(self.scale) * self._noises(np.asarray(periods, dtype=np.float64)))
+
+    def _law(self) -> Mix:
+        return self._sum(int(self._noises(self._periods)))
+
+    def _shape(self) -> Sequence[int]:
+        return [self._length]
+
+    @classmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        (horizon,) = fields["shape"]
+        return cls(horizon=horizon, noise=noise, **terms.keywords)
+
+    def _sum(self, number: int) -> Mix:
+        """A sum of so many of its noises."""
+        return mix([(1.0, float(1 / self.scale), float(number))])
+
+
+@final
+class PerStepCounter(_NaiveCount):
+    """A baseline: noise is added to what is counted in each period, and the sums are published.
+
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
+    Error:     variance 2t / epsilon^2 after t periods.                            [DR14, section 12.3]
+    Proof:     Each noisy number is private and an event lies in one of them; sums are post-processing.
+
+    >>> PerStepCounter(epsilon=1, horizon=1000).scale
+    Fraction(1, 1)
+    """
+
+    name: ClassVar[str] = "per-step"
+    _kind = _SummedNoise
+
+    @property
+    def _outputs_of_an_event(self) -> int:
+        return 1
+
+    def _noises(self, periods: Any) -> Any:
+        return periods
+
+    def _everywhere(self, beta: float) -> float:
+        """Of symmetric sums the greatest exceeds a bound at most twice as often as the last (Levy)."""
+        return self._sum(self._length).reach(beta / 2)
+
+
+@final
+class DirectCounter(_NaiveCount):
+    """A baseline: fresh noise is added to each output, of a scale that pays for all of them.
+
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
+    Error:     variance 2 horizon^2 / epsilon^2 in every period.                   [DR14, section 12.3]
+    Proof:     An event moves each output by at most 1, and each has its share epsilon / horizon.
+
+    >>> DirectCounter(epsilon=1, horizon=1000).scale
+    Fraction(1000, 1)
+    """
+
+    name: ClassVar[str] = "direct"
+    _kind = _ReplacedNoise
+
+    @property
+    def _outputs_of_an_event(self) -> int:
+        return self._length
+
+    def _noises(self, periods: Any) -> Any:
+        return np.minimum(periods, 1)
+
+    def _everywhere(self, beta: float) -> float:
+        return self._sum(1).reach(beta / self._length)
+
+
+@final
+class RandomizedResponseCounter(Stepping, ContinualCounter):
+    """A baseline for bits: each is flipped now and then, the ones are counted and the count set right.
+
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events.
+    Error:     variance t a / (1-a)^2 after t periods, a = exp(-epsilon).          [DR14, section 12.3]
+    Proof:     A bit is flipped with probability a / (1+a), and an event touches one bit; the rest is
+               post-processing.
+
+    A number above 1 counts as 1, one below 0 as 0.
+
+    >>> RandomizedResponseCounter(epsilon=1, horizon=1000).periods
+    0
+    """
+
+    name: ClassVar[str] = "randomized-response"
+    granularity: Fraction = Fraction(1, _FINE)
+
+    def __init__(
+        self, *, epsilon: object, horizon: int, contributions: int = 1, noise: Noise = SYSTEM
+    ) -> None:
+        terms = Terms.of(epsilon, contributions=contributions)
+        self._length = horizon_of(horizon)
+        check_scale(1 / terms.rate, terms.epsilon)
+        self._noise, self._ones = noise.session(), 0
+        super().__init__(terms=terms, horizon=self._length, secure=self._noise.secure)
+
+    @property
+    def exact(self) -> Fraction:
+        """The last output; 0 before the first."""
+        return Fraction(float(self._estimated(self._ones, self._periods)))
+
+    def update(self, x: int = 0) -> float:
+        """Close one period in which the bit x was counted: its output."""
+        return float(self.update_many([counted(x)])[0])
+
+    def update_many(self, xs: ArrayLike) -> Floats:
+        """Close a period for each bit: all outputs. The same law as one by one."""
+        bits = np.clip(counts_of(xs), 0, 1)
+        self._make_room(bits.size)
+        with self._step():
+            ones = self._ones + np.cumsum(bits ^ self._flips(bits.size))
+            periods = self._periods + np.arange(1, bits.size + 1)
+            self._ones = int(ones[-1]) if bits.size else self._ones
+            self._periods += bits.size
+        return self._estimated(ones, periods)
+
+    def advance(self, periods: int) -> None:
+        """Close periods in which nothing was counted; only the last of their outputs is published."""
+        periods = integer(periods, "periods", low=0, high=LARGEST)
+        self._make_room(periods)
+        with self._step():
+            for start in range(0, periods, _AT_ONCE):
+                self._ones += int(self._flips(min(_AT_ONCE, periods - start)).sum())
+            self._periods += periods
+
+    def answer(self, beta: float = 0.05) -> Running:
+        """The last output with its error: for this period, and for all periods at once."""
+        chance = float(failure(beta))
+        reach = self._reach(self._periods, chance)
+        return Running(
+            value=self.value,
+            error=self.variance() ** 0.5,
+            low=self.value - reach,
+            high=self.value + reach,
+            everywhere=self._reach(self._length, chance),
+        )
+
+    def variance(self) -> float:
+        """The variance of the last output, but for its rounding."""
+        return float(self.variances(self._periods))
+
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods, but for its rounding."""
+        rate = float(self.terms.rate)
+        return np.asarray(np.multiply(periods, math.exp(-rate) / math.expm1(-rate) ** 2))
+
+    def _fields(self) -> Fields:
+        return {"horizon": [self._length], "ones": [self._ones]}
+
+    @classmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        (horizon,) = fields["horizon"]
+        return cls(epsilon=terms.epsilon, contributions=terms.contributions, horizon=horizon, noise=noise)
+
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        (self._ones,) = fields["ones"]
+        if not 0 <= self._ones <= self._periods:
+            raise misfit("hold at most a one for each period")
+
+    def _flips(self, number: int) -> NDArray[np.int64]:
+        """For each bit whether it is flipped: discrete Laplace noise is positive with chance a / (1+a)."""
+        drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)
+        return np.asarray(drawn > 0, dtype=np.int64)
+
+    def _estimated(self, ones: Any, periods: Any) -> Floats:
+        """The count from the ones: t a / (1+a) on average, and (1-a) / (1+a) more for each event."""
+        rate = float(self.terms.rate)
+        count = (ones - (periods - ones) * math.exp(-rate)) / -math.expm1(-rate)
+        return np.asarray(np.rint(count * _FINE) / _FINE)
+
+    def _reach(self, periods: int, beta: float) -> float:
+        """Errors of single bits lie in a range of (1+a) / (1-a): Hoeffding, for the greatest sum too."""
+        spread = 1 / math.tanh(float(self.terms.rate) / 2)
+        return spread * math.sqrt(periods * math.log(2 / beta) / 2) + 1 / _FINE
+
+
+_BITS: Final = 16
+_FINE_TREES: Final = 1 << _BITS
+
+
+class Shape:
+    """The nodes of a b-ary tree over a horizon, without its root: a period lies in one of each level."""
+
+    def __init__(self, *, horizon: int, branching: int, refine: bool) -> None:
+        self.horizon, self.branching, self.refine = horizon, branching, refine
+        self.levels = 1
+        while branching**self.levels < horizon:
+            self.levels += 1
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes need noise: one for each period, or all if nodes are refined by what is below."""
+        if not self.refine:
+            return self.horizon
+        return sum(self.horizon // self.branching**level for level in range(self.levels))
+
+    @property
+    def weights(self) -> list[int]:
+        """How much a node of each level counts against its children's sum, in parts of 2^16.
+
+        The inverse variances, if all noise has variance one.
+        """
+        weights, variance = [_FINE_TREES], Fraction(1)
+        for _ in range(self.levels - 1):
+            below = self.branching * variance
+            weights.append(round(_FINE_TREES * below / (1 + below)) if self.refine else _FINE_TREES)
+            weight = Fraction(weights[-1], _FINE_TREES)
+            variance = weight**2 + (1 - weight) ** 2 * below
+        return weights
+
+    def digits(self, periods: int) -> list[int]:
+        """The fewest nodes that make up the first periods: how many of each level."""
+        digits = []
+        for _ in range(self.levels - 1):
+            periods, digit = divmod(periods, self.branching)
+            digits.append(digit)
+        return [*digits, periods]
+
+    def mix(self, digits: list[int], rate: Fraction) -> Mix:
+        """The noise in a sum of so many nodes of each level."""
+        shares = [weight / _FINE_TREES for weight in self.weights]
+        terms, rounded = [], 0.0
+        for level, number in enumerate(digits):
+            size, times, slack = 1.0, float(number), 0.0
+            for below in range(level, -1, -1):
+                terms.append((size * shares[below], float(rate) / self.levels, times))
+                slack += size * times if below and self.refine else 0.0
+                size, times = size * (1 - shares[below]), times * self.branching
+            rounded += slack
+        return mix(terms, slack=rounded / _FINE_TREES)
+
+
+class TreePath:
+    """The errors of the sums, period after period.
+
+    Kept are, for each level, the errors of the nodes in the present sum. When a node is complete its
+    children leave the sum for it.
+    """
+
+    def __init__(self, shape: Shape, rate: Fraction, noise: Noise) -> None:
+        self.shape = shape
+        self.position = 0
+        self.bits = _BITS if shape.refine else 0
+        self._weights = shape.weights
+        self._scale = shape.levels / rate
+        self._supply = Supply(self._scale, shape.nodes, noise)
+        self._sums = [0] * shape.levels
+
+    def step(self) -> int:
+        """The error of the next period."""
+        self.position += 1
+        level = self._complete()
+        gone = sum(self._sums[:level])
+        node = self._refined(level) if self.shape.refine else self._supply.take()
+        self._sums[:level] = [0] * level
+        self._sums[level] += node
+        return node - gone
+
+    def many(self, periods: int) -> IntegerArray:
+        """The error of each of the next periods."""
+        return integers([self.step() for _ in range(periods)], wide=is_wide(self._scale))
+
+    def skip(self, periods: int) -> int:
+        """The error of the next periods together: only nodes of the new sum are drawn, if none is refined."""
+        if self.shape.refine:
+            return sum(self.step() for _ in range(periods))
+        before = sum(self._sums)
+        old, new = (self.shape.digits(position) for position in (self.position, self.position + periods))
+        self.position += periods
+        shared = True
+        for level in range(self.shape.levels - 1, -1, -1):
+            kept = old[level] if shared else 0
+            drawn = sum(self._supply.take() for _ in range(new[level] - kept))
+            self._sums[level] = drawn + (self._sums[level] if shared else 0)
+            shared = shared and old[level] == new[level]
+        return sum(self._sums) - before
+
+    def fields(self) -> dict[str, Row]:
+        """What is drawn, as rows of a state of fixed length."""
+        return {"sums": self._sums, **self._supply.fields()}
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        if not 0 <= periods <= self.shape.horizon or len(fields["sums"]) != self.shape.levels:
+            raise misfit("fit its tree")
+        self.position = periods
+        self._sums = fields["sums"]
+        self._supply.restore(fields)
+
+    def _complete(self) -> int:
+        """The highest level of which a node ends here."""
+        level = 0
+        while level + 1 < self.shape.levels and not self.position % self.shape.branching ** (level + 1):
+            level += 1
+        return level
+
+    def _refined(self, level: int) -> int:
+        """The error of the node of a level that ends here, each averaged with the sum of its children."""
+        node = self._supply.take() << _BITS
+        for above in range(1, level + 1):
+            children = self._sums[above - 1] + node
+            node = children + (self._weights[above] * ((self._supply.take() << _BITS) - children) >> _BITS)
+        return node
+
+
+@final
+class TreeCounter(NoisyCount):
+    """The counter of the papers: noise on every node of a tree [DR14, Figure 12.1].
+
+    Guarantee: epsilon-DP, pure, for one event, or one user of at most `contributions` events; for any
+               stream, also one that is chosen while outputs are seen. Not pan-private.
+    Error:     variance 2 levels^2 / epsilon^2 for each node in the sum: 1,000 on average over 2^10 periods.
+    Proof:     docs/proofs/tree_counter.md (integer noise, any branching, the exact number of levels)
+
+    A period lies in one node of each level, and the root is left out. With `refine` a node is averaged with
+    what lies below it as soon as it is complete [Hon15]; `advance` then takes a step per period.
+
+    >>> TreeCounter(epsilon=1, horizon=1024).levels
+    10
+    """
+
+    name: ClassVar[str] = "tree"
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        horizon: int,
+        branching: int = 2,
+        refine: bool = False,
+        change: int = 1,
+        contributions: int = 1,
+        noise: Noise = SYSTEM,
+    ) -> None:
+        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        shape = Shape(
+            horizon=horizon_of(horizon),
+            branching=integer(branching, "branching", low=2, high=LARGEST),
+            refine=bool(refine),
+        )
+        check_scale(shape.levels / terms.rate, terms.epsilon)
+        session = noise.session()
+        self._tree = TreePath(shape, terms.rate, session)
+        super().__init__(
+            terms=terms, horizon=shape.horizon, bits=self._tree.bits, path=self._tree, secure=session.secure
+        )
+
+    @property
+    def levels(self) -> int:
+        """In how many nodes a period lies."""
+        return self._tree.shape.levels
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of all noise."""
+        return self.levels / self.terms.rate
+
+    def variances(self, periods: ArrayLike) -> Floats:
+        """The variance of the output after each of these numbers of periods: of each node in the sum."""
+        shape, left = self._tree.shape, self._within(periods)
+        total = np.zeros(left.shape)
+        for level in range(shape.levels):
+            node = shape.mix([0] * level + [1], self.terms.rate).variance
+            digit = left % shape.branching if level < shape.levels - 1 else left
+            total, left = total + node * digit, left // shape.branching
+        return total
+
+    def _shape(self) -> Sequence[int]:
+        shape = self._tree.shape
+        return [shape.horizon, shape.branching, int(shape.refine)]
+
+    @classmethod
+    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        horizon, branching, refine = fields["shape"]
+        return cls(horizon=horizon, branching=branching, refine=bool(refine), noise=noise, **terms.keywords)
+
+    def _law(self) -> Mix:
+        shape = self._tree.shape
+        return shape.mix(shape.digits(self._periods), self.terms.rate)
+
+    def _everywhere(self, beta: float) -> float:
+        """No sum has more nodes of a level than siblings but one, and all of the highest."""
+        shape = self._tree.shape
+        most = [shape.branching - 1] * (shape.levels - 1) + [shape.digits(shape.horizon)[-1]]
+        return shape.mix(most, self.terms.rate).reach(beta / shape.horizon)

@@ -1,1 +1,0 @@
-"""tree_counter"""
