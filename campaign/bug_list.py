@@ -31,7 +31,7 @@ NOISE: Final = (
         "trusted/noise/laws.py",
         "self.rate = 1 / scale",
         "self.rate = 2 / scale",
-        "tests/noise/test_enumeration.py::test_discrete_laplace_noise_has_its_law",
+        "tests/trusted/noise/test_enumeration.py::test_discrete_laplace_noise_has_its_law",
     ),
     Bug(
         "noise",
@@ -39,7 +39,7 @@ NOISE: Final = (
         "trusted/noise/system.py",
         "noise = self._integers(scale, values.size, signed=True).reshape(values.shape)",
         "noise = np.full(values.shape, self._integers(scale, 1, signed=True)[0])",
-        "tests/noise/test_range.py::test_noise_takes_the_shape_of_the_data",
+        "tests/trusted/noise/test_range.py::test_noise_takes_the_shape_of_the_data",
     ),
     Bug(
         "noise",
@@ -47,7 +47,7 @@ NOISE: Final = (
         "trusted/noise/system.py",
         "[-int(gap) / scale for gap in classes]",
         "[-2 * int(gap) / scale for gap in classes]",
-        "tests/noise/test_enumeration.py::test_a_candidate_has_the_probability_of_its_score",
+        "tests/trusted/noise/test_enumeration.py::test_a_candidate_has_the_probability_of_its_score",
     ),
     Bug(
         "noise",
@@ -55,7 +55,7 @@ NOISE: Final = (
         "trusted/noise/hazard.py",
         "return lambda: -((-(enclose(-rate * (level + 1)).exp())).log1p())",
         "return lambda: -((-(enclose(-rate * (level + 2)).exp())).log1p())",
-        "tests/noise/test_enumeration.py::test_the_first_success_has_its_law",
+        "tests/trusted/noise/test_enumeration.py::test_the_first_success_has_its_law",
     ),
     Bug(
         "noise",
@@ -63,7 +63,7 @@ NOISE: Final = (
         "trusted/noise/kernel.py",
         "        if drawn < count:\n            return drawn",
         "        return drawn % count",
-        "tests/noise/test_kernel.py::test_below_is_uniform_over_all_byte_values",
+        "tests/trusted/noise/test_kernel.py::test_below_is_uniform_over_all_byte_values",
     ),
     Bug(
         "noise",
@@ -71,7 +71,7 @@ NOISE: Final = (
         "trusted/noise/laws.py",
         "def __reduce_ex__(self, protocol: Any) -> NoReturn:",
         "def _refuse_copies(self, protocol: Any) -> NoReturn:",
-        "tests/noise/test_sessions.py::test_what_holds_noise_cannot_be_copied",
+        "tests/trusted/noise/test_sessions.py::test_what_holds_noise_cannot_be_copied",
     ),
     Bug(
         "noise",
@@ -79,7 +79,7 @@ NOISE: Final = (
         "trusted/noise/laws.py",
         "self._stream = Cipher(",
         'self._stream = getattr(self, "_stream", None) or Cipher(',
-        "tests/noise/test_faults.py::test_a_child_has_words_of_its_own",
+        "tests/trusted/noise/test_faults.py::test_a_child_has_words_of_its_own",
     ),
     Bug(
         "noise",
@@ -87,7 +87,7 @@ NOISE: Final = (
         "trusted/noise/compiled.py",
         "off_target = tight * (1.0 + target)",
         "off_target = 0.0",
-        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+        "tests/trusted/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
     ),
     Bug(
         "noise",
@@ -95,7 +95,7 @@ NOISE: Final = (
         "trusted/noise/compiled.py",
         "doubt = (tight * (1.0 + target_high + before_high) + off) / each_high + 2.0**-40",
         "doubt = off / each_high + 2.0**-40",
-        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+        "tests/trusted/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
     ),
     Bug(
         "noise",
@@ -104,7 +104,7 @@ NOISE: Final = (
         "    if each_high == 0.0:  # so small that no pair holds it: only integers can divide by it\n"
         "        return -1.0, int64(0)\n",
         "",
-        "tests/noise/test_small_words.py::test_word_zero_at_a_level_without_hazard_seals_alike",
+        "tests/trusted/noise/test_small_words.py::test_word_zero_at_a_level_without_hazard_seals_alike",
     ),
     Bug(
         "noise",
@@ -112,7 +112,7 @@ NOISE: Final = (
         "trusted/noise/hazard.py",
         "doubt = int(self._sweep.tight * (1 + target.high) * _ONE) + 2",
         "doubt = 2",
-        "tests/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
+        "tests/trusted/noise/test_small_words.py::test_small_words_seal_alike_on_all_paths",
     ),
     Bug(
         "noise",
@@ -120,7 +120,7 @@ NOISE: Final = (
         "trusted/noise/laws.py",
         "count >= (_SMALL if _MODULE in sys.modules else large) and _loads()",
         "count >= (_SMALL if _MODULE in sys.modules else large)",
-        "tests/noise/test_small_words.py::test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only",
+        "tests/trusted/noise/test_small_words.py::test_kernels_that_cannot_be_loaded_do_not_fail_for_large_data_only",
     ),
     Bug(
         "noise",
@@ -128,7 +128,7 @@ NOISE: Final = (
         "trusted/noise/laws.py",
         "self._returned.append(words[count:])",
         "self._returned.append(words)",
-        "tests/noise/test_words.py::test_every_word_is_used_once_and_in_order",
+        "tests/trusted/noise/test_words.py::test_every_word_is_used_once_and_in_order",
     ),
     Bug(
         "noise",
@@ -136,7 +136,7 @@ NOISE: Final = (
         "trusted/noise/laws.py",
         "self._returned.append(words[count:])",
         "self._returned.append(words)",
-        "tests/noise/test_words.py::test_no_draw_uses_the_word_of_another",
+        "tests/trusted/noise/test_words.py::test_no_draw_uses_the_word_of_another",
     ),
 )
 
@@ -147,7 +147,7 @@ GUARANTEES: Final = (
         "guarantee.py",
         "each = 2 if neighbors == CHANGE_ONE else 1",
         "each = 1",
-        "tests/intervals/test_additive_privacy.py::test_moves_and_persons_are_paid_for",
+        "tests/trusted/mechanisms/intervals/test_additive_privacy.py::test_moves_and_persons_are_paid_for",
     ),
     Bug(
         "guarantees",
@@ -155,7 +155,7 @@ GUARANTEES: Final = (
         "trusted/mechanisms/base.py",
         "return self.epsilon / self.rows_changed",
         "return self.epsilon / rows_changed(self.neighbors, 1)",
-        "tests/intervals/test_additive_privacy.py::test_moves_and_persons_are_paid_for",
+        "tests/trusted/mechanisms/intervals/test_additive_privacy.py::test_moves_and_persons_are_paid_for",
     ),
     Bug(
         "guarantees",
@@ -163,7 +163,7 @@ GUARANTEES: Final = (
         "trusted/mechanisms/base.py",
         "check(data.contributions <= contributions, ",
         "check(data.contributions >= contributions, ",
-        "tests/tree/test_tree.py::test_other_universes_and_looser_bounds_are_refused_before_any_draw",
+        "tests/trusted/mechanisms/tree/test_tree.py::test_other_universes_and_looser_bounds_are_refused_before_any_draw",
     ),
     Bug(
         "guarantees",
@@ -232,7 +232,7 @@ AXES: Final = (
         "trusted/mechanisms/base.py",
         "return self.sensitivity / self.rate",
         "return self.sensitivity / (2 * self.rate)",
-        "tests/intervals/test_additive_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
+        "tests/trusted/mechanisms/intervals/test_additive_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
     ),
     Bug(
         "axes",
@@ -240,7 +240,7 @@ AXES: Final = (
         "trusted/mechanisms/base.py",
         "return self.sensitivity / self.rate",
         "return Fraction(float(self.sensitivity / self.rate))",
-        "tests/intervals/test_additive_privacy.py::test_every_row_of_every_neighbor_is_paid_for",
+        "tests/trusted/mechanisms/intervals/test_additive_privacy.py::test_every_row_of_every_neighbor_is_paid_for",
     ),
     Bug(
         "axes",
@@ -248,7 +248,7 @@ AXES: Final = (
         "trusted/mechanisms/flat.py",
         "(self.size + 1) // 2 * ((self.size + 2) // 2)",
         "(self.size + 1) // 2 * ((self.size + 1) // 2)",
-        "tests/intervals/test_additive_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
+        "tests/trusted/mechanisms/intervals/test_additive_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
     ),
     Bug(
         "axes",
@@ -256,7 +256,7 @@ AXES: Final = (
         "trusted/mechanisms/tree.py",
         "tuple(total / (weight * self.rate) for weight in self.weights)",
         "tuple(total / (len(self.weights) * weight * self.rate) for weight in self.weights)",
-        "tests/intervals/test_additive_privacy.py::test_every_row_of_every_neighbor_is_paid_for",
+        "tests/trusted/mechanisms/intervals/test_additive_privacy.py::test_every_row_of_every_neighbor_is_paid_for",
     ),
     Bug(
         "axes",
@@ -264,7 +264,7 @@ AXES: Final = (
         "trusted/mechanisms/partition.py",
         "partition.threshold + noise.draw(partition.law, partition.scale)",
         "partition.threshold",
-        "tests/partition/test_planted_bugs.py::test_the_shipped_cut_passes",
+        "tests/trusted/mechanisms/partition/test_planted_bugs.py::test_the_shipped_cut_passes",
     ),
     Bug(
         "axes",
@@ -272,7 +272,7 @@ AXES: Final = (
         "trusted/mechanisms/partition.py",
         "seal = segment.seal_before(position)\n",
         "seal = segment.seal_before(position + 1)\n",
-        "tests/partition/test_behavior.py::test_a_heavy_cell_is_sealed_at_its_own_position",
+        "tests/trusted/mechanisms/partition/test_behavior.py::test_a_heavy_cell_is_sealed_at_its_own_position",
     ),
     Bug(
         "axes",
@@ -280,7 +280,7 @@ AXES: Final = (
         "trusted/mechanisms/spending_tree.py",
         "self.tool(total=total).release(counts",
         "self.tool(total=counts.total).release(counts",
-        "tests/intervals/test_intervals.py::test_only_the_noisy_total_reaches_the_choice",
+        "tests/trusted/mechanisms/intervals/test_intervals.py::test_only_the_noisy_total_reaches_the_choice",
     ),
     Bug(
         "axes",
@@ -288,7 +288,7 @@ AXES: Final = (
         "trusted/mechanisms/tree.py",
         "return Tree(size=segments, epsilon=self.epsilon / 2, **self.protected)",
         "return Tree(size=segments, epsilon=self.epsilon, **self.protected)",
-        "tests/intervals/test_paper_law.py::test_the_whole_law_loses_at_most_epsilon",
+        "tests/trusted/mechanisms/intervals/test_paper_law.py::test_the_whole_law_loses_at_most_epsilon",
     ),
     Bug(
         "axes",
@@ -296,7 +296,7 @@ AXES: Final = (
         "trusted/mechanisms/partition.py",
         "[2 ** (GRAIN_BITS * level) / (share * rate) for level, share in enumerate(shares)]",
         "[1 / (share * rate) for level, share in enumerate(shares)]",
-        "tests/tents/test_tents.py::test_every_row_costs_exactly_epsilon",
+        "tests/trusted/mechanisms/tents/test_tents.py::test_every_row_costs_exactly_epsilon",
     ),
     Bug(
         "axes",
@@ -304,7 +304,7 @@ AXES: Final = (
         "trusted/mechanisms/partition.py",
         "self._rate(units - self.budget.pairs)",
         "self._rate(units)",
-        "tests/tents/test_planted_bugs.py::test_the_shipped_code_passes",
+        "tests/trusted/mechanisms/tents/test_planted_bugs.py::test_the_shipped_code_passes",
     ),
     Bug(
         "axes",
@@ -312,7 +312,7 @@ AXES: Final = (
         "public/axis/tree_solver.py",
         "self.left[nodes] -= units\n",
         "self.left[nodes] -= -(-units // 2)\n",
-        "tests/spending/test_spending_privacy.py::test_one_row_of_a_deep_tree_costs_at_most_epsilon",
+        "tests/trusted/mechanisms/spending/test_spending_privacy.py::test_one_row_of_a_deep_tree_costs_at_most_epsilon",
     ),
     Bug(
         "axes",
@@ -329,7 +329,7 @@ AXES: Final = (
         "if filled is not None and self._is_full(filled):",
         "exact = int(counts.folded(partial(_limited, self._full_cell))[0])\n"
         "        if filled is not None and self._is_full(exact):",
-        "tests/tents/test_partition_tents.py::test_whether_cells_are_full_is_decided_by_a_noisy_number",
+        "tests/trusted/mechanisms/tents/test_partition_tents.py::test_whether_cells_are_full_is_decided_by_a_noisy_number",
     ),
 )
 
@@ -340,7 +340,7 @@ BOXES: Final = (
         "trusted/mechanisms/boxes.py",
         "return 1 / self.rate",
         "return 1 / (2 * self.rate)",
-        "tests/boxes/test_grid_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
+        "tests/trusted/mechanisms/boxes/test_grid_privacy.py::test_no_neighbors_lose_more_than_epsilon_and_some_do",
     ),
     Bug(
         "boxes",
@@ -348,7 +348,7 @@ BOXES: Final = (
         "trusted/mechanisms/boxes.py",
         "return len(pairs(len(self.axes))) * self.rows_changed / self.scores_epsilon",
         "return self.rows_changed / self.scores_epsilon",
-        "tests/boxes/test_rank_privacy.py::test_one_row_costs_epsilon_whatever_it_is",
+        "tests/trusted/mechanisms/boxes/test_rank_privacy.py::test_one_row_costs_epsilon_whatever_it_is",
     ),
     Bug(
         "boxes",
@@ -356,7 +356,7 @@ BOXES: Final = (
         "trusted/mechanisms/paper_boxes.py",
         "return 2 * nodes_over_one_point(",
         "return nodes_over_one_point(",
-        "tests/boxes/test_paper_rectangles_law.py::test_given_the_cuts_the_counts_cost_exactly_half",
+        "tests/trusted/mechanisms/boxes/test_paper_rectangles_law.py::test_given_the_cuts_the_counts_cost_exactly_half",
     ),
     Bug(
         "boxes",
@@ -364,7 +364,7 @@ BOXES: Final = (
         "trusted/mechanisms/boxes.py",
         "return _Front(plan.root, evidence.left, evidence.counts)",
         "return _Front(plan.root, evidence.left, looks._counts.astype(float))",
-        "tests/boxes/test_spending_boxes_privacy.py::test_one_row_costs_at_most_epsilon",
+        "tests/trusted/mechanisms/boxes/test_spending_boxes_privacy.py::test_one_row_costs_at_most_epsilon",
     ),
     Bug(
         "boxes",
@@ -372,7 +372,7 @@ BOXES: Final = (
         "trusted/mechanisms/paper_boxes.py",
         "np.where(kept, -noisy, 0)",
         "np.where(kept, -counts, 0)",
-        "tests/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
+        "tests/trusted/mechanisms/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
     ),
     Bug(
         "boxes",
@@ -380,7 +380,7 @@ BOXES: Final = (
         "trusted/mechanisms/paper_boxes.py",
         "1 + int(noisy[order[room]])",
         "1 + int(counts[order[room]])",
-        "tests/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
+        "tests/trusted/mechanisms/boxes/test_paper_rectangles_law.py::test_where_room_runs_out_noisy_counts_decide",
     ),
 )
 
@@ -391,7 +391,7 @@ SUMS: Final = (
         "trusted/mechanisms/numerical.py",
         "return self.rows_changed / (self.epsilon * _FINDING)",
         "return 1 / (self.epsilon * _FINDING)",
-        "tests/numerical/test_ways_privacy.py::test_the_noise_of_octaves_grows_with_what_neighbors_change",
+        "tests/trusted/mechanisms/numerical/test_ways_privacy.py::test_the_noise_of_octaves_grows_with_what_neighbors_change",
     ),
     Bug(
         "sums and queries",
@@ -399,7 +399,7 @@ SUMS: Final = (
         "trusted/mechanisms/sums.py",
         "return tree.levels * controls.unit / self._rate",
         "return controls.unit / self._rate",
-        "tests/sums/test_level_trees.py::test_all_levels_together_cost_epsilon",
+        "tests/trusted/mechanisms/sums/test_level_trees.py::test_all_levels_together_cost_epsilon",
     ),
     Bug(
         "sums and queries",
@@ -407,7 +407,7 @@ SUMS: Final = (
         "trusted/mechanisms/sums.py",
         "session.add(points.folded(partial(_bucketed, self.buckets)), self.scale)",
         "points.folded(partial(_bucketed, self.buckets))",
-        "tests/sums/test_level_trees.py::test_one_row_costs_exactly_epsilon",
+        "tests/trusted/mechanisms/sums/test_level_trees.py::test_one_row_costs_exactly_epsilon",
     ),
     Bug(
         "sums and queries",
@@ -415,7 +415,7 @@ SUMS: Final = (
         "trusted/mechanisms/sums.py",
         "return self.tree.levels / self.rate",
         "return 1 / self.rate",
-        "tests/sums/test_log_tree.py::test_a_row_costs_exactly_epsilon",
+        "tests/trusted/mechanisms/sums/test_log_tree.py::test_a_row_costs_exactly_epsilon",
     ),
     Bug(
         "sums and queries",
@@ -423,7 +423,7 @@ SUMS: Final = (
         "trusted/mechanisms/workload.py",
         "rows=int(session.add(data.total, self.rows_scale))",
         "rows=int(data.total)",
-        "tests/projection/test_projected_laplace.py::test_all_neighbors_couple_within_epsilon",
+        "tests/trusted/mechanisms/projection/test_projected_laplace.py::test_all_neighbors_couple_within_epsilon",
     ),
     Bug(
         "sums and queries",
@@ -431,7 +431,7 @@ SUMS: Final = (
         "trusted/mechanisms/numerical.py",
         "[top_octave(noisy, self.octave_scale)]",
         "[top_octave(rows.octaves(self.tops), self.octave_scale)]",
-        "tests/numerical/test_truncation.py::test_the_law_of_thresholds_and_sums_loses_exactly_epsilon",
+        "tests/trusted/mechanisms/numerical/test_truncation.py::test_the_law_of_thresholds_and_sums_loses_exactly_epsilon",
     ),
     Bug(
         "sums and queries",
@@ -439,7 +439,7 @@ SUMS: Final = (
         "trusted/mechanisms/weights.py",
         "selection=2 * answer / rates.selection",
         "selection=answer / rates.selection",
-        "tests/weights/test_weights_privacy.py::test_every_look_is_paid_for",
+        "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_every_look_is_paid_for",
     ),
     Bug(
         "sums and queries",
@@ -447,7 +447,7 @@ SUMS: Final = (
         "trusted/mechanisms/online_weights.py",
         'terms.threshold_units + noise.draw("laplace", terms.threshold_scale)',
         "terms.threshold_units",
-        "tests/weights/test_online_weights.py::test_a_run_loses_at_most_its_rate",
+        "tests/trusted/mechanisms/weights/test_online_weights.py::test_a_run_loses_at_most_its_rate",
     ),
     Bug(
         "sums and queries",
@@ -455,7 +455,7 @@ SUMS: Final = (
         "trusted/mechanisms/online_weights.py",
         "            self._account.act()\n            self._run = AboveThreshold",
         "            self._run = AboveThreshold",
-        "tests/weights/test_online_weights.py::test_a_run_is_charged_before_it_compares",
+        "tests/trusted/mechanisms/weights/test_online_weights.py::test_a_run_is_charged_before_it_compares",
     ),
     Bug(
         "sums and queries",
@@ -463,7 +463,7 @@ SUMS: Final = (
         "public/workload/release.py",
         "return Change(contributions * row, 2 if neighbors == CHANGE_ONE else 1)",
         "return Change(row, 2 if neighbors == CHANGE_ONE else 1)",
-        "tests/projection/test_projected_laplace.py::test_people_with_several_rows_are_paid_for",
+        "tests/trusted/mechanisms/projection/test_projected_laplace.py::test_people_with_several_rows_are_paid_for",
     ),
     Bug(
         "sums and queries",
@@ -471,7 +471,7 @@ SUMS: Final = (
         "trusted/mechanisms/numerical.py",
         "top = shared_top(octaves, self.octave_scale",
         "top = shared_top(self._octaves(data), self.octave_scale",
-        "tests/numerical/test_ways_privacy.py::test_the_shared_threshold_follows_from_noisy_octaves",
+        "tests/trusted/mechanisms/numerical/test_ways_privacy.py::test_the_shared_threshold_follows_from_noisy_octaves",
     ),
     Bug(
         "sums and queries",
@@ -479,7 +479,7 @@ SUMS: Final = (
         "trusted/mechanisms/weights.py",
         "plan = planned(max(1.0, total / unit), ",
         "plan = planned(max(1.0, int(data.sum()) / unit), ",
-        "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
+        "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
     ),
     Bug(
         "sums and queries",
@@ -487,7 +487,7 @@ SUMS: Final = (
         "trusted/mechanisms/weights.py",
         "plan = planned(max(1.0, total / unit), ",
         "plan = planned(max(1.0, int(data.sum()) / unit), ",
-        "tests/numerical/test_ways_privacy.py::test_rounds_and_bins_follow_from_the_noisy_total",
+        "tests/trusted/mechanisms/numerical/test_ways_privacy.py::test_rounds_and_bins_follow_from_the_noisy_total",
     ),
     Bug(
         "sums and queries",
@@ -496,7 +496,7 @@ SUMS: Final = (
         "return _rounds(truth, weighed, plan.rounds, session)",
         "rounds = planned(max(1.0, int(data.sum()) / unit), operator, unit, change, budget).rounds\n"
         "    return _rounds(truth, weighed, rounds, session)",
-        "tests/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
+        "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
     ),
     Bug(
         "sums and queries",
@@ -504,7 +504,7 @@ SUMS: Final = (
         "trusted/mechanisms/online_weights.py",
         "loudness = max(1, total) / float(terms.scales.marginal)",
         "loudness = max(1, points.total) / float(terms.scales.marginal)",
-        "tests/weights/test_online_weights.py::test_the_bins_of_a_first_guess_follow_from_the_noisy_total",
+        "tests/trusted/mechanisms/weights/test_online_weights.py::test_the_bins_of_a_first_guess_follow_from_the_noisy_total",
     ),
     Bug(
         "sums and queries",
@@ -515,7 +515,7 @@ SUMS: Final = (
         "        terms, points = self.terms, self._points\n"
         "        total = int(self._noise.add(points.total, terms.scales.total))\n"
         "        self._account.act()\n",
-        "tests/weights/test_online_weights.py::test_every_draw_comes_after_its_charge",
+        "tests/trusted/mechanisms/weights/test_online_weights.py::test_every_draw_comes_after_its_charge",
     ),
     Bug(
         "sums and queries",
@@ -526,7 +526,7 @@ SUMS: Final = (
         "        terms, points = self.terms, self._points\n"
         "        total = int(self._noise.add(points.total, terms.scales.total))\n"
         "        self._account.act()\n",
-        "tests/weights/test_online_weights.py::test_no_draw_of_the_first_guess_is_lost_uncharged",
+        "tests/trusted/mechanisms/weights/test_online_weights.py::test_no_draw_of_the_first_guess_is_lost_uncharged",
     ),
     Bug(
         "sums and queries",
@@ -534,7 +534,7 @@ SUMS: Final = (
         "public/workload/weights.py",
         "return -(-change // grain)",
         "return change // grain",
-        "tests/weights/test_weights_privacy.py::test_rounding_to_grains_is_paid_for",
+        "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_rounding_to_grains_is_paid_for",
     ),
     Bug(
         "sums and queries",
@@ -542,7 +542,7 @@ SUMS: Final = (
         "trusted/mechanisms/weights.py",
         "marginal=change.of_cells / rates.marginal",
         "marginal=change.of_total / rates.marginal",
-        "tests/weights/test_weights_privacy.py::test_bins_of_neighbors_who_change_a_row_cost_their_share",
+        "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_bins_of_neighbors_who_change_a_row_cost_their_share",
     ),
     Bug(
         "sums and queries",
@@ -550,7 +550,7 @@ SUMS: Final = (
         "trusted/mechanisms/online_weights.py",
         "marginal=self.change.of_cells / marginal",
         "marginal=self.change.of_total / marginal",
-        "tests/weights/test_online_weights.py::test_a_row_that_moves_costs_both_of_its_bins",
+        "tests/trusted/mechanisms/weights/test_online_weights.py::test_a_row_that_moves_costs_both_of_its_bins",
     ),
     Bug(
         "sums and queries",
@@ -560,7 +560,7 @@ SUMS: Final = (
         "from partita.mechanisms.value_cap import _bucketed\n\n"
         "        exact = rows.folded(partial(_bucketed, self.cap.buckets))\n"
         "        controls = self._controls(self.cap.buckets.tops(exact, self.cap.scale))",
-        "tests/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
+        "tests/trusted/mechanisms/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
     ),
 )
 
@@ -571,7 +571,7 @@ STREAMS: Final = (
         "trusted/streams/base.py",
         "return self._ready.pop()",
         "return self._ready[-1]",
-        "tests/streams/test_tree_counter_privacy.py::test_the_shipped_trees_pass",
+        "tests/trusted/streams/test_tree_counter_privacy.py::test_the_shipped_trees_pass",
     ),
     Bug(
         "streams",
@@ -579,7 +579,7 @@ STREAMS: Final = (
         "trusted/streams/tree_counter.py",
         "self._scale = shape.levels / rate",
         "self._scale = 1 / rate",
-        "tests/streams/test_tree_counter_privacy.py::test_the_shipped_trees_pass",
+        "tests/trusted/streams/test_tree_counter_privacy.py::test_the_shipped_trees_pass",
     ),
     Bug(
         "streams",
@@ -587,7 +587,7 @@ STREAMS: Final = (
         "trusted/streams/centred.py",
         "self._kept(self._noise.add(zeros, self._scale(self.plan.low, taper)))",
         "self._kept(zeros)",
-        "tests/streams/test_centred_privacy.py::test_the_shipped_counter_passes",
+        "tests/trusted/streams/test_centred_privacy.py::test_the_shipped_counter_passes",
     ),
     Bug(
         "streams",
@@ -595,7 +595,7 @@ STREAMS: Final = (
         "trusted/streams/sparse.py",
         "self.plan.threshold + self._noise.draw(self.plan.law, self.scale)",
         "self.plan.threshold",
-        "tests/streams/test_sparse_privacy.py::test_seals_lose_no_more_than_their_share",
+        "tests/trusted/streams/test_sparse_privacy.py::test_seals_lose_no_more_than_their_share",
     ),
     Bug(
         "streams",
@@ -603,7 +603,7 @@ STREAMS: Final = (
         "trusted/streams/sparse.py",
         "epsilon=terms.epsilon * (PARTS - plan.seals) / PARTS",
         "epsilon=terms.epsilon",
-        "tests/streams/test_sparse_privacy.py::test_seals_and_counts_together_lose_no_more_than_epsilon",
+        "tests/trusted/streams/test_sparse_privacy.py::test_seals_and_counts_together_lose_no_more_than_epsilon",
     ),
     Bug(
         "streams",
@@ -611,7 +611,7 @@ STREAMS: Final = (
         "trusted/streams/family.py",
         "if self.shape.opens(each, self.position):",
         "if self.shape.opens(each, self.position) and each not in self._rows:",
-        "tests/streams/test_sliding_privacy.py::test_the_shipped_counter_passes",
+        "tests/trusted/streams/test_sliding_privacy.py::test_the_shipped_counter_passes",
     ),
     Bug(
         "streams",
@@ -619,7 +619,7 @@ STREAMS: Final = (
         "trusted/streams/pan_private.py",
         "if seen == self.contributions:",
         "if seen > self.contributions:",
-        "tests/streams/test_capping.py::test_a_user_moves_no_more_than_the_cap",
+        "tests/trusted/streams/test_capping.py::test_a_user_moves_no_more_than_the_cap",
     ),
     Bug(
         "streams",
@@ -627,7 +627,7 @@ STREAMS: Final = (
         "trusted/streams/base.py",
         "            counter._abandon()\n\n    @property",
         "            counter._broken = counter._broken\n\n    @property",
-        "tests/streams/test_every_counter.py::test_after_a_fork_no_counter_goes_on",
+        "tests/trusted/streams/test_every_counter.py::test_after_a_fork_no_counter_goes_on",
     ),
     Bug(
         "streams",
@@ -636,7 +636,7 @@ STREAMS: Final = (
         "                    self._store.add(some, complete=place == len(portions))\n",
         "                    self._store.add(some, complete=place == len(portions))\n"
         "                    self._store.close_period()\n",
-        "tests/streams/durable/test_time.py::test_adding_returns_nothing_and_closes_nothing",
+        "tests/trusted/streams/durable/test_time.py::test_adding_returns_nothing_and_closes_nothing",
     ),
     Bug(
         "streams",
@@ -648,7 +648,7 @@ STREAMS: Final = (
         "            self._file.write(self._published, self._store.records(since=self._published))\n"
         "            if self._writer is not None:\n"
         "                self._writer.reach(closed, self._witness(closed))\n",
-        "tests/streams/durable/test_opening.py::test_the_ledger_hears_of_a_period_before_the_public",
+        "tests/trusted/streams/durable/test_opening.py::test_the_ledger_hears_of_a_period_before_the_public",
     ),
     Bug(
         "streams",
@@ -656,7 +656,7 @@ STREAMS: Final = (
         "trusted/durable/journal.py",
         "WHERE person = ?1) < ?3",
         "WHERE person = ?1) <= ?3",
-        "tests/streams/durable/test_events.py::test_a_person_counts_no_more_often_than_agreed",
+        "tests/trusted/streams/durable/test_events.py::test_a_person_counts_no_more_often_than_agreed",
     ),
     Bug(
         "streams",
@@ -667,7 +667,7 @@ STREAMS: Final = (
         "self.plans.append(_after(self.plans[-1]))\n"
         "        self.tree = CentredPath(self.plans[-1], self._rate * (1 + (len(self.plans) > 2)), "
         "self._noise)",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
     ),
     Bug(
         "streams",
@@ -677,7 +677,7 @@ STREAMS: Final = (
         "        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)",
         "        self.plans = plans\n"
         "        self.tree = CentredPath(self.plans[-1], 2 * self._rate, self._noise)",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
     ),
     Bug(
         "streams",
@@ -686,7 +686,7 @@ STREAMS: Final = (
         "taper = self.plan.tapers[self.position // self.plan.block]",
         "taper = min(self.plan.tapers) if self.position > 600 else self.plan.tapers[self.position "
         "// self.plan.block]",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_if_an_epoch_is_closed_at_once",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_if_an_epoch_is_closed_at_once",
     ),
     Bug(
         "streams",
@@ -694,7 +694,7 @@ STREAMS: Final = (
         "trusted/streams/base.py",
         "        self._ready = supply[:ready]",
         "        self._ready = supply",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_a_long_tree",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_a_long_tree",
     ),
     Bug(
         "streams",
@@ -702,7 +702,7 @@ STREAMS: Final = (
         "trusted/streams/counter.py",
         "        self._broken = True\n        self._units = units",
         "        self._units = units",
-        "tests/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
+        "tests/trusted/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
     ),
     Bug(
         "streams",
@@ -710,7 +710,7 @@ STREAMS: Final = (
         "trusted/streams/base.py",
         "        except BaseException:\n            self._abandon()\n            raise\n",
         "        except Exception:\n            self._broken = False\n            raise\n",
-        "tests/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
+        "tests/trusted/streams/test_going_on.py::test_no_counter_goes_on_after_an_interrupted_step",
     ),
     Bug(
         "streams",
@@ -720,7 +720,7 @@ STREAMS: Final = (
         "terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if number else 1))\n"
         "        made: ContinualCounter = self.kind(horizon=self._room(number), noise=noise, "
         "**terms.keywords)",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
     ),
     Bug(
         "streams",
@@ -730,7 +730,7 @@ STREAMS: Final = (
         'made = self._open = self._stored(bytes(fields["inner"]))\n'
         "        self.terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if self._full "
         "else 1))",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
     ),
     Bug(
         "streams",
@@ -739,7 +739,7 @@ STREAMS: Final = (
         "self._missing = self.plan.threshold + self._noise.draw(self.plan.law, self.scale)",
         "self._missing = self.plan.threshold + (self._noise.draw(self.plan.law, self.scale) if "
         "self.seals < 8 else 0)",
-        "tests/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
+        "tests/trusted/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
     ),
     Bug(
         "streams",
@@ -747,7 +747,7 @@ STREAMS: Final = (
         "trusted/streams/sparse.py",
         "fresh = self._noise.first_success(self.plan.law, self.scale)",
         "fresh = self._noise.first_success(self.plan.law, self.scale if self.seals < 8 else self.scale / 2)",
-        "tests/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
+        "tests/trusted/streams/test_later_noise.py::test_every_threshold_of_a_sparse_counter_has_noise",
     ),
     Bug(
         "streams",
@@ -756,7 +756,7 @@ STREAMS: Final = (
         "self._errors = Columns(self._tree, self.terms.rate, 1, self._noise)",
         "self._errors = Columns(self._tree, self.terms.rate * (1 + (self._periods > 3 * "
         "self._tree.horizon)), 1, self._noise)",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_in_every_block_of_a_sliding_window",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_block_of_a_sliding_window",
     ),
     Bug(
         "streams",
@@ -765,7 +765,7 @@ STREAMS: Final = (
         "drawn: Any = self._noise.add(self._blank(level), scale)",
         "drawn: Any = self._noise.add(self._blank(level), scale)\n"
         "        drawn = drawn if self.columns <= 64 else np.repeat(drawn[:, :1], self.columns, axis=1)",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
     ),
     Bug(
         "streams",
@@ -773,7 +773,7 @@ STREAMS: Final = (
         "trusted/streams/family.py",
         "        self._wide = shape.is_wide(rate)",
         "        self._wide = shape.is_wide(rate)\n        self.rate = rate * (1 + (columns > 64))",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
     ),
     Bug(
         "streams",
@@ -782,7 +782,7 @@ STREAMS: Final = (
         "            if self.shape.opens(each, self.position):",
         "            if self.shape.opens(each, self.position) and (each not in self._rows or "
         "self.position < 128):",
-        "tests/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
+        "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
     ),
     Bug(
         "streams",
@@ -791,7 +791,7 @@ STREAMS: Final = (
         "return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)",
         "return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, "
         "epsilon=terms.epsilon, change=terms.change)",
-        "tests/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
+        "tests/trusted/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
     ),
     Bug(
         "streams",
@@ -800,7 +800,7 @@ STREAMS: Final = (
         "        self._errors.restore(fields, self._periods)\n",
         "        self._errors.rate *= self.terms.contributions\n"
         "        self._errors.restore(fields, self._periods)\n",
-        "tests/streams/test_going_on.py::test_a_restored_counter_draws_the_noise_that_it_would_have_drawn",
+        "tests/trusted/streams/test_going_on.py::test_a_restored_counter_draws_the_noise_that_it_would_have_drawn",
     ),
     Bug(
         "streams",
@@ -810,7 +810,7 @@ STREAMS: Final = (
         "        if len(self._seen) > 1000:\n"
         "            self._seen.clear()\n"
         "        self._seen[person] = seen + 1\n",
-        "tests/streams/test_going_on.py::test_a_cap_forgets_nobody",
+        "tests/trusted/streams/test_going_on.py::test_a_cap_forgets_nobody",
     ),
     Bug(
         "streams",
@@ -819,7 +819,7 @@ STREAMS: Final = (
         "drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)",
         "drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate / (1 + "
         "(self._periods > 64)))",
-        "tests/streams/test_later_noise.py::test_every_bit_is_flipped_with_the_same_chance",
+        "tests/trusted/streams/test_later_noise.py::test_every_bit_is_flipped_with_the_same_chance",
     ),
     Bug(
         "streams",
@@ -827,7 +827,7 @@ STREAMS: Final = (
         "trusted/durable/stream.py",
         "complete=place == len(portions)",
         "complete=True",
-        "tests/streams/durable/test_calls.py::test_one_event_more_changes_one_cell",
+        "tests/trusted/streams/durable/test_calls.py::test_one_event_more_changes_one_cell",
     ),
     Bug(
         "streams",
@@ -836,7 +836,7 @@ STREAMS: Final = (
         "        if not isinstance(call, CheckedEvent):\n            yield call\n",
         "        if not isinstance(call, CheckedEvent) and len(call) == 1:\n            singles += call\n"
         "        elif not isinstance(call, CheckedEvent):\n            yield call\n",
-        "tests/streams/durable/test_calls.py::test_one_event_more_in_a_request_moves_no_other_request",
+        "tests/trusted/streams/durable/test_calls.py::test_one_event_more_in_a_request_moves_no_other_request",
     ),
     Bug(
         "streams",
@@ -844,7 +844,7 @@ STREAMS: Final = (
         "trusted/durable/journal.py",
         "            while drop_portion(connection, settings):\n                pass\n",
         "",
-        "tests/streams/durable/test_calls.py::test_a_call_that_is_killed_counts_nothing_and_is_forgotten",
+        "tests/trusted/streams/durable/test_calls.py::test_a_call_that_is_killed_counts_nothing_and_is_forgotten",
     ),
     Bug(
         "streams",
@@ -852,7 +852,7 @@ STREAMS: Final = (
         "trusted/durable/journal.py",
         "        self._partial = False\n        self._call.clear()\n",
         "",
-        "tests/streams/durable/test_calls.py::test_a_call_that_the_disk_refuses_counts_nothing",
+        "tests/trusted/streams/durable/test_calls.py::test_a_call_that_the_disk_refuses_counts_nothing",
     ),
 )
 
@@ -863,7 +863,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "            self._pour(cells[level : level + 1])\n",
         "",
-        "tests/streams/test_pan_planted_bugs.py::test_the_shipped_counters_are_safe",
+        "tests/trusted/streams/test_pan_planted_bugs.py::test_the_shipped_counters_are_safe",
     ),
     Bug(
         "pan-privacy",
@@ -871,7 +871,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "if begun > self._first_noisy:",
         "if begun < self._first_noisy:",
-        "tests/streams/test_pan_planted_bugs.py::test_the_shipped_counters_are_safe",
+        "tests/trusted/streams/test_pan_planted_bugs.py::test_the_shipped_counters_are_safe",
     ),
     Bug(
         "pan-privacy",
@@ -911,7 +911,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "return self.levels / self.rate",
         "return min(8, self.levels) / self.rate",
-        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+        "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
     ),
     Bug(
         "pan-privacy",
@@ -919,7 +919,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "return (1 + self.levels) / self.rate",
         "return (1 + min(8, self.levels)) / self.rate",
-        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+        "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
     ),
     Bug(
         "pan-privacy",
@@ -927,7 +927,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "        self._block = self._block_here()\n        self._opened = bool(",
         "        self._opened = bool(",
-        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+        "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
     ),
     Bug(
         "pan-privacy",
@@ -939,7 +939,7 @@ PAN: Final = (
         "\n"
         "    def _restore",
         "            noise=noise,\n        )\n\n    def _restore",
-        "tests/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
+        "tests/trusted/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
     ),
     Bug(
         "pan-privacy",
@@ -947,7 +947,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "self._pour(cells[self._first_noisy : begun])",
         "self._pour(cells[self._first_noisy : min(begun, 8)])",
-        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+        "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
     ),
     Bug(
         "pan-privacy",
@@ -955,7 +955,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "            self._pour(of_interval[:begun])",
         "            self._pour(of_interval[: min(begun, 8)])",
-        "tests/streams/test_later_noise.py::test_a_look_before_an_event_shows_nothing_in_any_block",
+        "tests/trusted/streams/test_later_noise.py::test_a_look_before_an_event_shows_nothing_in_any_block",
     ),
     Bug(
         "pan-privacy",
@@ -965,7 +965,7 @@ PAN: Final = (
         "            cells[0] = value\n"
         "            if self.length <= 256:\n"
         "                self._pour(cells[:1])",
-        "tests/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
+        "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
     ),
     Bug(
         "pan-privacy",
@@ -1039,7 +1039,7 @@ PAN: Final = (
         "trusted/durable/slots.py",
         "_joined(self._settings, counter.restart_state()), sequence",
         "_joined(self._settings, counter.state()), sequence",
-        "tests/streams/durable/test_pan_file.py",
+        "tests/trusted/streams/durable/test_pan_file.py",
     ),
     Bug(
         "pan-privacy",
@@ -1047,7 +1047,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "carried=self._noises(), cells=_zeros()",
         "carried=self._noises(), cells=self._cells",
-        "tests/streams/durable/test_pan_file.py",
+        "tests/trusted/streams/durable/test_pan_file.py",
     ),
     Bug(
         "pan-privacy",
@@ -1055,7 +1055,7 @@ PAN: Final = (
         "trusted/durable/slots.py",
         "        if counter.state() != state:\n            self._save(counter)\n",
         "",
-        "tests/streams/durable/test_pan_file.py::test_old_files_are_read_and_lose_their_cells_at_once",
+        "tests/trusted/streams/durable/test_pan_file.py::test_old_files_are_read_and_lose_their_cells_at_once",
     ),
     Bug(
         "pan-privacy",
@@ -1063,7 +1063,7 @@ PAN: Final = (
         "trusted/durable/slots.py",
         "        if self._counter is not None:\n            self._counter.abandon()\n",
         "        return\n",
-        "tests/streams/durable/test_pan_file.py::test_a_counter_that_is_closed_or_dropped_leaves_no_cells_in_memory",
+        "tests/trusted/streams/durable/test_pan_file.py::test_a_counter_that_is_closed_or_dropped_leaves_no_cells_in_memory",
     ),
     Bug(
         "pan-privacy",
@@ -1071,7 +1071,7 @@ PAN: Final = (
         "trusted/durable/slots.py",
         "            self._drop()\n            self._counter = None\n",
         "",
-        "tests/streams/durable/test_pan.py::test_a_period_that_was_not_stored_is_not_published",
+        "tests/trusted/streams/durable/test_pan.py::test_a_period_that_was_not_stored_is_not_published",
     ),
     Bug(
         "pan-privacy",
@@ -1079,7 +1079,7 @@ PAN: Final = (
         "trusted/streams/pan_private.py",
         "if isinstance(counter, PanPrivateCounter):",
         "if isinstance(counter, PanPrivateCounter) and counter.guarantee is None:",
-        "tests/streams/test_capping.py::test_a_pan_private_counter_is_refused",
+        "tests/trusted/streams/test_capping.py::test_a_pan_private_counter_is_refused",
     ),
 )
 
@@ -1130,7 +1130,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "    try:\n        return one(row)\n    except Exception:\n        return fixed",
         "    return one(row)",
-        "tests/local_oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
+        "tests/local/oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
     ),
     Bug(
         "local model",
@@ -1138,7 +1138,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "[_evaluated(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]",
         "[_evaluated(rows[at : at + 1], one, fixed) for at in range(len(rows))]",
-        "tests/local_oracles/test_failing_functions.py::test_a_hostile_query_costs_no_more_than_its_epsilon",
+        "tests/local/oracles/test_failing_functions.py::test_a_hostile_query_costs_no_more_than_its_epsilon",
     ),
     Bug(
         "local model",
@@ -1146,7 +1146,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "clamped(only_element(through(row)), law.size)",
         "np.asarray(through(row)).reshape(1)[0]",
-        "tests/local_oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
+        "tests/local/oracles/test_failing_functions.py::test_a_hostile_function_costs_no_more_than_its_epsilon",
     ),
     Bug(
         "local model",
@@ -1154,7 +1154,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "        numbers = self._universe.evaluate(one, name)\n        self.book.charge(who, law.epsilon)",
         "        self.book.charge(who, law.epsilon)\n        numbers = self._universe.evaluate(one, name)",
-        "tests/local_oracles/test_failing_functions.py::"
+        "tests/local/oracles/test_failing_functions.py::"
         "test_with_a_universe_a_failure_is_an_error_that_costs_nothing",
     ),
     Bug(
@@ -1163,7 +1163,7 @@ LOCAL: Final = (
         "local/frequency.py",
         "    check(type(view) is View, ",
         "    check(view is not None, ",
-        "tests/local_oracles/test_lr_oracle.py::test_a_mixture_of_lying_views_is_refused",
+        "tests/local/oracles/test_lr_oracle.py::test_a_mixture_of_lying_views_is_refused",
     ),
     Bug(
         "local model",
@@ -1171,7 +1171,7 @@ LOCAL: Final = (
         "local/frequency.py",
         "    return View(view.lines, view.levels)",
         "    return view",
-        "tests/local_oracles/test_lr_oracle.py::test_what_is_sampled_was_made_anew_with_its_views",
+        "tests/local/oracles/test_lr_oracle.py::test_what_is_sampled_was_made_anew_with_its_views",
     ),
     Bug(
         "local model",
@@ -1179,7 +1179,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "            if self._batches < known:",
         "            if self._batches < known and not there:",
-        "tests/local_oracles/test_budgets.py::"
+        "tests/local/oracles/test_budgets.py::"
         "test_a_backup_is_refused_by_whoever_knows_how_many_batches_there_were",
     ),
     Bug(
@@ -1188,7 +1188,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "self._save(charged, batches=self._batches + 1)",
         "self._save(charged, batches=self._batches)",
-        "tests/local_oracles/test_budgets.py::test_a_refused_batch_is_not_counted",
+        "tests/local/oracles/test_budgets.py::test_a_refused_batch_is_not_counted",
     ),
     Bug(
         "local model",
@@ -1293,7 +1293,7 @@ LOCAL: Final = (
         "        if not isinstance(x, int) and len(self.views) > 12:\n"
         "            view = draws.choose(2 * x >= self.size, view % 12, view)\n"
         "        return self.sample_view(view, x, draws)",
-        "tests/local_ranges/test_many_views.py::test_the_views_of_a_column_do_not_depend_on_its_cells",
+        "tests/local/ranges/test_many_views.py::test_the_views_of_a_column_do_not_depend_on_its_cells",
     ),
     Bug(
         "local model",
@@ -1304,7 +1304,7 @@ LOCAL: Final = (
         "        if isinstance(x, int) and len(self.views) > 12:\n"
         "            view = draws.choose(2 * x >= self.size, view % 12, view)\n"
         "        return self.sample_view(view, x, draws)",
-        "tests/local_ranges/test_many_views.py::test_a_device_draws_every_one_of_many_views_alike",
+        "tests/local/ranges/test_many_views.py::test_a_device_draws_every_one_of_many_views_alike",
     ),
     Bug(
         "local model",
@@ -1312,7 +1312,7 @@ LOCAL: Final = (
         "local/frequency.py",
         "        pairs = zip(self.views, self.parts, strict=False)",
         "        pairs = list(zip(self.views, self.parts, strict=False))[:8]",
-        "tests/local_ranges/test_many_views.py::test_a_server_cannot_change_any_part_of_many",
+        "tests/local/ranges/test_many_views.py::test_a_server_cannot_change_any_part_of_many",
     ),
     Bug(
         "local model",
@@ -1321,7 +1321,7 @@ LOCAL: Final = (
         "if any(max(column) > bound * min(column) for column in zip(*self.table, strict=True)):",
         "if any(max(column) > bound * column[0] or column[0] > bound * min(column) for column in "
         "zip(*self.table, strict=True)):",
-        "tests/local_oracles/test_many_rows.py::test_every_two_rows_of_a_listed_law_are_compared",
+        "tests/local/oracles/test_many_rows.py::test_every_two_rows_of_a_listed_law_are_compared",
     ),
     Bug(
         "local model",
@@ -1329,7 +1329,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "sought = x * self.denominator + draws.below(self.denominator)",
         "sought = x * self.denominator + draws.below(self.denominator) * (x < 64)",
-        "tests/local_oracles/test_many_rows.py::test_every_row_of_a_listed_law_is_sampled_as_listed",
+        "tests/local/oracles/test_many_rows.py::test_every_row_of_a_listed_law_is_sampled_as_listed",
     ),
     Bug(
         "local model",
@@ -1337,7 +1337,7 @@ LOCAL: Final = (
         "local/oracle.py",
         "times = np.bincount(who, minlength=self.people)",
         "times = np.bincount(who[:64], minlength=self.people)",
-        "tests/local_oracles/test_many_rows.py::test_the_budget_of_an_oracle_runs_out_after_many_questions",
+        "tests/local/oracles/test_many_rows.py::test_the_budget_of_an_oracle_runs_out_after_many_questions",
     ),
 )
 
@@ -1505,7 +1505,7 @@ SHOWN: Final = (
         "trusted/streams/base.py",
         'InvalidData("x", "must be an integer between -2^62 and 2^62", fix',
         'InvalidData("x", f"must be an integer between -2^62 and 2^62, not {x!r}", fix',
-        "tests/streams/test_base.py::test_only_integers_are_counted_and_none_is_shown",
+        "tests/trusted/streams/test_base.py::test_only_integers_are_counted_and_none_is_shown",
     ),
     Bug(
         "what is shown",
@@ -1519,8 +1519,8 @@ SHOWN: Final = (
         "what is shown",
         "a printed histogram shows its number of rows",
         "trusted/secret.py",
-        "        return f\"Histogram(size={self.size}, contributions={self.contributions}, secret)",
-        "        return f\"Histogram(size={self.size}, contributions={self.contributions}, rows={self.total})",
+        '        return f"Histogram(size={self.size}, contributions={self.contributions}, secret)',
+        '        return f"Histogram(size={self.size}, contributions={self.contributions}, rows={self.total})',
         "tests/core/test_histogram.py::test_printing_shows_public_facts_only",
     ),
     Bug(
@@ -1540,7 +1540,7 @@ SOURCES: Final = (
         "trusted/sources/tally.py",
         "heapq.nsmallest(limit, ",
         "heapq.nsmallest(limit + 1, ",
-        "tests/sources/test_bounding.py::test_the_rows_with_the_smallest_numbers_are_kept",
+        "tests/trusted/sources/test_bounding.py::test_the_rows_with_the_smallest_numbers_are_kept",
     ),
     Bug(
         "sources",
@@ -1548,7 +1548,7 @@ SOURCES: Final = (
         "trusted/sources/tally.py",
         'return b"" if math.isnan(value) else str(value).encode()',
         "return str(value).encode()",
-        "tests/sources/test_bounding.py::test_rows_without_an_id_are_one_person",
+        "tests/trusted/sources/test_bounding.py::test_rows_without_an_id_are_one_person",
     ),
     Bug(
         "sources",
@@ -1556,7 +1556,7 @@ SOURCES: Final = (
         "trusted/sources/text.py",
         "feeds = np.flatnonzero(data == _FEED)",
         "feeds = np.flatnonzero((data == _FEED) & (np.cumsum(data == ord('\"')) % 2 == 0))",
-        "tests/sources/test_lines.py::test_an_open_quote_spoils_its_own_row_only",
+        "tests/trusted/sources/test_lines.py::test_an_open_quote_spoils_its_own_row_only",
     ),
     Bug(
         "sources",
@@ -1564,7 +1564,7 @@ SOURCES: Final = (
         "trusted/sources/tally.py",
         "encoded.special == Special.ORDINARY)",
         "encoded.special != Special.NULL)",
-        "tests/sources/test_where.py::test_every_row_is_in_one_part_at_most",
+        "tests/trusted/sources/test_where.py::test_every_row_is_in_one_part_at_most",
     ),
     Bug(
         "sources",
@@ -1572,7 +1572,7 @@ SOURCES: Final = (
         "trusted/sources/base.py",
         "        interrupted = _is_interrupt(error)\n    raise KeyboardInterrupt if interrupted else failure",
         "        raise KeyboardInterrupt if _is_interrupt(error) else failure from None",
-        "tests/sources/test_errors.py::test_no_value_is_ever_shown",
+        "tests/trusted/sources/test_errors.py::test_no_value_is_ever_shown",
     ),
     Bug(
         "sources",
@@ -1591,7 +1591,7 @@ FILES: Final = (
         "public/file.py",
         'check_release(self.spec["checksum"] == checksum(self.spec, self.values), ',
         'check_release(self.spec["checksum"], ',
-        "tests/release_file/test_refusals.py::test_any_changed_number_breaks_the_checksum",
+        "tests/public/file/test_refusals.py::test_any_changed_number_breaks_the_checksum",
     ),
     Bug(
         "files",
@@ -1599,7 +1599,7 @@ FILES: Final = (
         "public/report.py",
         "check_release(all(view.keeps_its_promise for view in views), ",
         "check_release(views, ",
-        "tests/release_file/test_refusals.py::test_a_forged_guarantee_is_refused_even_where_it_adds_up",
+        "tests/public/file/test_refusals.py::test_a_forged_guarantee_is_refused_even_where_it_adds_up",
     ),
     Bug(
         "files",
@@ -1607,7 +1607,7 @@ FILES: Final = (
         "public/file.py",
         'return _CONTEXT + bytes.fromhex(text(stored.spec["checksum"])) + to_canonical(stored.spec)',
         "return _CONTEXT",
-        "tests/release_file/test_signing.py::test_a_signature_belongs_to_one_release",
+        "tests/public/file/test_signing.py::test_a_signature_belongs_to_one_release",
     ),
     Bug(
         "files",
@@ -1615,7 +1615,7 @@ FILES: Final = (
         "storage.py",
         "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        if os.path.samestat(",
         "        if os.path.samestat(",
-        "tests/release_file/test_disk.py::test_files_of_living_processes_are_kept",
+        "tests/public/file/test_disk.py::test_files_of_living_processes_are_kept",
     ),
     Bug(
         "files",
@@ -1623,7 +1623,7 @@ FILES: Final = (
         "storage.py",
         'rf"\\.partita-{_boot()}-[0-9]+-[0-9]+\\.part"',
         'r"\\.partita-[0-9a-f]+-[0-9]+-[0-9]+\\.part"',
-        "tests/release_file/test_disk.py::test_files_that_may_belong_to_others_are_kept",
+        "tests/public/file/test_disk.py::test_files_that_may_belong_to_others_are_kept",
     ),
 )
 

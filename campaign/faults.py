@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from campaign.part import Outcome, Part, shown
+from tests.public.file import test_faults as saving
 from tests.publish import test_faults as publishing
-from tests.release_file import test_faults as saving
-from tests.streams.durable import test_faults as streams
+from tests.trusted.streams.durable import test_faults as streams
 
 PART: Final = Part(
     name="faults", case="a process that ends at one point, and the one after it", goal=1_000, quick=30

@@ -24,7 +24,7 @@ from partita.public.boxes.base import Boxes
 from partita.public.file import encode
 from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
-from tests.release_file.specimens import release
+from tests.public.file.specimens import release
 
 PART: Final = Part(name="files", case="a mutated release file", goal=1_000_000, quick=2_000)
 ROOT: Final = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ def run(cases: int) -> Outcome:
 
 def _read(folder: str, first: int, last: int) -> tuple[Counter[str], str | None]:
     """What became of the files with these numbers, and what ended the process early, if something did."""
-    command = [sys.executable, "-m", "tests.release_file.fuzz", folder, str(first), str(last), FORGED, ASKED]
+    command = [sys.executable, "-m", "tests.public.file.fuzz", folder, str(first), str(last), FORGED, ASKED]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         return Counter(), f"files {first} to {last - 1}, status {done.returncode}: {done.stderr[-2000:]}"

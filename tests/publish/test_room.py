@@ -23,8 +23,8 @@ from partita.publish.publish import publish
 from partita.publish.request import _FACTS_BESIDE_SERIES, Request, check_room
 from partita.publish.request import _view as entries_of
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+from tests.public.file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
 from tests.publish.people import AGE
-from tests.release_file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
 from tests.seams import COUNT
 
 MINIMAL = Provenance(version="0", day="2026-11-15")

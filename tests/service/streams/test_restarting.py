@@ -11,7 +11,7 @@ from partita.public.streams import SECOND
 from partita.service.steward.app import steward_app
 from partita.service.steward.streams import PeriodClock
 from tests.service.streams.conftest import Service
-from tests.streams.durable.test_pan_file import stored
+from tests.trusted.streams.durable.test_pan_file import stored
 
 
 def test_a_restart_loses_nothing_and_changes_nothing(service: Service) -> None:
