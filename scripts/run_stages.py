@@ -36,7 +36,7 @@ SIGN_OF_LIFE: Final = 20.0
 """Seconds after which the dots of a stage that runs beside another are shown, though their line goes on."""
 
 PATHS: Final = ("src", "tests")
-SPARK: Final = "src/partita/sources/spark"
+SPARK: Final = "src/partita/trusted/sources/spark"
 """Modules that cannot be imported without PySpark; their doctests are run by the stage `engines`."""
 
 CORE: Final = ("test", "serve", "fast")
