@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from campaign.part import Outcome, Part, shown
-from partita.public.axis.base import Ranges
-from partita.public.boxes.base import Boxes
+from partita.public.axis.base import AxisRelease
+from partita.public.boxes.base import BoxRelease
 from partita.public.file import encode
 from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
@@ -38,7 +38,12 @@ FORGED, ASKED = "12", "4"
 def run(cases: int) -> Outcome:
     """Make and read so many files, 5,000 in a process."""
     with TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
-        for kind in (*Ranges.kinds(), *Boxes.kinds(), *SumRelease.kinds(), *WorkloadRelease.kinds()):
+        for kind in (
+            *AxisRelease.kinds(),
+            *BoxRelease.kinds(),
+            *SumRelease.kinds(),
+            *WorkloadRelease.kinds(),
+        ):
             (Path(folder) / f"{kind}.parquet").write_bytes(encode(release(kind)))
         chunks = range(FIRST, FIRST + cases, CHUNK)
         found = pool.map(lambda first: _read(folder, first, min(first + CHUNK, FIRST + cases)), chunks)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from partita.public.conditions import Where
-from partita.public.questions import COUNT, KINDS, HalfSpace, Question
+from partita.public.questions import COUNT, KINDS, HalfSpaceText, Question
 
 __all__ = ["answers", "cdf", "count", "difference", "heat_map", "histogram", "quantile", "summary"]
 
 
-def count(where: Where, half_space: HalfSpace | None = None) -> Question:
+def count(where: Where, half_space: HalfSpaceText | None = None) -> Question:
     """How many rows fulfil the conditions and lie in the half-space."""
     return COUNT(where=where, half_space=half_space)
 

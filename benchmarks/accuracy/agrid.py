@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.accuracy.boxes_peers import Generator, Tiles, widths
 from benchmarks.accuracy.queries import Counts
 from partita import Points
-from partita.public.axis.curve import Floats
+from partita.arrays import Floats
 
 ROWS_FOR_A_TILE, FINE_ROWS_FOR_A_TILE = 10, 5
 LEAST_TILES = 10

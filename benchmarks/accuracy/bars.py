@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Data, Questions
 from partita import Answer
-from partita.public.axis.base import Ranges
-from partita.public.axis.curve import Floats
-from partita.public.boxes.base import Boxes
+from partita.arrays import Floats
+from partita.public.axis.base import AxisRelease
+from partita.public.boxes.base import BoxRelease
 
 _ROUNDING = 1e-6
 
@@ -25,7 +25,7 @@ class Bars:
     truth: Floats
 
     @classmethod
-    def of(cls, release: Ranges | Boxes, queries: Questions[Data], truth: Floats) -> Bars:
+    def of(cls, release: AxisRelease | BoxRelease, queries: Questions[Data], truth: Floats) -> Bars:
         """All questions in one call."""
         values, errors = (ask(queries.lows, queries.highs) for ask in (release.counts, release.errors))
         return cls(values, errors, truth)

@@ -16,7 +16,7 @@ from benchmarks.accuracy.queries import Work
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from partita import Points
-from partita.public.axis.curve import UInts
+from partita.arrays import UInts
 
 Generator = np.random.Generator
 Sizes = tuple[int, ...]

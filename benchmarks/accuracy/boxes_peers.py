@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.accuracy import peers
 from benchmarks.accuracy.queries import Counts, Ints
 from partita import Histogram, Points
-from partita.public.axis.curve import Floats, UInts
+from partita.arrays import Floats, UInts
 
 Generator = np.random.Generator
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.queries import Ints, Questions
 from partita import Answer, Axis, Points
-from partita.public.axis.curve import Floats, UInts
+from partita.arrays import Floats, UInts
 from partita.public.boxes.base import BoxTerm
 
 

@@ -21,7 +21,7 @@ from benchmarks.accuracy.queries import Counts, Data, Method, Work, misses
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, short
 from partita import Histogram, Points
-from partita.public.axis.curve import Floats, UInts
+from partita.arrays import Floats, UInts
 
 EPSILONS = ("0.1", "1.0")
 DENSE_PEERS = 2**16

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Queries
 from partita import Histogram
-from partita.public.axis.curve import UInts
+from partita.arrays import UInts
 
 Generator = np.random.Generator
 

@@ -18,7 +18,7 @@ from benchmarks.accuracy.score import Json, short
 from benchmarks.accuracy.work import CELLS, work_1d
 from benchmarks.speed.opendp_tree import EPSILON, ROWS, OpenDPTree, lognormal, ranges
 from partita import Histogram
-from partita.public.axis.curve import Floats
+from partita.arrays import Floats
 
 BITS = (16, 20)
 THEIR_TRIALS = 3

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Counts
 from partita import Histogram, Points
-from partita.public.axis.base import Ranges
-from partita.public.boxes.base import Boxes
+from partita.public.axis.base import AxisRelease
+from partita.public.boxes.base import BoxRelease
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from partita.trusted.noise.system import SYSTEM
 
@@ -22,9 +22,9 @@ STRONG = 3e4
 """n epsilon from which the wide spending tree is used."""
 
 
-def release(name: str, data: Any, epsilon: str) -> Ranges | Boxes:
+def release(name: str, data: Any, epsilon: str) -> AxisRelease | BoxRelease:
     """A fresh release by the mechanism of that name, at exactly epsilon in all."""
-    made: Ranges | Boxes
+    made: AxisRelease | BoxRelease
     if isinstance(data, Points):
         made = box_mechanisms()[name](axes=data.axes, epsilon=epsilon).release(data)
     else:

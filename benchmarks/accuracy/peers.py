@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.accuracy.queries import Counts, Queries
 from partita import Histogram
-from partita.public.axis.curve import Curve, Floats, UInts
+from partita.arrays import Floats, UInts
+from partita.public.axis.curve import Curve
 
 Generator = np.random.Generator
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita import Answer, Histogram, Points
-from partita.public.axis.curve import Floats, UInts
+from partita.arrays import Floats, UInts
 
 Ints: TypeAlias = NDArray[np.int64]
 

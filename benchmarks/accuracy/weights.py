@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from partita.public.queries.product import Product
-from partita.public.queries.ranges import Spans
+from partita.public.queries.ranges import SpanOperator
 from partita.public.workload.release import Change
 from partita.public.workload.weights import WeightsBudget
 from partita.trusted.mechanisms.weights import weigh
@@ -77,7 +77,7 @@ def workload(widths: tuple[int, ...], ranges: int, rng: np.random.Generator) -> 
     factors = []
     for axis, width in enumerate(widths):
         ends = np.sort(rng.integers(0, width, (ranges, 2)), axis=1)
-        factors.append(((axis,), Spans(width, ends[:, 0].tolist(), (ends[:, 1] + 1).tolist())))
+        factors.append(((axis,), SpanOperator(width, ends[:, 0].tolist(), (ends[:, 1] + 1).tolist())))
     return Product(widths, factors)
 
 

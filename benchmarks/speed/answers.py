@@ -11,14 +11,14 @@ import partita as pt
 from benchmarks.speed.clock import Work, rates
 from benchmarks.speed.end_to_end import ROWS, SCHEMA, SIZE, parquet, published
 from benchmarks.speed.row import Row, Target
-from partita.public.axis.base import Ranges
-from partita.public.axis.curve import UInts
+from partita.arrays import UInts
+from partita.public.axis.base import AxisRelease
 from partita.public.views import Along
 
 RANGES, PEOPLE = 10**6, 200_000
 TARGET = Target("figure", ">=", 1e6)
 
-KINDS: dict[str, Callable[[int], Ranges]] = {
+KINDS: dict[str, Callable[[int], AxisRelease]] = {
     "tents": lambda bits: pt.Tents(size=2**bits, epsilon=1).release(people(2**bits)),
     "tree": lambda bits: pt.Tree(size=2**bits, epsilon=1).release(people(2**bits)),
     "histogram": lambda bits: pt.HistogramCounts(size=2**bits, epsilon=1).release(people(2**bits)),

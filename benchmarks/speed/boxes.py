@@ -16,8 +16,8 @@ from benchmarks.accuracy.draws import FAMILY_BITS, at_bits, lognormal
 from benchmarks.accuracy.work import column_bounds, column_values
 from benchmarks.speed.clock import Work, rates, times
 from benchmarks.speed.row import Row, Target
-from partita.public.axis.curve import UInts
-from partita.public.boxes.base import Boxes
+from partita.arrays import UInts
+from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.trusted.noise import SystemNoise
@@ -88,7 +88,7 @@ def ranks_of_three(quick: bool) -> Tree:
 KINDS: dict[str, Callable[[bool], Tree]] = {"tree": tree_of_two, "rank": ranks_of_three}
 
 
-def default(points: pt.Points, path: Path = "auto") -> Boxes:
+def default(points: pt.Points, path: Path = "auto") -> BoxRelease:
     """A fresh release by the default mechanism."""
     noise = SystemNoise(path=path)
     return pt.Rectangles(axes=points.axes, epsilon=EPSILON).release(points, noise=noise)
@@ -131,7 +131,7 @@ def skewed(axes: int, n: int) -> pt.Points:
     return pt.Points.from_rows(rows, axes=[pt.Axis(size=2**FAMILY_BITS)] * axes)
 
 
-def boxes(release: Boxes, quick: bool) -> tuple[UInts, UInts]:
+def boxes(release: BoxRelease, quick: bool) -> tuple[UInts, UInts]:
     """Boxes with uniform corners."""
     rng, number = np.random.default_rng(0), ASKED // (100 if quick else 1)
     sides = [rng.integers(0, axis.width, (2, number), dtype=np.uint64) for axis in release.axes]

@@ -11,7 +11,7 @@ from benchmarks.speed.clock import Work, times
 from benchmarks.speed.row import Row, Target
 from benchmarks.speed.weights_workload import ranges_over
 from partita.public.workload.release import Change
-from partita.public.workload.weights import Fit, Weighed, WeightsBudget
+from partita.public.workload.weights import Weighed, WeightsBudget, WeightsFit
 from partita.trusted.mechanisms.weights import weigh
 from partita.trusted.noise.system import SYSTEM
 
@@ -38,7 +38,7 @@ def weights_round(quick: bool) -> Row:
 
 
 @cache
-def begun(quick: bool) -> tuple[Weighed, Fit, NDArray[np.int64]]:
+def begun(quick: bool) -> tuple[Weighed, WeightsFit, NDArray[np.int64]]:
     """A release after twenty rounds, its guess, and the true answers."""
     rng = np.random.default_rng(0)
     width = WIDTH // (10 if quick else 1)

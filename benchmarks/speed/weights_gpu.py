@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks import machine
 from benchmarks.speed.weights_workload import ranges_over
-from partita.public.workload.weights import Fit, Margin, Scales, Weighed
+from partita.public.workload.weights import Margin, Scales, Weighed, WeightsFit
 
 RANGES, MEASURED, STEPS, TURNS = 100, 50, 10, 5
 ROWS, BINS = 10**6, 200
@@ -76,7 +76,7 @@ def measured(cells: int, found: list[Library], numpy_up_to: float) -> list[dict[
 
 def turn(weighed: Weighed, library: Library) -> float:
     """Median seconds of a round's work on the device: all answers, and ten steps."""
-    fit = Fit(weighed.operator.shape, weighed.mass, weighed.blocks, weighed.arrays).climb(1)
+    fit = WeightsFit(weighed.operator.shape, weighed.mass, weighed.blocks, weighed.arrays).climb(1)
     taken = []
     for _ in range(TURNS):
         library.wait()

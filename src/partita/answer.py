@@ -11,12 +11,12 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Floats
 from partita.html import card, grid, number, plus_minus, shortlist, span, whisker
 from partita.lazy import cached_property
 from partita.numbers import failure
 
 Bounds = Callable[[float], tuple[float, float]]
-Floats = NDArray[np.float64]
 
 _LEAST_VARIANCE: Final = 1e-12
 """Of an answer that is combined with others: noise so small that its variance is rounded to nothing."""

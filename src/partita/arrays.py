@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.errors import InvalidData, check_data, unchained
+
+Bools: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+UInts: TypeAlias = NDArray[np.uint64]
 
 
 def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import partita as pt
 from partita.audit import ATTACKS, public_mechanisms
-from partita.audit.attacks import Attack, Trial
+from partita.audit.attacks import Attack, AttackTrial
 from partita.audit.base import COVERED_BY
 from partita.audit.subjects import CounterSubject, ReleaseSubject, release_subject, subjects
 from partita.trusted.noise import SYSTEM
@@ -20,7 +20,7 @@ from . import planted
 NAMED = {attack.name: attack for attack in ATTACKS}
 
 
-def tried(name: str, subject: Any) -> Trial:
+def tried(name: str, subject: Any) -> AttackTrial:
     return NAMED[name].on(subject)
 
 

@@ -17,7 +17,7 @@ from partita.audit.engine import cases
 from partita.audit.laws import coupled_loss
 from partita.errors import InvalidParameter
 from partita.pan.bits import Density
-from partita.public.streams import Terms
+from partita.public.streams import CounterTerms
 from partita.testing import CouplingBroken, add_remove_pairs
 from partita.trusted.mechanisms import base, partition
 from partita.trusted.streams.pan_private import TreeBlock
@@ -108,11 +108,11 @@ def _two_rows_changed_count_as_two(patch: pytest.MonkeyPatch) -> None:
 
 
 def _change_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Terms, "rate", property(lambda self: self.epsilon / self.contributions))
+    patch.setattr(CounterTerms, "rate", property(lambda self: self.epsilon / self.contributions))
 
 
 def _events_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Terms, "rate", property(lambda self: self.epsilon / self.change))
+    patch.setattr(CounterTerms, "rate", property(lambda self: self.epsilon / self.change))
 
 
 def _state_without_noise(patch: pytest.MonkeyPatch) -> None:

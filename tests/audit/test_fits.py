@@ -11,7 +11,7 @@ import pytest
 
 from partita.audit.attacks import (
     FAMILY_WISE,
-    Event,
+    DrawEvent,
     _first_seal,
     fit,
     geometric_events,
@@ -59,7 +59,7 @@ def test_chances_of_the_events_are_those_of_the_laws() -> None:
             assert float(masses[event_of(event, values)].sum()) == pytest.approx(event.chance)
 
 
-def event_of(event: Event, values: np.ndarray) -> np.ndarray:
+def event_of(event: DrawEvent, values: np.ndarray) -> np.ndarray:
     return np.asarray(event.happened(values))
 
 

@@ -13,17 +13,17 @@ import pytest
 
 from partita import audit as auditing
 from partita.audit import Report, audit
-from partita.audit.attacks import Fit, Trial
+from partita.audit.attacks import AttackTrial, SamplerFit
 from partita.audit.base import CaseCount
 from partita.audit.custom import lowest_bit, sampled
-from partita.audit.engine import Surroundings
+from partita.audit.engine import AuditContext
 from partita.cli import main
 from partita.errors import InvalidParameter
 
 from . import planted
 
 PAIRS = [([0], [0, 1]), ([1], [1, 1])]
-WHERE = Surroundings.here("some <library>", "quick", "partita audit")
+WHERE = AuditContext.here("some <library>", "quick", "partita audit")
 
 
 def _report(*, violations: int = 0, p: float = 0.5, verdict: Any = "no violation found") -> Report:
@@ -36,8 +36,8 @@ def _report(*, violations: int = 0, p: float = 0.5, verdict: Any = "no violation
         loss=float("inf") if violations else 0.25,
         violations=violations,
     )
-    trial = Trial(attack="infinity", mechanism="Tree", verdict=verdict, tried=3, said="it shows")
-    fits = (Fit(sampler="coin", draws=10, events=1, p=p),)
+    trial = AttackTrial(attack="infinity", mechanism="Tree", verdict=verdict, tried=3, said="it shows")
+    fits = (SamplerFit(sampler="coin", draws=10, events=1, p=p),)
     return Report(surroundings=WHERE, counts=(count,), fits=fits, trials=(trial,))
 
 

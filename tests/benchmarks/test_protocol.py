@@ -21,7 +21,7 @@ from benchmarks.accuracy.score import Goal, cell_row, geometric_mean, totals
 from benchmarks.accuracy.table import table
 from benchmarks.accuracy.work import anchors_1d, peers_1d, shape_work, shapes
 from partita import Histogram
-from partita.public.axis.curve import Floats, UInts
+from partita.arrays import Floats, UInts
 
 here = pytest.mark.skipif(
     not Path(os.environ.get("PARTITA_DATA", ""), "work_1d.npz").is_file(), reason="PARTITA_DATA is not set"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from partita.cli import stream as stream_feed
-from partita.cli.stream import Feeder, Lines
+from partita.cli.stream import Feeder, LineReader
 from partita.errors import StreamError
 from partita.trusted.durable.open import resume_counter
 from partita.trusted.durable.stream import DurableCounter
@@ -375,7 +375,7 @@ def test_no_line_of_a_file_changes_another(run: Run, clock: Clock, line: str) ->
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_lines_are_the_same_in_any_pieces(size: int) -> None:
     """However the input was cut, it has the same lines."""
-    text, lines = b"one\n\ntwo three\n" + b"x" * 9 + b"\nlast", Lines()
+    text, lines = b"one\n\ntwo three\n" + b"x" * 9 + b"\nlast", LineReader()
     pieces = [text[place : place + size] for place in range(0, len(text), size)]
 
     assert [line for piece in pieces for line in lines.more(piece)] + lines.rest() == text.split(b"\n")
@@ -383,7 +383,7 @@ def test_lines_are_the_same_in_any_pieces(size: int) -> None:
 
 def test_a_line_takes_little_memory() -> None:
     """Of a line without end only the beginning is kept."""
-    lines = Lines()
+    lines = LineReader()
     for _ in range(100):
         assert lines.more(b"x" * 10_000) == []
 

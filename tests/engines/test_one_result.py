@@ -17,7 +17,7 @@ from partita.publish.request import Request
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.base import Source
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally import Column, Tally, tally
+from partita.trusted.sources.tally import ColumnCounts, Tally, tally
 from tests.engines.loading import loaded
 from tests.engines.tables import ARROW, PERSON, SCHEMA, drawn, table
 
@@ -60,7 +60,7 @@ def tallied(source: Source, by: Sequence[str] = tuple(SCHEMA), **bound: Any) -> 
 
 def assert_same(found: Any, told: Any) -> None:
     """Two secrets are the same: of one axis with its special cells, or of several axes together."""
-    if isinstance(told, Column):
+    if isinstance(told, ColumnCounts):
         assert dict(found.specials) == dict(told.specials)
         assert isinstance(told.histogram, Histogram)
         assert_weights(found.histogram, told.histogram, told.histogram.cells.tolist())

@@ -161,7 +161,7 @@ class _ColumnThresholds:
 
     def __init__(self) -> None:
         self.thresholds: list[int] = []
-        self._columns = frequency.Columns(1, EndlessTape("ramp"))
+        self._columns = frequency.ColumnDraws(1, EndlessTape("ramp"))
 
     def chance(self, threshold: Any) -> Any:
         self.thresholds += threshold.tolist()

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from partita.errors import InvalidParameter
-from partita.local.frequency import Columns
+from partita.local.frequency import ColumnDraws
 from partita.local.randomizer import WHOLE, KernelDraws, checked_epsilon, exp_bounds, threshold
 from partita.testing import tape_law
 from partita.trusted.noise.laws import Tape, chances, flags, integers_below
@@ -151,6 +151,6 @@ def test_a_bit_is_put_in_its_place() -> None:
         for row, place, bit in zip(rows, places, bits, strict=True)
     ]
 
-    found = Columns(2, Tape([])).with_bit(rows.copy(), places, bits)
+    found = ColumnDraws(2, Tape([])).with_bit(rows.copy(), places, bits)
 
     assert [int.from_bytes(row.tobytes(), "little") for row in found] == expected

@@ -16,7 +16,7 @@ from partita.audit.subjects import subjects
 from partita.cli.publish import run_mechanisms
 from partita.domain import Integer
 from partita.lazy import find_classes
-from partita.public.axis.base import Ranges
+from partita.public.axis.base import AxisRelease
 from partita.public.axis.flat import HistogramRelease
 from partita.public.base import RELEASE_PACKAGES, Provenance, ReleaseKind
 from partita.public.file import load
@@ -103,7 +103,7 @@ def test_a_new_kind_of_release_is_published_stored_and_cited(tmp_path: Path) -> 
     assert type(again.views[0].axis).__name__ == "PlantedRelease"
     assert again.views[0].axis.noisy.tolist() == release.views[0].axis.noisy.tolist()
     assert "{HLM12," in again.citation()
-    assert Ranges.of_kind("planted") is type(again.views[0].axis)
+    assert AxisRelease.of_kind("planted") is type(again.views[0].axis)
 
 
 @pytest.mark.usefixtures("planted")
@@ -112,7 +112,7 @@ def test_the_series_of_a_new_kind_must_fit_into_a_file(monkeypatch: pytest.Monke
     request = Request.checked({"age": Integer(0, 9)}, epsilon=1, mechanism="planted-counts")
     check_room(request, Provenance(version="0", day="2026-11-15"))
 
-    monkeypatch.setattr(Ranges.of_kind("planted"), "max_series", 10_000)
+    monkeypatch.setattr(AxisRelease.of_kind("planted"), "max_series", 10_000)
     with pytest.raises(Exception, match=r"views must fit into one file"):
         check_room(request, Provenance(version="0", day="2026-11-15"))
 

@@ -12,8 +12,8 @@ from partita.cli.publish import run_mechanisms
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
-from partita.public.axis.base import Ranges
-from partita.public.boxes.base import Boxes
+from partita.public.axis.base import AxisRelease
+from partita.public.boxes.base import BoxRelease
 from partita.trusted.mechanisms.catalogue import (
     ROWS,
     axis_mechanisms,
@@ -62,7 +62,7 @@ def test_every_listed_mechanism_publishes_boxes(name: str) -> None:
 
     release = choice.mechanism.release(Points.from_rows([[1, 0], [3, 1]], axes=axes, contributions=2))
 
-    assert isinstance(release, Boxes)
+    assert isinstance(release, BoxRelease)
     assert (release.axes, release.guarantee) == (axes, choice.mechanism.guarantee)
     assert choice.name == name
     assert choice.why.startswith("It was asked for by name.")
@@ -134,7 +134,7 @@ def test_every_listed_mechanism_publishes_an_axis(name: str) -> None:
 
     release = choice.mechanism.release(Histogram.dense(range(10), contributions=2))
 
-    assert isinstance(release, Ranges)
+    assert isinstance(release, AxisRelease)
     assert (release.size, release.guarantee) == (10, choice.mechanism.guarantee)
     assert (choice.name, choice.why) == (name, "It was asked for by name.")
 

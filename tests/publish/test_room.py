@@ -12,9 +12,9 @@ import pytest
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter
 from partita.ledger.ledger import Ledger
-from partita.public.axis.base import Ranges
+from partita.public.axis.base import AxisRelease
 from partita.public.base import Provenance, ReleaseKind
-from partita.public.boxes.base import Boxes
+from partita.public.boxes.base import BoxRelease
 from partita.public.file import decode, encode
 from partita.public.file_entries import to_canonical
 from partita.public.sums.base import SumRelease
@@ -48,7 +48,7 @@ def test_every_kind_has_a_bound() -> None:
     assert all(kind.count_series(levels=1) > 0 for kind in ReleaseKind.kinds().values())
 
 
-@pytest.mark.parametrize("kind", Ranges.kinds())
+@pytest.mark.parametrize("kind", AxisRelease.kinds())
 def test_no_release_has_more_series_than_it_may(kind: str) -> None:
     """Counted in releases of the shipped mechanisms."""
     released = axis(kind)
@@ -56,7 +56,7 @@ def test_no_release_has_more_series_than_it_may(kind: str) -> None:
     assert len(released.parts().series) <= released.count_series(DOMAINS[kind].size.bit_length())
 
 
-@pytest.mark.parametrize("kind", Boxes.kinds())
+@pytest.mark.parametrize("kind", BoxRelease.kinds())
 def test_no_release_of_boxes_has_more_series_or_facts_than_it_may(kind: str) -> None:
     """Counted in releases of the shipped mechanisms, down to every number in the facts."""
     released = boxes(kind)
@@ -92,7 +92,7 @@ def test_no_tree_has_more_levels_than_it_may(size: int, root: bool) -> None:
 
     levels = Hierarchy.of(size=size, branching=2, root=root).levels
 
-    tree, paper = map(Ranges.of_kind, ("tree", "intervals-paper"))
+    tree, paper = map(AxisRelease.of_kind, ("tree", "intervals-paper"))
     assert levels <= tree.count_series(size.bit_length()) < paper.count_series(size.bit_length())
 
 

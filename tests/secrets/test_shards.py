@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.arrays import UInts
 from partita.testing import Loss, RationalNoise, Scattered, add_remove_pairs, data_sets, law, privacy_loss
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.system import Noise
-from partita.trusted.secret import AxisCounts, Histogram, ShardWork, UInts, Work
+from partita.trusted.secret import AxisCounts, Histogram, ShardWork, Work
 
 HALF = Fraction(1, 2)
 HALVES, UNEVEN = [range(2), range(2, 4)], [range(1), range(1, 4)]

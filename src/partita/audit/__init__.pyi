@@ -2,7 +2,7 @@
 
 from partita.audit.attacks import ATTACKS as ATTACKS
 from partita.audit.attacks import Attack as Attack
-from partita.audit.attacks import Fit as Fit
+from partita.audit.attacks import SamplerFit as SamplerFit
 from partita.audit.attacks import sampler_fits as sampler_fits
 from partita.audit.base import Case as Case
 from partita.audit.base import CaseCount as CaseCount

@@ -32,7 +32,7 @@ Trials: TypeAlias = Iterator["str | None"]
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AttackTrial:
     """What came of one attack on one mechanism: how many inputs were tried, and what was wrong first."""
 
     attack: str
@@ -52,7 +52,7 @@ class Attack:
     tries: Callable[[Any], Trials]
     spares: dict[Family, str] = field(default_factory=dict)
 
-    def on(self, subject: Subject) -> Trial:
+    def on(self, subject: Subject) -> AttackTrial:
         """Try it."""
         spared = self.spares.get(subject.family) or subject.spares(self.name)
         if spared:
@@ -71,8 +71,8 @@ class Attack:
             found.append(f"{type(error).__name__} was raised")
         return found
 
-    def _trial(self, subject: Subject, verdict: Verdict, tried: int, said: str) -> Trial:
-        return Trial(attack=self.name, mechanism=subject.name, verdict=verdict, tried=tried, said=said)
+    def _trial(self, subject: Subject, verdict: Verdict, tried: int, said: str) -> AttackTrial:
+        return AttackTrial(attack=self.name, mechanism=subject.name, verdict=verdict, tried=tried, said=said)
 
 
 def _values(*values: object) -> Callable[[Subject], Trials]:
@@ -239,7 +239,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
 )
 
 
-def run_attacks(only: Collection[str] | None = None) -> Iterator[Trial]:
+def run_attacks(only: Collection[str] | None = None) -> Iterator[AttackTrial]:
     """Every attack on every public mechanism, or on those named."""
     for subject in subjects():
         if only is None or subject.name in only:
@@ -263,19 +263,19 @@ _FAR_DRAWN: Final = 200
 _TURNS: Final = (0.1, 0.3, 0.7, 1.2, 2.0, 3.5)
 
 
-class Event(NamedTuple):
+class DrawEvent(NamedTuple):
     """What may happen to a draw, and how likely that is."""
 
     happened: Callable[[Any], Any]
     chance: float
 
 
-Events: TypeAlias = Sequence[Event]
+Events: TypeAlias = Sequence[DrawEvent]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class SamplerFit:
     """A sampler, how many draws it made, and a bound on the probability of fitting no better."""
 
     sampler: str
@@ -284,44 +284,44 @@ class Fit:
     p: float
 
 
-def fit(sampler: str, values: Any, events: Events) -> Fit:
+def fit(sampler: str, values: Any, events: Events) -> SamplerFit:
     """How well values fit the chances of all events."""
     drawn = np.asarray(values)
     values_of = (p_value(int(np.sum(event.happened(drawn))), len(drawn), event.chance) for event in events)
-    return Fit(
+    return SamplerFit(
         sampler=sampler, draws=len(drawn), events=len(events), p=min(1.0, len(events) * min(values_of))
     )
 
 
-def laplace_events(scale: Fraction) -> list[Event]:
+def laplace_events(scale: Fraction) -> list[DrawEvent]:
     """Zero, odd, above or below multiples of the scale, far from zero, and two neighbours above zero."""
     rate = float(1 / scale)
     a = math.exp(-rate)
     events = [
-        Event(lambda x: x == 0, -math.expm1(-rate) / (1 + a)),
-        Event(lambda x: x % 2 == 1, 2 * a / (1 + a) ** 2),
-        Event(lambda x: (x[::2][: len(x) // 2] > 0) & (x[1::2] > 0), (a / (1 + a)) ** 2 / 2),
+        DrawEvent(lambda x: x == 0, -math.expm1(-rate) / (1 + a)),
+        DrawEvent(lambda x: x % 2 == 1, 2 * a / (1 + a) ** 2),
+        DrawEvent(lambda x: (x[::2][: len(x) // 2] > 0) & (x[1::2] > 0), (a / (1 + a)) ** 2 / 2),
     ]
     for cut in sorted({math.ceil(turn * scale) for turn in _TURNS}):
         tail = math.exp(-rate * (cut + 1)) / (1 + a)
         events += [
-            Event(partial(_above, cut), tail),
-            Event(partial(_below, -cut), tail),
-            Event(partial(_far, cut), 2 * tail),
+            DrawEvent(partial(_above, cut), tail),
+            DrawEvent(partial(_below, -cut), tail),
+            DrawEvent(partial(_far, cut), 2 * tail),
         ]
     return events
 
 
-def geometric_events(scale: Fraction) -> list[Event]:
+def geometric_events(scale: Fraction) -> list[DrawEvent]:
     """Zero, odd, and above multiples of the scale."""
     rate = float(1 / scale)
     a = math.exp(-rate)
     cuts = sorted({math.ceil(turn * scale) for turn in _TURNS})
     return [
-        Event(lambda x: x < 0, 0.0),
-        Event(lambda x: x == 0, -math.expm1(-rate)),
-        Event(lambda x: x % 2 == 1, a / (1 + a)),
-        *(Event(partial(_above, cut), math.exp(-rate * (cut + 1))) for cut in cuts),
+        DrawEvent(lambda x: x < 0, 0.0),
+        DrawEvent(lambda x: x == 0, -math.expm1(-rate)),
+        DrawEvent(lambda x: x % 2 == 1, a / (1 + a)),
+        *(DrawEvent(partial(_above, cut), math.exp(-rate * (cut + 1))) for cut in cuts),
     ]
 
 
@@ -337,12 +337,12 @@ def _far(cut: int, values: Any) -> Any:
     return np.abs(values) > cut
 
 
-def _each(chances: Sequence[float]) -> list[Event]:
+def _each(chances: Sequence[float]) -> list[DrawEvent]:
     """Every outcome 0, 1, ... by itself."""
-    return [Event(partial(np.equal, outcome), chance) for outcome, chance in enumerate(chances)]
+    return [DrawEvent(partial(np.equal, outcome), chance) for outcome, chance in enumerate(chances)]
 
 
-def sampler_fits(depth: Depth = "standard") -> Iterator[Fit]:
+def sampler_fits(depth: Depth = "standard") -> Iterator[SamplerFit]:
     """A fit of every public sampler, on every path by which it may be computed."""
     many, few = step(depth, 20_000, 200_000, 2_000_000), step(depth, 1_000, 6_000, 40_000)
     for path in _paths():
@@ -361,7 +361,7 @@ def _paths() -> tuple[Path, ...]:
     return ("numpy", "compiled") if laws.available() else ("numpy",)
 
 
-def _additive(name: str, noise: SystemNoise, draws: int) -> Iterator[Fit]:
+def _additive(name: str, noise: SystemNoise, draws: int) -> Iterator[SamplerFit]:
     for scale in _SCALES:
         laplace, geometric = laplace_events(scale), geometric_events(scale)
         yield fit(f"discrete_laplace, {name}, scale {scale}", noise.discrete_laplace(scale, draws), laplace)
@@ -372,7 +372,7 @@ def _additive(name: str, noise: SystemNoise, draws: int) -> Iterator[Fit]:
     yield fit(f"discrete_laplace_units, {name}, scale 20", parts, laplace_events(Fraction(20)))
 
 
-def _choices(draws: int) -> Iterator[Fit]:
+def _choices(draws: int) -> Iterator[SamplerFit]:
     noise, scores = SYSTEM.session(), [0, 3, 3, 5, -2]
     weights = [math.exp(score / 2) for score in scores]
     chosen = [noise.exponential(scores, Fraction(2)) for _ in range(draws)]
@@ -383,7 +383,7 @@ def _choices(draws: int) -> Iterator[Fit]:
     yield fit("bernoulli", heads, _each([2 / 3, 1 / 3]))
 
 
-def _positions(draws: int) -> Iterator[Fit]:
+def _positions(draws: int) -> Iterator[SamplerFit]:
     """One long run: the offset is geometric with ratio P[noise <= level]."""
     level, rate = 9, 1 / 3
     tails: dict[Law, float] = {
@@ -397,7 +397,7 @@ def _positions(draws: int) -> Iterator[Fit]:
             yield fit(f"first_success, {law}{name}", found, geometric_events(length))
 
 
-def _cuts(draws: int) -> Iterator[Fit]:
+def _cuts(draws: int) -> Iterator[SamplerFit]:
     """The first segment of a cut: by the fast walk, which enumeration leaves out, where the path has one."""
     counts = (0, 1, 0, 2, 0, 0)
     histogram = Histogram.dense(counts)
@@ -437,7 +437,7 @@ def _exceeds(law: Law, level: int, rate: float) -> float:
     return 1 - below if level < 0 else math.exp(-rate * (level + 1)) / (1 + math.exp(-rate))
 
 
-def _device(draws: int) -> Iterator[Fit]:
+def _device(draws: int) -> Iterator[SamplerFit]:
     """The sampler of the standard library alone, which devices and pan-private state use."""
     for scale in (Fraction(1, 4), Fraction(1), Fraction(37, 2)):
         laplace = [kernel.discrete_laplace(scale) for _ in range(draws)]
@@ -456,7 +456,7 @@ def _device(draws: int) -> Iterator[Fit]:
     yield fit("device row", bits, _each([9 / 16, 3 / 16, 3 / 16, 1 / 16]))
 
 
-def _reports(draws: int) -> Iterator[Fit]:
+def _reports(draws: int) -> Iterator[SamplerFit]:
     """Columns of reports of every randomizer, against its exact law."""
     for name in (
         "RandomizedResponse",
@@ -479,5 +479,5 @@ def _reports(draws: int) -> Iterator[Fit]:
     yield fit("reports of Mixture", mixture.randomize_many(np.full(draws, 2)), _listed(mixture.pmf(2)))
 
 
-def _listed(chances: dict[int, Fraction]) -> list[Event]:
-    return [Event(partial(np.equal, report), float(chance)) for report, chance in chances.items()]
+def _listed(chances: dict[int, Fraction]) -> list[DrawEvent]:
+    return [DrawEvent(partial(np.equal, report), float(chance)) for report, chance in chances.items()]

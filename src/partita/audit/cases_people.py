@@ -28,8 +28,8 @@ from partita.testing.laws import (
 )
 from partita.trusted.noise.hazard import Law
 from partita.trusted.streams.base import unpack
-from partita.trusted.streams.centred import Plan
-from partita.trusted.streams.family import Shape
+from partita.trusted.streams.centred import TreePlan
+from partita.trusted.streams.family import PeriodTree
 from partita.trusted.streams.sparse import SparsePlan
 
 _THIRD: Final = Fraction(1, 3)
@@ -133,7 +133,7 @@ Moments: TypeAlias = tuple[Any, ...]
 _DIGITS: Final = 10**12
 
 
-class View(NamedTuple):
+class IntruderView(NamedTuple):
     """A stream, and the moment before which an intruder looks."""
 
     stream: Moments
@@ -141,7 +141,7 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class SketchKind:
     """A kind of sketch: how it is made, what it publishes, which ids come, and the sums that may be told."""
 
     name: str
@@ -161,17 +161,17 @@ def sketch_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         yield _pan_case(kind, 2 if len(kind.ids) == 1 or depth == "deep" else 1)
 
 
-def sketch_kinds() -> Iterator[Kind]:
+def sketch_kinds() -> Iterator[SketchKind]:
     """One or two of every kind, of as few users as it can have."""
     for users in (1, 2):
-        yield Kind(
+        yield SketchKind(
             name="Density",
             make=_maker("Density", universe=users, output_share="0.1"),
             statistic="density",
             ids=tuple(range(users)),
             sums=range(users + 1),
         )
-    yield Kind(
+    yield SketchKind(
         name="Distinct",
         make=_maker("Distinct", buckets=2, most=1, output_share="0.1"),
         statistic="distinct",
@@ -179,10 +179,10 @@ def sketch_kinds() -> Iterator[Kind]:
         sums=range(3),
     )
     registers = _maker("Registers", universe=1, most=1, lowest=0, output_share="0.2")
-    yield Kind(name="Registers", make=registers, statistic="exactly-1", ids=(0,), sums=range(2))
+    yield SketchKind(name="Registers", make=registers, statistic="exactly-1", ids=(0,), sums=range(2))
     ramp = _maker("RampRegisters", universe=1, tops=[2], output_share="0.2")
     sketch = ramp(ZeroNoise())
-    yield Kind(
+    yield SketchKind(
         name="RampRegisters",
         make=ramp,
         statistic="mean-2",
@@ -197,12 +197,12 @@ def _maker(name: str, **options: Any) -> Callable[..., Any]:
     return lambda noise, **changes: getattr(pan, name)(**{"epsilon": 1, **options, **changes}, noise=noise)
 
 
-def _pan_case(kind: Kind, length: int) -> Case:
-    def pairs() -> Iterator[tuple[View, View]]:
+def _pan_case(kind: SketchKind, length: int) -> Case:
+    def pairs() -> Iterator[tuple[IntruderView, IntruderView]]:
         for stream, look in product(product((None, *kind.ids), repeat=length), range(length + 1)):
             for user in sorted({each for each in stream if each is not None}):
                 without = tuple(None if each == user else each for each in stream)
-                yield View(stream, look), View(without, look)
+                yield IntruderView(stream, look), IntruderView(without, look)
 
     return Case(
         mechanism=kind.name,
@@ -214,17 +214,17 @@ def _pan_case(kind: Kind, length: int) -> Case:
     )
 
 
-def sketch_loss(kind: Kind) -> Callable[[View, View], float]:
+def sketch_loss(kind: SketchKind) -> Callable[[IntruderView, IntruderView], float]:
     """ln of the largest ratio between the laws of two views."""
     unit = kind.make(ZeroNoise()).output / kind.spread
     base = Fraction(round(math.exp(-unit) * _DIGITS), _DIGITS)
 
     @cache
-    def law_of(view: View) -> OutputLaw:
+    def law_of(view: IntruderView) -> OutputLaw:
         noise = TellingNoise(base, unit=unit, window=kind.sums)
         return law(lambda each: _seen(kind, view, each), noise)
 
-    def loss(one: View, other: View) -> float:
+    def loss(one: IntruderView, other: IntruderView) -> float:
         left, right = law_of(one), law_of(other)
         if left.keys() != right.keys():
             return math.inf
@@ -233,7 +233,7 @@ def sketch_loss(kind: Kind) -> Callable[[View, View], float]:
     return loss
 
 
-def _seen(kind: Kind, view: View, noise: Any) -> Hashable:
+def _seen(kind: SketchKind, view: IntruderView, noise: Any) -> Hashable:
     """The tables when the intruder looks, and the output after the last moment."""
     sketch, seen = kind.make(noise), []
     for moment, user in enumerate((*view.stream, None)):
@@ -251,10 +251,10 @@ def _seen(kind: Kind, view: View, noise: Any) -> Hashable:
 
 Outputs: TypeAlias = tuple[Any, ...]
 Choose: TypeAlias = Callable[[Outputs], int]
-Play: TypeAlias = Callable[["Stream", Any], Hashable]
+Play: TypeAlias = Callable[["AdversarialStream", Any], Hashable]
 
 
-class Stream(NamedTuple):
+class AdversarialStream(NamedTuple):
     """What is counted: what an adversary chooses after each output, and events on top of it."""
 
     choose: Choose
@@ -330,7 +330,7 @@ class _Count:
     look: int | None = None
     live: bool = False
 
-    def play(self, stream: Stream, noise: Any) -> Hashable:
+    def play(self, stream: AdversarialStream, noise: Any) -> Hashable:
         """All outputs, and the state where somebody looks."""
         counter = self.make(noise)
         seen: Outputs = ()
@@ -359,7 +359,7 @@ def counter_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
 
 def _counts(depth: Depth) -> Iterator[_Count]:
     flat, even = (0, 0, 0, 0), (1, 1, 1, 1)
-    plans = [Plan(2, 2, 2, 512, flat), Plan(2, 2, 1, 1, even), Plan(3, 3, 2, 512, flat)]
+    plans = [TreePlan(2, 2, 2, 512, flat), TreePlan(2, 2, 1, 1, even), TreePlan(3, 3, 2, 512, flat)]
     for plan in plans[: step(depth, 2, 3, 3)]:
         yield _counter("Counter", plan.horizon, plan=plan)
     for horizon, branching in ((2, 2), (3, 2), (4, 2), (3, 3))[: step(depth, 2, 4, 4)]:
@@ -370,7 +370,7 @@ def _counts(depth: Depth) -> Iterator[_Count]:
         yield from (_counter(name, 2, user=user) for name in ("Counter", "TreeCounter", *_PLAIN))
         yield _sliding(2, None, user)
         yield from (_pan_count(variant, 2, 1, user=user) for variant in _VARIANTS)
-    for shape in (None, Shape(2, (1,), (512, 512)))[: step(depth, 1, 2, 2)]:
+    for shape in (None, PeriodTree(2, (1,), (512, 512)))[: step(depth, 1, 2, 2)]:
         yield _sliding(4, shape)
     yield from _pan_private(depth)
 
@@ -386,7 +386,7 @@ def _counter(name: str, horizon: int, *, user: User = ONE, **options: Any) -> _C
     return _Count(name=name, about=f"{horizon} periods", make=make, horizon=horizon, user=user)
 
 
-def _sliding(horizon: int, shape: Shape | None, user: User = ONE) -> _Count:
+def _sliding(horizon: int, shape: PeriodTree | None, user: User = ONE) -> _Count:
     def make(noise: Any) -> Any:
         return pt.SlidingCounter(window=2, epsilon=1, shape=shape, noise=noise, **user._asdict())
 
@@ -449,13 +449,15 @@ def _box_case(count: _Count, depth: Depth, more: int) -> Case:
     )
 
 
-def box_loss(play: Play, *, reach: int, most: int, horizon: int) -> Callable[[Stream, Stream], Loss]:
+def box_loss(
+    play: Play, *, reach: int, most: int, horizon: int
+) -> Callable[[AdversarialStream, AdversarialStream], Loss]:
     """The loss on noises within the reach, matched with those of `most` more; see `box_law`."""
-    empty = Stream(_silent, (0,) * horizon)
+    empty = AdversarialStream(_silent, (0,) * horizon)
     unit = common_unit(noises_of(lambda noise: play(empty, noise)))
 
     @cache
-    def law_of(stream: Stream, reach: int) -> BoxLaw:
+    def law_of(stream: AdversarialStream, reach: int) -> BoxLaw:
         def run(noise: NumberedNoise) -> Hashable:
             return play(stream, noise)
 
@@ -465,11 +467,11 @@ def box_loss(play: Play, *, reach: int, most: int, horizon: int) -> Callable[[St
 
 
 def matched(
-    law_of: Callable[[Stream, int], BoxLaw], *, near: int, far: int, unit: Fraction
-) -> Callable[[Stream, Stream], Loss]:
+    law_of: Callable[[AdversarialStream, int], BoxLaw], *, near: int, far: int, unit: Fraction
+) -> Callable[[AdversarialStream, AdversarialStream], Loss]:
     """The loss, either way: what noises within the near reach say, over what those of the far one say."""
 
-    def loss(one: Stream, other: Stream) -> Loss:
+    def loss(one: AdversarialStream, other: AdversarialStream) -> Loss:
         ratios = [
             _stream_ratio(law_of(one, near), law_of(other, far)),
             _stream_ratio(law_of(other, near), law_of(one, far)),
@@ -514,18 +516,18 @@ def _flips(horizon: int, user: User) -> Case:
 
 def event_pairs(
     horizon: int, depth: Depth, more: int = 0, user: User = ONE
-) -> Iterator[tuple[Stream, Stream]]:
+) -> Iterator[tuple[AdversarialStream, AdversarialStream]]:
     """The events of a user more in any periods, whoever chooses the rest."""
     for choose in _streams(depth, more):
         for events in user.events(horizon):
-            yield Stream(choose, (0,) * horizon), Stream(choose, events)
+            yield AdversarialStream(choose, (0,) * horizon), AdversarialStream(choose, events)
 
 
 def _family_cases(depth: Depth, more: int) -> Iterator[Case]:
     """Two keys over one or two periods: events under either."""
-    shapes = (Shape(2, (), (1024,)), Shape(2, (1,), (512, 512)))
+    shapes = (PeriodTree(2, (), (1024,)), PeriodTree(2, (1,), (512, 512)))
     single = [(shape, ONE) for shape in shapes[: step(depth, 1, 2, 2)]]
-    for shape, user in (*single, *((Shape(1, (), (1024,)), user) for user in USERS)):
+    for shape, user in (*single, *((PeriodTree(1, (), (1024,)), user) for user in USERS)):
         yield Case(
             mechanism="CounterFamily",
             about=f"2 keys, {shape.horizon} periods, {shape.levels} levels; {user.said}",
@@ -536,8 +538,8 @@ def _family_cases(depth: Depth, more: int) -> Iterator[Case]:
         )
 
 
-def _family(shape: Shape, user: User) -> Play:
-    def play(stream: Stream, noise: Any) -> Hashable:
+def _family(shape: PeriodTree, user: User) -> Play:
+    def play(stream: AdversarialStream, noise: Any) -> Hashable:
         terms = {"epsilon": 1, "horizon": shape.horizon, "shape": shape, **user._asdict()}
         family = pt.CounterFamily(keys=2, noise=noise, **terms)
         outputs: Outputs = ()
@@ -584,7 +586,9 @@ class _SealingNoise(RationalNoise):
         return self._inner.add(x, scale, parts=parts)
 
 
-def _sealing(stream: Stream, noise: Any, kind: Law, *, outputs: bool, user: User = ONE) -> Hashable:
+def _sealing(
+    stream: AdversarialStream, noise: Any, kind: Law, *, outputs: bool, user: User = ONE
+) -> Hashable:
     """Which periods sealed a segment, and what was published if that is asked for.
 
     Seals have epsilon 1 for each unit that a user may add.
@@ -607,7 +611,7 @@ def _sealing(stream: Stream, noise: Any, kind: Law, *, outputs: bool, user: User
 
 
 def _seals(kind: Law, horizon: int, depth: Depth, more: int, user: User = ONE) -> Case:
-    def run(stream: Stream, noise: Any) -> Hashable:
+    def run(stream: AdversarialStream, noise: Any) -> Hashable:
         return _sealing(stream, noise, kind, outputs=False, user=user)
 
     return Case(
@@ -620,11 +624,11 @@ def _seals(kind: Law, horizon: int, depth: Depth, more: int, user: User = ONE) -
     )
 
 
-def _joint_loss(horizon: int) -> Callable[[Stream, Stream], Loss]:
+def _joint_loss(horizon: int) -> Callable[[AdversarialStream, AdversarialStream], Loss]:
     """The law of the seals for each noise of the inner counter, summed over a box of these."""
 
     @cache
-    def law_of(stream: Stream, reach: int) -> BoxLaw:
+    def law_of(stream: AdversarialStream, reach: int) -> BoxLaw:
         found = BoxLaw()
         for vector in product(range(-reach, reach + 1), repeat=horizon):
             weight = HALF ** sum(map(abs, vector))

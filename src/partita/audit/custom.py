@@ -241,7 +241,7 @@ class Own:
         try:
             return self.run(data, SYSTEM)
         except Exception as error:
-            return Raised((type(error).__name__,))
+            return RaisedError((type(error).__name__,))
 
     def case(self, pairs: Sequence[Pair]) -> Case:
         """All pairs whose loss can be found, by coupling, or by law where that breaks."""
@@ -293,7 +293,7 @@ class Own:
         )
 
 
-class Raised(tuple[str]):
+class RaisedError(tuple[str]):
     """The type of an error that a mechanism raised in the place of an output."""
 
     __slots__ = ()

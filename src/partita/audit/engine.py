@@ -15,7 +15,7 @@ from textwrap import fill
 from typing import Any, Final, final
 
 import partita
-from partita.audit.attacks import ATTACKS, FAMILY_WISE, Fit, Trial, run_attacks, sampler_fits
+from partita.audit.attacks import ATTACKS, FAMILY_WISE, AttackTrial, SamplerFit, run_attacks, sampler_fits
 from partita.audit.base import (
     COVERED_BY,
     WAYS,
@@ -119,7 +119,7 @@ class Finding:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class AuditContext:
     """What was audited, where and when."""
 
     subject: str
@@ -131,9 +131,9 @@ class Surroundings:
     command: str
 
     @staticmethod
-    def here(subject: str, depth: Depth, command: str) -> Surroundings:
+    def here(subject: str, depth: Depth, command: str) -> AuditContext:
         """The version, the machine and the day of this run."""
-        return Surroundings(
+        return AuditContext(
             subject=subject,
             depth=depth,
             python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -157,10 +157,10 @@ def _versions() -> Iterator[tuple[str, str]]:
 class Report:
     """All that was tried, and what came of it."""
 
-    surroundings: Surroundings
+    surroundings: AuditContext
     counts: tuple[CaseCount, ...] = ()
-    fits: tuple[Fit, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    fits: tuple[SamplerFit, ...] = ()
+    trials: tuple[AttackTrial, ...] = ()
     samples: tuple[Sampled, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -330,7 +330,7 @@ class Report:
         return f"  {name:27}{sum(count.pairs for count in counts):>7,}  {loss:>14}  {tried:>7}  {verdict}"
 
 
-def _spared(trials: Sequence[Trial]) -> str:
+def _spared(trials: Sequence[AttackTrial]) -> str:
     """To how many mechanisms an attack does not apply, and why."""
     reasons = Counter(trial.said for trial in trials if trial.verdict == "does not apply")
     said = "; ".join(f"{why} ({number})" for why, number in reasons.items())
@@ -345,7 +345,7 @@ def _of_count(count: CaseCount) -> Finding:
     return Finding(part="enumeration", mechanism=count.mechanism, said=said)
 
 
-def _of_fit(fit: Fit) -> Finding:
+def _of_fit(fit: SamplerFit) -> Finding:
     said = f"{fit.draws:,} draws do not fit the law, p-value {fit.p:.3g}"
     return Finding(part="samplers", mechanism=fit.sampler, said=said)
 
@@ -425,7 +425,7 @@ def _of_this_version(depth: Depth, only: Collection[str] | None) -> Report:
         fits = tuple(sampler_fits(depth)) if only is None else ()
     with phase("attacking"):
         trials = tuple(run_attacks(only))
-    where = Surroundings.here(f"partita {partita.__version__}", depth, command)
+    where = AuditContext.here(f"partita {partita.__version__}", depth, command)
     return Report(surroundings=where, counts=counts, fits=fits, trials=trials)
 
 
@@ -444,7 +444,7 @@ def _of_own(
         trials = tuple(attack.on(subject) for attack in ATTACKS)
     command = "partita.audit.audit(...), with the mechanism and the pairs that were given"
     return Report(
-        surroundings=Surroundings.here(own.name, depth, command),
+        surroundings=AuditContext.here(own.name, depth, command),
         counts=counts,
         trials=trials,
         samples=samples,

@@ -16,7 +16,14 @@ import numpy as np
 import partita as pt
 from partita import local
 from partita.audit.base import Family, WatchingNoise, numbers_in, off_the_grid, public_mechanisms
-from partita.audit.cases_people import Kind, View, device_law, reports_lose, sketch_kinds, sketch_loss
+from partita.audit.cases_people import (
+    IntruderView,
+    SketchKind,
+    device_law,
+    reports_lose,
+    sketch_kinds,
+    sketch_loss,
+)
 from partita.audit.laws import coupled_loss, published
 from partita.domain.axis import Axis
 from partita.domain.numeric import Real
@@ -199,7 +206,7 @@ class SketchSubject(Subject):
 
     family = "sketch"
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: SketchKind) -> None:
         super().__init__(kind.name)
         self._kind = kind
 
@@ -210,7 +217,7 @@ class SketchSubject(Subject):
         return wrong(lambda: self._beyond(value))
 
     def _beyond(self, value: object) -> str | None:
-        loss = sketch_loss(self._kind)(View((value,), 1), View((None,), 1))
+        loss = sketch_loss(self._kind)(IntruderView((value,), 1), IntruderView((None,), 1))
         return None if loss <= 1 + 1e-9 else f"a strange user loses {loss:.6g}"
 
     def sizes(self) -> str | None:

@@ -39,7 +39,7 @@ _LONGEST: Final = 1 << 12
 
 
 @final
-class Lines:
+class LineReader:
     r"""Whole lines out of pieces of input; of a line the first 4,096 bytes are kept.
 
     >>> lines = Lines()
@@ -94,7 +94,7 @@ class Feeder:
 
     def _read(self, handle: int) -> None:
 
-        lines = Lines()
+        lines = LineReader()
         try:
             while piece := os.read(handle, _PIECE):
                 self._count(lines.more(piece))

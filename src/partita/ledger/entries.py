@@ -253,7 +253,7 @@ class Connection(Protocol):
         """Run one statement, with a value for each of its question marks."""
 
 
-class Store(Protocol):
+class LedgerStore(Protocol):
     """Where a ledger is; it holds nothing open between two acts.
 
     `address` is what may be shown of the place. `additions` are statements that add what ledgers of earlier

@@ -31,10 +31,10 @@ from partita.ledger.entries import (
     Amount,
     Balance,
     Debit,
+    LedgerStore,
     Part,
     Spending,
     State,
-    Store,
     Terms,
     amount,
     checked_day,
@@ -235,7 +235,7 @@ class Ledger:
         return self._store.path
 
     @property
-    def store(self) -> Store:
+    def store(self) -> LedgerStore:
         """What keeps the ledger."""
         return self._store
 
@@ -418,7 +418,7 @@ def _written(terms: Terms) -> str:
     return f"{terms.total} under {terms.neighbors} per {terms.unit}{bound}{constant}"
 
 
-def _store(path: object, patience: int) -> Store:
+def _store(path: object, patience: int) -> LedgerStore:
     if not is_no_path(path):
         return LedgerFile(_checked_path(path), patience)
     return PostgresStore(Address(str(path)), patience)

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Floats, Ints
 from partita.errors import InvalidData, InvalidState, check, check_data, unchained
 from partita.guarantee import Guarantee
 from partita.local.device import Report
@@ -27,7 +28,6 @@ from partita.local.estimates import (
 )
 from partita.local.frequency import (
     Frequency,
-    Ints,
     Mixture,
     ViewQuestion,
     checked_column,
@@ -36,7 +36,7 @@ from partita.local.frequency import (
     tallied,
     width,
 )
-from partita.local.question import Levels, Line, Question
+from partita.local.question import CellTree, Levels, Question
 from partita.local.randomizer import UnaryEncoding
 
 Asked = TypeVar("Asked", bound=Question)
@@ -264,9 +264,6 @@ def _damaged() -> InvalidState:
 # levels do not correlate, so the best estimate of each is the mean of all views by their precision.
 
 
-Floats = NDArray[np.float64]
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Look:
@@ -285,7 +282,7 @@ class Look:
 class Details:
     """Everything that the looks say about shares, with a total of one, level by level."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[CellTree, ...]
     looks: tuple[Look, ...]
 
     @cached_property
@@ -398,10 +395,10 @@ class ViewAggregator(Aggregator[AskedView]):
         starts = self.question.randomizer.starts
         return tuple(int(self._counts[a:b].sum()) for a, b in pairwise(starts))
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> ViewEvidence:
         """What the reports say; there must be one. It warns if they cannot all be honest."""
         check_data(self.n, "reports", "must be at least one", fix="collect reports first")
-        found = Evidence(self.question.randomizer, self.n, self._counts)
+        found = ViewEvidence(self.question.randomizer, self.n, self._counts)
         warn_of_forgery(found.implausible, stacklevel=4)
         return found
 
@@ -418,7 +415,7 @@ class ViewAggregator(Aggregator[AskedView]):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ViewEvidence:
     """The counts of n reports, and for each view the shares of its nodes, unbiased, with their variance.
 
     The people who report a view are a sample of all, so a node with share f is supported with the chance
@@ -430,7 +427,7 @@ class Evidence:
     counts: Ints = field(repr=False)
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CellTree, ...]:
         """The columns, as trees."""
         return self.mixture.views[0].lines
 

@@ -11,17 +11,15 @@ from statistics import NormalDist
 from typing import Any, Final, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Floats, Ints
 from partita.errors import ImplausibleReports, check, check_data
 from partita.html import card, grid, number
 from partita.local.encodings import MeanRandomizer
-from partita.local.frequency import Frequency, Ints
+from partita.local.frequency import Frequency
 from partita.local.randomizer import FrequencyRandomizer, UnaryEncoding
 from partita.numbers import failure, integer
-
-Floats = NDArray[np.float64]
 
 _IMAGINED: Final = 4
 """As many as are added to a proportion [AC98]."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.arrays import as_array
+from partita.arrays import Bools, Ints, UInts, as_array
 from partita.domain.base import Domain, Special, is_domain
 from partita.errors import InvalidData, InvalidParameter, check, check_data
 from partita.local.encodings import HadamardResponse, LocalHashing, ProjectiveResponse
-from partita.local.question import CellQuestion, Line, Question, View, column_size, randomizer_kind
+from partita.local.question import CellQuestion, CellTree, Question, ReportView, column_size, randomizer_kind
 from partita.local.randomizer import (
     LARGEST_SIZE,
     Draws,
@@ -34,7 +34,7 @@ from partita.local.randomizer import (
     clamped,
 )
 from partita.numbers import freeze, integer, one_of, ordered
-from partita.trusted.noise.laws import Bools, UInts, Words, WordSource, chances, flags, integers_below
+from partita.trusted.noise.laws import Words, WordSource, chances, flags, integers_below
 
 if TYPE_CHECKING:
     from partita.local.aggregate import FrequencyAggregator
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 # Randomizers on whole columns: the draws of many people at once, as NumPy arrays.
 
 
-Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _BLOCK: Final = 1 << 14
@@ -51,7 +50,7 @@ _BLOCK_BYTES: Final = 1 << 22
 
 
 @final
-class Columns:
+class ColumnDraws:
     """Draws for `count` people, independent of each other, from one source of words."""
 
     def __init__(self, count: int, source: WordSource) -> None:
@@ -86,13 +85,13 @@ class Columns:
         """The threshold start + step x of each person."""
         return np.uint64(start) + np.uint64(step) * x.astype(np.uint64)
 
-    def each(self, part: Ints, samplers: Sequence[Callable[[Ints, Columns], Ints]], x: Ints) -> Ints:
+    def each(self, part: Ints, samplers: Sequence[Callable[[Ints, ColumnDraws], Ints]], x: Ints) -> Ints:
         """For each person what the sampler of their part makes of x, with draws of their own."""
         made = np.empty(self._count, dtype=np.int64)
         for number, sampler in enumerate(samplers):
             people = np.flatnonzero(part == number)
             if people.size:
-                made[people] = sampler(x[people], Columns(people.size, self._source))
+                made[people] = sampler(x[people], ColumnDraws(people.size, self._source))
         return made
 
 
@@ -102,7 +101,7 @@ def randomized(randomizer: LocalLaw, cells: object, words: WordSource | None) ->
     length = max(1, min(_BLOCK, _BLOCK_BYTES // randomizer.report_bytes))
     starts = range(0, len(xs), length) or range(1)
     blocks = [xs[start : start + length] for start in starts]
-    return np.concatenate([randomizer.sample(block, Columns(len(block), source)) for block in blocks])
+    return np.concatenate([randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks])
 
 
 def clipped(cells: object, size: int) -> Ints:
@@ -412,7 +411,7 @@ class Mixture(LocalLaw):
     """
 
     kind: ClassVar[str] = "mixture"
-    views: tuple[View, ...]
+    views: tuple[ReportView, ...]
     parts: tuple[FrequencyRandomizer, ...]
 
     def __post_init__(self) -> None:
@@ -423,7 +422,7 @@ class Mixture(LocalLaw):
         check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_READ)
 
     @classmethod
-    def of(cls, views: Sequence[View], *, epsilon: object, kind: ViewKind = "auto") -> Self:
+    def of(cls, views: Sequence[ReportView], *, epsilon: object, kind: ViewKind = "auto") -> Self:
         """The mixture with a randomizer of this kind for each view."""
         one_of(kind, "kind", VIEW_KINDS)
         exact, own = checked_epsilon(epsilon), checked_views(views)
@@ -432,7 +431,7 @@ class Mixture(LocalLaw):
         return cls(size=size, epsilon=exact, views=own, parts=parts)
 
     @classmethod
-    def read(cls, views: Sequence[View], parts: Sequence[Randomizer]) -> Self:
+    def read(cls, views: Sequence[ReportView], parts: Sequence[Randomizer]) -> Self:
         """The mixture of these randomizers, each of which was verified when it was read."""
         frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
         rule = "must be randomizers of cells"
@@ -492,7 +491,7 @@ class Mixture(LocalLaw):
 _READ: Final = "pass what to_json returned"
 
 
-def checked_views(views: Iterable[object]) -> tuple[View, ...]:
+def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
     """The views made anew from their numbers.
 
     A report is charged by what `View` sees of a cell. An object that only looks like a view, or a view that
@@ -504,16 +503,22 @@ def checked_views(views: Iterable[object]) -> tuple[View, ...]:
     return made
 
 
-def _made_anew(view: Any) -> View:
-    check(type(view) is View, "views", "must be views", given=None, fix="pass those of line_views(Line(8))")
-    return View(view.lines, view.levels)
+def _made_anew(view: Any) -> ReportView:
+    check(
+        type(view) is ReportView,
+        "views",
+        "must be views",
+        given=None,
+        fix="pass those of line_views(Line(8))",
+    )
+    return ReportView(view.lines, view.levels)
 
 
-def _fits(view: View, part: FrequencyRandomizer, epsilon: Fraction) -> bool:
+def _fits(view: ReportView, part: FrequencyRandomizer, epsilon: Fraction) -> bool:
     return part.size == view.size and part.epsilon == epsilon and part.kind in VIEW_KINDS
 
 
-def _checked_size(views: Sequence[View]) -> int:
+def _checked_size(views: Sequence[ReportView]) -> int:
     """The number of cells of all columns together, if views of them can be reported and counted."""
     size = prod(line.size for line in views[0].lines)
     if len(views) > _MOST_VIEWS or size > _LARGEST_SPACE or sum(view.size for view in views) > LARGEST_SIZE:
@@ -536,7 +541,7 @@ class ViewQuestion(Question):
     randomizer: Mixture
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CellTree, ...]:
         """The columns, as trees."""
         return self.randomizer.views[0].lines
 

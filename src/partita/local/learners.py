@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Floats, Ints
 from partita.errors import BudgetExceeded, check
-from partita.local.aggregate import Floats
-from partita.local.frequency import Ints, walsh_hadamard
+from partita.local.frequency import walsh_hadamard
 from partita.local.mean import Mean
 from partita.local.oracle import LROracle, OneRow, only_element
-from partita.local.question import Line
+from partita.local.question import CellTree
 from partita.local.ranges import Range, RangeEstimate
 from partita.numbers import failure, integer
 from partita.trusted.noise.laws import WordSource
@@ -183,7 +183,7 @@ class StumpTask:
     @property
     def half(self) -> int:
         """Where the second half of the line begins: its first cell is a child of the root."""
-        line = Line(integer(self.size, "size", low=2, high=1 << 20))
+        line = CellTree(integer(self.size, "size", low=2, high=1 << 20))
         return int(line.branching**line.height)
 
     def question(self, *, epsilon: object) -> Range:

@@ -22,7 +22,7 @@ from partita.local.randomizer import Json, Randomizer, checked_epsilon
 from partita.numbers import freeze, one_of, rational
 
 if TYPE_CHECKING:
-    from partita.local.frequency import Ints
+    from partita.arrays import Ints
 
 _FARTHEST: Final = 10**300
 

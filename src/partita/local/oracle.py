@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias, final
 
 import numpy as np
 
-from partita.arrays import as_rows
+from partita.arrays import Ints, as_rows
 from partita.errors import (
     BudgetExceeded,
     InvalidData,
@@ -26,7 +26,7 @@ from partita.errors import (
     unchained,
 )
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
-from partita.local.frequency import Ints, Mixture
+from partita.local.frequency import Mixture
 from partita.local.question import KINDS, randomizer_from, randomizer_kind
 from partita.local.randomizer import (
     Draws,

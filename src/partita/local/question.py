@@ -22,10 +22,10 @@ from partita.local.randomizer import LARGEST_SIZE, Json, LocalLaw, Numbers, Rand
 from partita.numbers import freeze, integer
 
 if TYPE_CHECKING:
+    from partita.arrays import Ints
     from partita.domain.base import Domain
     from partita.guarantee import Guarantee
     from partita.local.aggregate import Aggregator
-    from partita.local.frequency import Ints
     from partita.local.randomizer import Draws
     from partita.trusted.noise.laws import WordSource
 
@@ -376,7 +376,7 @@ MOST_BRANCHES: Final = 64
 
 @final
 @dataclass(frozen=True)
-class Line:
+class CellTree:
     """Cells 0, ..., size-1 under a tree: the root is level 0, and the cells are level `height`.
 
     A node has `branching` children, of which those beyond the last cell are left out.
@@ -438,7 +438,7 @@ class Line:
 
 @final
 @dataclass(frozen=True)
-class View:
+class ReportView:
     """A look at a cell of several columns: of each column only the node of some level is seen.
 
     The cells of all columns are one number, the last column running fastest, and so are nodes.
@@ -448,15 +448,15 @@ class View:
     (8, 7)
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[CellTree, ...]
     levels: Levels
 
     def __post_init__(self) -> None:
         """Lines and levels made anew from their numbers: what a view sees of a cell follows from these."""
-        if len(self.lines) != len(self.levels) or {type(line) for line in self.lines} != {Line}:
+        if len(self.lines) != len(self.levels) or {type(line) for line in self.lines} != {CellTree}:
             fix = "pass for example (Line(8),)"
             raise InvalidParameter("lines", "must be lines, with a level of each", given=None, fix=fix)
-        lines = tuple(Line(line.size, line.branching) for line in self.lines)
+        lines = tuple(CellTree(line.size, line.branching) for line in self.lines)
         levels = zip(self.levels, lines, strict=True)
         checked = tuple(integer(level, "levels", low=0, high=line.height) for level, line in levels)
         freeze(self, lines=lines, levels=checked)
@@ -481,18 +481,18 @@ class View:
         return seen
 
 
-def line_views(line: Line) -> tuple[View, ...]:
+def line_views(line: CellTree) -> tuple[ReportView, ...]:
     """One view for each level of one column."""
-    return tuple(View((line,), (level,)) for level in range(1, line.height + 1))
+    return tuple(ReportView((line,), (level,)) for level in range(1, line.height + 1))
 
 
-def tensor_views(lines: tuple[Line, ...]) -> tuple[View, ...]:
+def tensor_views(lines: tuple[CellTree, ...]) -> tuple[ReportView, ...]:
     """One view for each choice of a level for every column, but for the one that sees nothing."""
     choices = product(*(range(line.height + 1) for line in lines))
-    return tuple(View(lines, levels) for levels in choices if any(levels))
+    return tuple(ReportView(lines, levels) for levels in choices if any(levels))
 
 
-def grid_views(lines: tuple[Line, ...], cells: int) -> tuple[View, ...]:
+def grid_views(lines: tuple[CellTree, ...], cells: int) -> tuple[ReportView, ...]:
     """Every level of each column by itself, and for every two columns a grid of about `cells` a side."""
     columns = range(len(lines))
     nothing = (0,) * len(lines)
@@ -503,14 +503,14 @@ def grid_views(lines: tuple[Line, ...], cells: int) -> tuple[View, ...]:
         for one in columns
         for other in columns[one + 1 :]
     ]
-    return tuple(View(lines, levels) for levels in (*alone, *pairs))
+    return tuple(ReportView(lines, levels) for levels in (*alone, *pairs))
 
 
 def _with(levels: Levels, changed: dict[int, int]) -> Levels:
     return tuple(changed.get(at, level) for at, level in enumerate(levels))
 
 
-def _finest(line: Line, cells: int) -> int:
+def _finest(line: CellTree, cells: int) -> int:
     """The last level with at most so many nodes; at least the first."""
     return max([1, *(level for level in range(1, line.height + 1) if line.width(level) <= cells)])
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 import numpy as np
 
 from partita.answer import Answer
+from partita.arrays import Floats
 from partita.errors import InvalidParameter, check, check_data, check_type
-from partita.local.aggregate import Evidence, Floats, ViewAggregator, coarser
+from partita.local.aggregate import ViewAggregator, ViewEvidence, coarser
 from partita.local.frequency import Mixture, ViewKind, ViewQuestion, domain_ends
 from partita.local.question import (
     CellQuestion,
+    CellTree,
     Levels,
-    Line,
-    View,
+    ReportView,
     column_cell,
     column_cells,
     column_size,
@@ -34,8 +35,8 @@ from partita.numbers import failure, freeze, integer, one_of, rational
 from partita.public.axis.shrinkage import shared_out
 
 if TYPE_CHECKING:
+    from partita.arrays import Ints
     from partita.domain.base import Domain
-    from partita.local.frequency import Ints
 
 # Tables that agree with tables of fewer columns, by proportional fitting [Deming and Stephan 1940].
 
@@ -172,14 +173,14 @@ class Range(ViewQuestion, CellQuestion):
     def __init__(
         self, domain: int | Domain, *, epsilon: object, branching: int = 2, kind: ViewKind = "auto"
     ) -> None:
-        line = Line(column_size(domain), branching)
+        line = CellTree(column_size(domain), branching)
         mixture = Mixture.of(line_views(line), epsilon=epsilon, kind=kind)
         freeze(self, domain=domain, branching=line.branching, randomizer=mixture)
 
     @classmethod
     def of(cls, domain: int | Domain, branching: int, parts: Sequence[Randomizer]) -> Self:
         """The question about a domain with given randomizers, one for each level from the top."""
-        line = Line(column_size(domain), branching)
+        line = CellTree(column_size(domain), branching)
         made = object.__new__(cls)
         mixture = Mixture.read(line_views(line), parts)
         freeze(made, domain=domain, branching=line.branching, randomizer=mixture)
@@ -231,7 +232,7 @@ class RangeEstimate:
     """
 
     question: Range
-    evidence: Evidence
+    evidence: ViewEvidence
 
     @property
     def n(self) -> int:
@@ -385,12 +386,12 @@ class Rectangles(ViewQuestion):
             self,
             columns=tuple(columns),
             domains=tuple(columns.values()),
-            branching=Line(2, branching).branching,
+            branching=CellTree(2, branching).branching,
             grid=integer(grid, "grid", low=2, high=1 << 10),
         )
 
-    def _views(self) -> tuple[View, ...]:
-        lines = tuple(Line(column_size(domain), self.branching) for domain in self.domains)
+    def _views(self) -> tuple[ReportView, ...]:
+        lines = tuple(CellTree(column_size(domain), self.branching) for domain in self.domains)
         return tensor_views(lines) if len(lines) == 2 else grid_views(lines, self.grid)
 
     def cell(self, value: object) -> int:
@@ -465,7 +466,7 @@ class RectangleEstimate:
     """
 
     question: Rectangles
-    evidence: Evidence
+    evidence: ViewEvidence
 
     @property
     def n(self) -> int:

@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Bools, Floats, Ints
 from partita.errors import InvalidParameter, check
 from partita.numbers import integer, one_of, rational
 from partita.pan.sketch import (
     WORD,
-    Bools,
     Coin,
+    EpochShares,
     Ids,
-    Ints,
     Listed,
     Readout,
-    Shares,
     Sketch,
     Universe,
     Variant,
@@ -42,7 +41,7 @@ from partita.pan.sketch import (
     written,
 )
 from partita.public.bounds import laplace_variance
-from partita.public.streams import Terms
+from partita.public.streams import CounterTerms
 from partita.trusted.noise.system import KERNEL, Noise
 from partita.trusted.streams.base import Fields
 
@@ -70,7 +69,7 @@ class BitSketch(Sketch):
         self.variant: Variant = one_of(variant, "variant", get_args(Variant))
         if output_share is None and variant == "book":
             output_share = Fraction(1, 2)
-        self._shares = Shares.chosen(
+        self._shares = EpochShares.chosen(
             self.epsilon, self.releases, output_share, lambda shares: self._relative_error(shares, places)
         )
         self._shares.check(spread=1)
@@ -98,13 +97,13 @@ class BitSketch(Sketch):
     def _find(self, ids: Iterable[object]) -> Ints:
         """The place of each id; what is none is left out."""
 
-    def _coin_of(self, shares: Shares) -> Coin:
+    def _coin_of(self, shares: EpochShares) -> Coin:
         """One output is accounted for jointly with the state, exactly; several add up, as in the book."""
         if self.releases == 1 and self.variant == "default":
             return joint_coin(self.epsilon, shares.output, self.variant)
         return state_coin(shares.state, self.variant)
 
-    def _relative_error(self, shares: Shares, places: int) -> float:
+    def _relative_error(self, shares: EpochShares, places: int) -> float:
         """The standard error of the fraction of bits that somebody has drawn again, at worst."""
         coin = self._coin_of(shares)
         noise = laplace_variance(1 / shares.output)
@@ -263,7 +262,7 @@ class Density(Listed, BitSketch):
         return self._universe.packed()
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, *universe = fields["shape"]
         known = Universe.unpacked(universe)
         bits_of(fields["bits"], known.size)
@@ -283,8 +282,6 @@ class Density(Listed, BitSketch):
 
 # Linear counting over geometric levels, through biased bits and noise: post-processing of released sums.
 
-
-Floats = NDArray[np.float64]
 
 _COARSE: Final = 400
 _FINE: Final = 1e-9
@@ -489,7 +486,7 @@ class Distinct(BitSketch):
         return [self.buckets, self.most, *self._salt]
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, buckets, most, *salt = fields["shape"]
         choice_of(variant, get_args(Variant)[:1])
         releases, epochs, _ = fields["plan"]

@@ -14,18 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Bools, Ints
 from partita.errors import InvalidParameter, check
 from partita.local.randomizer import threshold
 from partita.numbers import integer
 from partita.pan.sketch import (
     WORD,
-    Bools,
     Coin,
+    EpochShares,
     Ids,
-    Ints,
     Listed,
     Readout,
-    Shares,
     Statistic,
     Universe,
     bits_of,
@@ -40,7 +39,7 @@ from partita.pan.sketch import (
     uniform,
 )
 from partita.public.bounds import laplace_variance
-from partita.public.streams import Terms, misfit
+from partita.public.streams import CounterTerms, misfit
 from partita.trusted.noise.system import KERNEL, Noise
 from partita.trusted.streams.base import Fields
 
@@ -92,7 +91,7 @@ class RampRegisters(Listed):
         self._universe = Universe.of(universe)
         self.tops = _tops(tops)
         super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
-        self._shares = Shares.chosen(self.epsilon, self.releases, output_share, self._predicted)
+        self._shares = EpochShares.chosen(self.epsilon, self.releases, output_share, self._predicted)
         self._shares.check(spread=4 * max(self.tops))
         self._coin = self._coin_of(self._shares)
         shape = len(self.tops), self._universe.size
@@ -162,12 +161,12 @@ class RampRegisters(Listed):
             high=float(asked.at) if asked.kind == "mean" else 1.0,
         )
 
-    def _predicted(self, shares: Shares) -> float:
+    def _predicted(self, shares: EpochShares) -> float:
         """The variance of the mean of the largest top, over the square of that top."""
         noise = laplace_variance(1 / shares.output)
         return (self._universe.size * _BIT_VARIANCE + noise) / float(self._coin_of(shares).gap) ** 2
 
-    def _coin_of(self, shares: Shares) -> Coin:
+    def _coin_of(self, shares: EpochShares) -> Coin:
         """The bits of all tops are seen together: each has its part of the state's epsilon."""
         return state_coin(shares.state / len(self.tops))
 
@@ -190,7 +189,7 @@ class RampRegisters(Listed):
         }
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         numerator, denominator, *universe = fields["shape"]
         known, tops = Universe.unpacked(universe), _tops(fields["tops"])
         bits_of(fields["bits"], known.size * len(tops))
@@ -495,7 +494,7 @@ class Registers(Listed):
         self.lowest = integer(lowest, "lowest", low=-_LONGEST, high=0)
         self.most = integer(most, "most", low=1, high=_LONGEST)
         super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
-        self._shares = Shares.chosen(self.epsilon, self.releases, output_share, self._predicted)
+        self._shares = EpochShares.chosen(self.epsilon, self.releases, output_share, self._predicted)
         self._law = self._law_of(self._shares)
         self._shares.check(spread=self._law.set.period * (self.most - self.lowest))
         self._registers = np.zeros(self._universe.size, dtype=np.int64)
@@ -585,7 +584,7 @@ class Registers(Listed):
             high=high,
         )
 
-    def _predicted(self, shares: Shares) -> float:
+    def _predicted(self, shares: EpochShares) -> float:
         """The variance of a fraction "exactly-t", times the square of the universe."""
         law = self._law_of(shares)
         return (
@@ -593,7 +592,7 @@ class Registers(Listed):
             + laplace_variance(1 / shares.output) / float(law.hit - law.miss) ** 2
         )
 
-    def _law_of(self, shares: Shares) -> SingerLaw:
+    def _law_of(self, shares: EpochShares) -> SingerLaw:
         return best_law(shares.state, self.most - self.lowest + 1)
 
     def _tables(self) -> tuple[NDArray[Any], ...]:
@@ -616,7 +615,7 @@ class Registers(Listed):
         }
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         most, lowest, numerator, denominator, *universe = fields["shape"]
         known = Universe.unpacked(universe)
         if len(fields["registers"]) * 8 < known.size:

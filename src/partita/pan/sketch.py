@@ -18,13 +18,14 @@ from flint import arb
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Bools, Ints
 from partita.errors import BudgetExceeded, HorizonReached, InvalidData, InvalidParameter, check, unchained
 from partita.guarantee import UNLIMITED, Guarantee
 from partita.html import card
 from partita.local.randomizer import checked_epsilon
 from partita.numbers import integer, rational
 from partita.public.bounds import half_width, laplace_variance
-from partita.public.streams import Terms, misfit
+from partita.public.streams import CounterTerms, misfit
 from partita.trusted.noise.laws import KernelWords, Real, enclose, flags, integers_below, precision
 from partita.trusted.noise.system import KERNEL, LARGEST_SCALE, SMALLEST_SCALE, Noise
 from partita.trusted.streams.base import Stepping
@@ -32,8 +33,6 @@ from partita.trusted.streams.base import Stepping
 # Many biased bits and many uniform integers at once, each with its exact law.
 
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 Table = TypeVar("Table", bound=NDArray[Any])
 
 WORD: Final = 2**64
@@ -392,7 +391,7 @@ class Sketch(Stepping):
     def __init__(self, *, epsilon: object, releases: int, epochs: int, noise: Noise) -> None:
         self.releases = integer(releases, "releases", low=1, high=_MOST_RELEASES)
         epochs = integer(epochs, "epochs", low=1, high=_MOST_RELEASES)
-        terms = Terms.of(epsilon)
+        terms = CounterTerms.of(epsilon)
         checked_epsilon(terms.epsilon / epochs)
         super().__init__(terms=terms, horizon=epochs, secure=False)
         self.epochs = epochs
@@ -700,7 +699,7 @@ _OFFERED: Final = tuple(Fraction(percent, 100) for percent in (*range(2, 21), 25
 
 @final
 @dataclass(frozen=True)
-class Shares:
+class EpochShares:
     """`output` is the epsilon of each of `releases` outputs, `state` what is left for the state."""
 
     share: Fraction
@@ -716,8 +715,8 @@ class Shares:
 
     @classmethod
     def chosen(
-        cls, epsilon: Fraction, releases: int, share: object | None, error: Callable[[Shares], float]
-    ) -> Shares:
+        cls, epsilon: Fraction, releases: int, share: object | None, error: Callable[[EpochShares], float]
+    ) -> EpochShares:
         """With the given share, or the one with the least error that public facts predict."""
         if share is not None:
             return cls.of(epsilon, releases, share)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.arrays import Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.curve import Curve, Floats, Ints, UInts
+from partita.public.axis.curve import Curve
 
 
 def widest_miss(values: Floats, lower: Floats, upper: Floats, wide: NDArray[np.bool_]) -> float:
@@ -77,7 +78,7 @@ def laid_over(runs: Iterable[Run]) -> Iterator[Run]:
 # Signed sums of ranges, summed up for pieces of the axis.
 
 
-class Shares(NamedTuple):
+class PieceCoefficients(NamedTuple):
     """The coefficients of a piece's rows: their mean, their variance, and the largest, for each piece.
 
     The largest is that of the cells which the question is after: it `named` them.
@@ -90,7 +91,7 @@ class Shares(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Question:
+class RangeCombination:
     """A signed sum of ranges: the coefficient of each cell, summed up for every piece.
 
     Inside a piece the cells' coefficients have a `mean`, a `variance`, and lie between `least` and
@@ -103,7 +104,7 @@ class Question:
     most: Floats
 
     @staticmethod
-    def about(pieces: Curve, terms: Sequence[SignedRange]) -> Question:
+    def about(pieces: Curve, terms: Sequence[SignedRange]) -> RangeCombination:
         """The question about the given pieces."""
         cells, after = changes(terms, int(pieces.ends[-1]))
         before = np.concatenate([np.zeros(1), after])
@@ -117,16 +118,18 @@ class Question:
         np.add.at(square, piece, rest * (new**2 - old**2))
         np.minimum.at(least, piece, new)
         np.maximum.at(most, piece, new)
-        return Question(mean, np.maximum(square - mean**2, 0.0), least, most)
+        return RangeCombination(mean, np.maximum(square - mean**2, 0.0), least, most)
 
-    def gathered(self, parts: Curve, pieces: Curve) -> Shares:
+    def gathered(self, parts: Curve, pieces: Curve) -> PieceCoefficients:
         """What a question about parts of pieces is for the pieces: parts weigh by their counts."""
         first = np.searchsorted(parts.ends, pieces.starts)
         weight = part_weights(parts, pieces)
         mean = np.add.reduceat(weight * self.mean, first)
         square = np.add.reduceat(weight * (self.variance + self.mean**2), first)
         least, most = np.minimum.reduceat(self.least, first), np.maximum.reduceat(self.most, first)
-        return Shares(mean, np.maximum(square - mean**2, 0.0), np.where(-least > most, least, most))
+        return PieceCoefficients(
+            mean, np.maximum(square - mean**2, 0.0), np.where(-least > most, least, most)
+        )
 
 
 def part_weights(parts: Curve, pieces: Curve) -> Floats:
@@ -264,7 +267,7 @@ class Combination(NamedTuple):
         return laplace_mix_reach(self.factors, self.rates, beta)
 
 
-class Position(NamedTuple):
+class RangePosition(NamedTuple):
     """Where on the axis: the piece, and the share of its count up to there."""
 
     piece: NDArray[np.intp]
@@ -288,7 +291,7 @@ class Model(Protocol):
     def variance(self, weights: Floats) -> float:
         """The variance of the weighted sum of the pieces."""
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The same for many sums of the pieces between two positions."""
 
 
@@ -368,7 +371,7 @@ class LinearRanges:
         if len(terms) == 1:
             ((low, high, _),) = terms
             return float(self.errors(np.array([low], np.uint64), np.array([high], np.uint64))[0])
-        shares = Question.about(self.curve, terms).gathered(self.curve, self.pieces)
+        shares = RangeCombination.about(self.curve, terms).gathered(self.curve, self.pieces)
         noise = self.model.variance(shares.mean)
         inside = self._uneven(slice(None), shares.variance, shares.named - shares.mean)
         return self.widening * math.sqrt(noise + inside.sum() + self._doubt(terms) + self.least_variance)
@@ -390,19 +393,19 @@ class LinearRanges:
         heavy = self.clustering[piece] * held**2
         return np.asarray(held * variance + heavy * np.maximum(variance, named**2))
 
-    def _around(self, lows: UInts, highs: UInts) -> tuple[Position, Position]:
+    def _around(self, lows: UInts, highs: UInts) -> tuple[RangePosition, RangePosition]:
         """Where the cells before each range end, in the piece of its first cell; and where its own end."""
         inner = lows > self.pieces.starts[np.searchsorted(self.pieces.ends, lows)]
         upto = self._upto(np.concatenate([lows - inner.astype(np.uint64), highs]))
         piece, share = upto.piece[: lows.size], np.where(inner, upto.share[: lows.size], 0.0)
-        return Position(piece, share), Position(upto.piece[lows.size :], upto.share[lows.size :])
+        return RangePosition(piece, share), RangePosition(upto.piece[lows.size :], upto.share[lows.size :])
 
-    def _upto(self, cells: UInts) -> Position:
+    def _upto(self, cells: UInts) -> RangePosition:
         """Where the cells 0, ..., cell end."""
         piece = np.searchsorted(self.pieces.ends, cells)
         shares, first = self._shares
         share = shares.upto(cells) - shares.before[first[piece]]
-        return Position(np.asarray(piece), np.clip(share, 0.0, 1.0))
+        return RangePosition(np.asarray(piece), np.clip(share, 0.0, 1.0))
 
     @cached_property
     def _shares(self) -> tuple[Curve, NDArray[np.intp]]:
@@ -413,7 +416,7 @@ class LinearRanges:
 
 def _bounds(looks: Looks, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:
     """One side for each half of beta."""
-    question = Question.about(Curve.empty(looks.ends), terms)
+    question = RangeCombination.about(Curve.empty(looks.ends), terms)
     low = looks.combined(question.least)
     high = low if np.array_equal(question.least, question.most) else looks.combined(question.most)
     return low.value - low.reach(beta / 2), high.value + high.reach(beta / 2)
@@ -428,7 +431,7 @@ _TOLERANCE: Final = 1e-14
 
 @final
 @dataclass(frozen=True, eq=False)
-class Measured:
+class LinearMeasurements:
     """Linear measurements of the units: `apply` is the matrix, `adjoint` its transpose."""
 
     apply: Callable[[Floats], Floats]
@@ -447,7 +450,7 @@ class Posterior:
     """
 
     precision: Floats
-    measured: Sequence[Measured] = ()
+    measured: Sequence[LinearMeasurements] = ()
     solver: Callable[[Floats], Floats] | None = None
 
     def mean(self, units: Floats, rows: Sequence[Floats]) -> Floats:

@@ -20,7 +20,7 @@ from partita.public.file_entries import (
     NUMBERS,
     SEVERAL,
     VERSION,
-    Column,
+    FileColumn,
     Published,
     Series,
     checksum,
@@ -117,7 +117,7 @@ class Stored:
         return counts, sums, queries
 
 
-def columns_of(spec: Mapping[str, Json]) -> list[Column]:
+def columns_of(spec: Mapping[str, Json]) -> list[FileColumn]:
     """The columns that a specification announces, in the order of the file."""
     views = _views(spec)
     found = [

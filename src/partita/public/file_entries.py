@@ -18,14 +18,14 @@ from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.public.axis.base import Json, Parts, Ranges, Specials
+from partita.public.axis.base import AxisRelease, Json, Parts, Specials
 from partita.public.base import Provenance
-from partita.public.boxes.base import Boxes
+from partita.public.boxes.base import BoxRelease
 from partita.public.queries.language import queries_from
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
 from partita.public.sums.base import SumRelease
-from partita.public.sums.view import KeyCounts, Sums, SumView, sum_name
+from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView, WorkloadRelease
 
@@ -134,7 +134,7 @@ _SMALLEST, _LARGEST_COLUMN = -(2**127), 2**127 - 1
 
 @final
 @dataclass(frozen=True)
-class Column:
+class FileColumn:
     """One list of the file: its name, whether its integers are `int64` or `uint64`, and how many.
 
     `cost` is what each takes in memory, in bytes.
@@ -175,14 +175,14 @@ class Series:
             raise _refuse_column(name, "must be a flat array of integers")
         return cls(name=name, dtype=dtype, length=values.size)
 
-    def columns(self, prefix: str) -> Iterator[Column]:
+    def columns(self, prefix: str) -> Iterator[FileColumn]:
         """The columns of the file that hold this series."""
         name = f"{prefix}.{self.name}"
         if self.dtype != _WIDE:
-            yield Column(name, self.dtype, self.length)
+            yield FileColumn(name, self.dtype, self.length)
             return
         for suffix, dtype in _HALVES:
-            yield Column(name + suffix, dtype, self.length, cost=_WIDE_COST)
+            yield FileColumn(name + suffix, dtype, self.length, cost=_WIDE_COST)
 
     def split(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """The content of each of these columns."""
@@ -403,7 +403,7 @@ Entry: TypeAlias = Mapping[str, Json]
 
 @final
 @dataclass(frozen=True)
-class Form:
+class ViewForm:
     """How views of one kind are written and read.
 
     `mark` is the entry that no form before this one in `FORMS` has. `about` are the entries that say what
@@ -432,7 +432,7 @@ class Form:
         }
 
 
-def form_of(view: Entry | Published) -> Form:
+def form_of(view: Entry | Published) -> ViewForm:
     """The form of a view, or of the entries of one."""
     if isinstance(view, Mapping):
         return next((form for form in FORMS.values() if form.mark in view), FORMS[View])
@@ -510,7 +510,7 @@ def _said(view: Entry) -> dict[str, str]:
 
 def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
     domain = _domain(view["domain"])
-    axis = Ranges.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    axis = AxisRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
     if axis.size != domain.size:
         raise refused("must have a domain of as many cells as were released")
     specials = specials_from(view["specials"], domain.specials)
@@ -518,7 +518,7 @@ def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
 
 
 def _box_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> BoxView:
-    boxes = Boxes.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    boxes = BoxRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
     return BoxView(columns=_columns(view, least=2), domains=_domains(view), boxes=boxes, **_said(view))
 
 
@@ -530,7 +530,7 @@ def _sum_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> SumView:
         column=column,
         declared={**keys, column: domain},
         sums=_sums(view, parts, keys, domain),
-        beside=KeyCounts.of_sums(before, tuple(keys), column),
+        beside=ViewKeyCounts.of_sums(before, tuple(keys), column),
         **_said(view),
     )
 
@@ -559,8 +559,8 @@ def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryVi
     return QueryView(columns=columns, domains=domains, queries=queries, answers=answers, **_said(view))
 
 
-FORMS: Final[Mapping[type, Form]] = {
-    QueryView: Form(
+FORMS: Final[Mapping[type, ViewForm]] = {
+    QueryView: ViewForm(
         NUMBERS,
         "queries",
         ("queries", "columns", "domains"),
@@ -569,7 +569,7 @@ FORMS: Final[Mapping[type, Form]] = {
         lambda view: QUERIES,
         _query_view,
     ),
-    SumView: Form(
+    SumView: ViewForm(
         NUMBERS,
         "sum",
         ("sum", "columns", "domains"),
@@ -578,7 +578,7 @@ FORMS: Final[Mapping[type, Form]] = {
         _sum_name,
         _sum_view,
     ),
-    BoxView: Form(
+    BoxView: ViewForm(
         SEVERAL,
         "columns",
         ("columns", "domains"),
@@ -587,7 +587,7 @@ FORMS: Final[Mapping[type, Form]] = {
         lambda view: view_name(_columns(view, least=2)),
         _box_view,
     ),
-    View: Form(
+    View: ViewForm(
         VERSION,
         "column",
         ("column", "domain", "specials"),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import InvalidRelease
-from partita.public.file_entries import LONGEST, Column
+from partita.public.file_entries import LONGEST, FileColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,7 +155,7 @@ class Layout:
             raise _refused("has a metadata key twice")
         return found
 
-    def check(self, columns: Sequence[Column]) -> None:
+    def check(self, columns: Sequence[FileColumn]) -> None:
         """Refuse a file that is anything but one row of these columns, as Partita writes them."""
         _same("schema", [_element(_struct(each)) for each in _list(self.footer, 2)], list(_schema(columns)))
         _same("fields of the footer", set(self.footer) - {5, 6, 7}, {1, 2, 3, 4})
@@ -203,7 +203,7 @@ class _Chunk:
     unpacked: int
 
     @classmethod
-    def of(cls, chunk: Struct, column: Column) -> _Chunk:
+    def of(cls, chunk: Struct, column: FileColumn) -> _Chunk:
         _same("fields of a column", set(chunk) - {2}, {3})
         about = _struct(chunk[3])
         _same("fields of a column", set(about) - {13, 16}, {1, 2, 3, 4, 5, 6, 7, 9})
@@ -251,7 +251,7 @@ class _Page:
         return page
 
 
-def _schema(columns: Sequence[Column]) -> Iterator[tuple[object, ...]]:
+def _schema(columns: Sequence[FileColumn]) -> Iterator[tuple[object, ...]]:
     """Every element of the schema as (name, type, repetition, children)."""
     yield b"schema", None, _REQUIRED, len(columns)
     for column in columns:
@@ -301,7 +301,7 @@ def _refused(rule: str) -> InvalidRelease:
 
 
 def to_parquet(
-    columns: Sequence[Column], values: Sequence[NDArray[Any]], metadata: Mapping[str, bytes]
+    columns: Sequence[FileColumn], values: Sequence[NDArray[Any]], metadata: Mapping[str, bytes]
 ) -> bytes:
     """One row with one list for each column; a function of what is given, and of nothing else."""
     import pyarrow as pa
@@ -325,7 +325,7 @@ def to_parquet(
     return buffer.getvalue()
 
 
-def from_parquet(data: bytes, columns: Sequence[Column]) -> list[NDArray[Any]]:
+def from_parquet(data: bytes, columns: Sequence[FileColumn]) -> list[NDArray[Any]]:
     """The values of each column of a file whose layout was checked.
 
     What the decoder says about a bad page is not repeated, because it quotes the file.
@@ -344,7 +344,7 @@ def from_parquet(data: bytes, columns: Sequence[Column]) -> list[NDArray[Any]]:
         raise _undecodable() from None
 
 
-def _parquet_schema(columns: Sequence[Column]) -> pa.Schema:
+def _parquet_schema(columns: Sequence[FileColumn]) -> pa.Schema:
     import pyarrow as pa
 
     def integers(dtype: str) -> pa.DataType:
@@ -360,7 +360,7 @@ def _parquet_list(values: NDArray[Any], kind: pa.DataType) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, pa.array(values, kind.value_type), type=kind)
 
 
-def _values(chunks: pa.ChunkedArray, column: Column) -> NDArray[Any]:
+def _values(chunks: pa.ChunkedArray, column: FileColumn) -> NDArray[Any]:
     """The numbers of the one list of a column."""
     (chunk,) = chunks.chunks
     values: NDArray[Any] = chunk.flatten().to_numpy()

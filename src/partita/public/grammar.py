@@ -37,13 +37,13 @@ from partita.public.questions import (
     KINDS,
     RESERVED,
     SPECIALS,
-    Form,
-    HalfSpace,
+    HalfSpaceText,
     Parameter,
     Piece,
     Question,
     QuestionKind,
     Type,
+    WrittenForm,
 )
 
 _LONGEST: Final = 10_000
@@ -214,7 +214,7 @@ did you mean where?
     raise max(missed, key=lambda each: each[0])[1]
 
 
-def parse_where(text: str, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+def parse_where(text: str, half_spaces: list[HalfSpaceText] | None = None) -> dict[str, object]:
     """The conditions that `text` says, as they stand behind `where`; a half-space goes in the list, if any.
 
     >>> parse_where("age >= 65 and region = north")
@@ -258,7 +258,7 @@ class _Reader:
                 return {parameter.name: self._number_of_bins()}
             case Type.VALUES:
                 return {parameter.name: self._values()}
-        found: list[HalfSpace] = []
+        found: list[HalfSpaceText] = []
         shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
         where = self.conditions(found if shapes else None)
         return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
@@ -267,7 +267,7 @@ class _Reader:
         place = self._text.token.place
         return failure(self._text.value("a share such as 0.5"), f"share at character {place} of the question")
 
-    def conditions(self, half_spaces: list[HalfSpace] | None) -> dict[str, object]:
+    def conditions(self, half_spaces: list[HalfSpaceText] | None) -> dict[str, object]:
         """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
         where: dict[str, object] = {}
         while True:
@@ -318,18 +318,18 @@ class _Reader:
     def _is_half_space(self) -> bool:
         return self._text.token.says("-") or self._text.ahead.says("*", "+", "-")
 
-    def _add_half_space(self, half_spaces: list[HalfSpace]) -> None:
+    def _add_half_space(self, half_spaces: list[HalfSpaceText]) -> None:
         start = self._text.token
         half_spaces.append(self._half_space())
         if len(half_spaces) > 1:
             self._text.refuse(start, "have one half-space")
 
-    def _half_space(self) -> HalfSpace:
+    def _half_space(self) -> HalfSpaceText:
         weights: dict[str, Fraction] = {}
         self._add_term(weights, -1 if self._text.skip("-") else 1)
         while (sign := self._text.expect("+", "-", "<=", ">=")) in ("+", "-"):
             self._add_term(weights, -1 if sign == "-" else 1)
-        return HalfSpace(weights, self._text.number("a number"), "<=" if sign == "<=" else ">=")
+        return HalfSpaceText(weights, self._text.number("a number"), "<=" if sign == "<=" else ">=")
 
     def _add_term(self, weights: dict[str, Fraction], sign: int) -> None:
         weight = Fraction(sign)
@@ -376,6 +376,6 @@ def _next_words(pieces: Sequence[Piece]) -> list[str]:
     for piece in pieces:
         if isinstance(piece, str):
             return [*words, piece]
-        if isinstance(piece, Form):
+        if isinstance(piece, WrittenForm):
             words.append(piece.word)
     return [*words, ""]

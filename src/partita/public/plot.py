@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from partita.arrays import Floats
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.html import kernel
-from partita.public.axis.curve import Floats
 from partita.public.boxes.base import Scale, new_axes
 from partita.public.results import Bins, Cdf, Heat, bins_of, cdf, even_bins
-from partita.public.views import Line
+from partita.public.views import OrderedColumn
 
 _CONFIDENT: Final = 1.96
 _APART: Final = 0.8
@@ -27,7 +27,7 @@ _BAR: Final = "#4c78a8"
 _INK: Final = "#2b2b2b"
 
 
-def plot(line: Line, *, bins: int = 60, axes: Any = None, dataset: str | None = None) -> Any:
+def plot(line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str | None = None) -> Any:
     """The histogram of a column with a 95% bar on every bin, on these matplotlib axes or on new ones.
 
     There are at most `bins` bins, of nearly equally many cells.
@@ -66,7 +66,7 @@ def _draw(axes: Any, table: Bins, middles: Floats, width: Floats | float) -> Non
     )
 
 
-def _describe(axes: Any, line: Line, dataset: str | None) -> None:
+def _describe(axes: Any, line: OrderedColumn, dataset: str | None) -> None:
     within = getattr(line, "within", "")
     axes.set_title(title(dataset, line.axis.guarantee, within), loc="left", fontsize="medium")
     axes.set_ylim(bottom=0)
@@ -95,7 +95,7 @@ def wanted(interactive: bool | None, axes: Any) -> bool:
     return interactive
 
 
-def line_figure(line: Line, *, bins: int = 60, dataset: str | None = None) -> Any:
+def line_figure(line: OrderedColumn, *, bins: int = 60, dataset: str | None = None) -> Any:
     """The histogram of a column with 95% bars; a button turns it into the counts up to each value."""
     table = bins_of(line, even_bins(line.axis.size, bins))
     scale = Scale(line.domain, table.lows, table.highs, milliseconds)

@@ -71,7 +71,7 @@ class Parameter:
 
 @final
 @dataclass(frozen=True)
-class HalfSpace:
+class HalfSpaceText:
     """Where a weighted sum of columns is at most a bound, or at least."""
 
     weights: Mapping[str, Fraction]
@@ -100,7 +100,7 @@ class HalfSpace:
 
 @final
 @dataclass(frozen=True)
-class Form:
+class WrittenForm:
     """How a kind of question is written, with an example; or an optional part of that. Begins with a word."""
 
     pieces: tuple[Piece, ...]
@@ -115,10 +115,10 @@ class Form:
     def parameters(self) -> set[str]:
         """The names of its parameters."""
         alone = {piece.name for piece in self.pieces if isinstance(piece, Parameter)}
-        return alone.union(*(piece.parameters for piece in self.pieces if isinstance(piece, Form)))
+        return alone.union(*(piece.parameters for piece in self.pieces if isinstance(piece, WrittenForm)))
 
 
-Piece: TypeAlias = str | Parameter | Form
+Piece: TypeAlias = str | Parameter | WrittenForm
 
 
 @final
@@ -157,10 +157,13 @@ class QuestionKind:
         return [each for each in self.parameters if each.type is type_]
 
     @cached_property
-    def parsed_forms(self) -> list[Form]:
+    def parsed_forms(self) -> list[WrittenForm]:
         """The forms taken apart."""
         named = {each.name: each for each in self.parameters}
-        return [Form(_pieces(_PIECE.finditer(form), named), example) for form, example in self.forms.items()]
+        return [
+            WrittenForm(_pieces(_PIECE.finditer(form), named), example)
+            for form, example in self.forms.items()
+        ]
 
 
 @final
@@ -182,19 +185,19 @@ class Question:
         fitting = [form for form in self.kind.parsed_forms if self._fits(form)]
         return _joined(self._written(min(fitting, key=lambda form: len(form.parameters)).pieces))
 
-    def _fits(self, form: Form) -> bool:
+    def _fits(self, form: WrittenForm) -> bool:
         """Whether the form has every parameter that does not have its default."""
         others = (each for each in self.kind.parameters if each.name not in form.parameters)
         return all(each.type is Type.HALF_SPACE or self[each.name] == each.default for each in others)
 
     def _written(self, pieces: Iterable[Piece]) -> Iterator[str]:
         for piece in pieces:
-            if isinstance(piece, Form):
+            if isinstance(piece, WrittenForm):
                 yield from self._written(piece.pieces) if self._needs(piece) else ()
             else:
                 yield piece if isinstance(piece, str) else self._argument(piece)
 
-    def _needs(self, option: Form) -> bool:
+    def _needs(self, option: WrittenForm) -> bool:
         return any(self._argument(each) for each in option.pieces if isinstance(each, Parameter))
 
     def _argument(self, parameter: Parameter) -> str:
@@ -275,7 +278,7 @@ def _pieces(found: Iterator[re.Match[str]], named: Mapping[str, Parameter]) -> t
         if each["parameter"]:
             pieces.append(named[each["parameter"]])
         else:
-            pieces.append(Form(_pieces(found, named)) if each[0] == "[" else each[0])
+            pieces.append(WrittenForm(_pieces(found, named)) if each[0] == "[" else each[0])
     return tuple(pieces)
 
 
@@ -290,7 +293,7 @@ def _joined(words: Iterable[str]) -> str:
 # --- how a release is asked --------------------------------------------------------------------
 
 
-def _count(release: Release, where: Where, half_space: HalfSpace | None) -> Any:
+def _count(release: Release, where: Where, half_space: HalfSpaceText | None) -> Any:
     return release.count(where, region=None if half_space is None else half_space.region)
 
 

@@ -129,7 +129,7 @@ class Cell(Enum):
 
 @final
 @dataclass(frozen=True)
-class Column:
+class ColumnResult:
     """A column of a table: its name in records, what it holds, and its head in text."""
 
     name: str
@@ -146,7 +146,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table(Result):
+class TableResult(Result):
     """Rows, each with the error of its number; `rows` takes the answer apart.
 
     `name` is the entry of the record, `title` and `row` say what the answer and a row of it are. A
@@ -156,7 +156,7 @@ class Table(Result):
     name: str
     title: str
     row: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnResult, ...]
     rows: Callable[[Any], Iterable[Sequence[object]]]
     cumulative: bool = False
 
@@ -172,7 +172,7 @@ class Table(Result):
 
 
 @final
-class Tiles(Table):
+class Tiles(TableResult):
     """Bins of two columns."""
 
     def text(self, question: Question, record: Shown) -> Text:
@@ -241,41 +241,41 @@ def _answer_rows(found: tuple[list[str], Answers]) -> Iterable[Sequence[object]]
     return zip(found[0], *_numbers(found[1]), strict=True)
 
 
-_COUNTED: Final = (Column("count", Cell.NUMBER, "count"), Column("error", Cell.NUMBER, "± error"))
+_COUNTED: Final = (ColumnResult("count", Cell.NUMBER, "count"), ColumnResult("error", Cell.NUMBER, "± error"))
 
 NUMBER: Final = Number()
 SUMMARY: Final = Summary()
 QUANTILE: Final = QuantileValue()
-CDF: Final = Table(
+CDF: Final = TableResult(
     "cdf",
     "A distribution at some values.",
     "How many rows are at most a value.",
-    (Column("value", Cell.VALUE, "at most"), Column("share", Cell.SHARE, "share"), *_COUNTED),
+    (ColumnResult("value", Cell.VALUE, "at most"), ColumnResult("share", Cell.SHARE, "share"), *_COUNTED),
     _cdf_rows,
     cumulative=True,
 )
-BINS: Final = Table(
+BINS: Final = TableResult(
     "histogram",
     "Counts in bins.",
     "From one value to another, both in it, and how many rows.",
-    (Column("low", Cell.VALUE, "from"), Column("high", Cell.VALUE, "to"), *_COUNTED),
+    (ColumnResult("low", Cell.VALUE, "from"), ColumnResult("high", Cell.VALUE, "to"), *_COUNTED),
     _bin_rows,
 )
 TILES: Final = Tiles(
     "histogram",
     "Counts in bins of two columns, row by row.",
     "A bin of two columns: the values of the first and of the second.",
-    (Column("low", Cell.PAIR, "from"), Column("high", Cell.PAIR, "to"), *_COUNTED),
+    (ColumnResult("low", Cell.PAIR, "from"), ColumnResult("high", Cell.PAIR, "to"), *_COUNTED),
     _tile_rows,
 )
-ANSWERS: Final = Table(
+ANSWERS: Final = TableResult(
     "answers",
     "The answers to all queries, in their order.",
     "The answer to a query that was published.",
     (
-        Column("query", Cell.TEXT, "query"),
-        Column("value", Cell.NUMBER, "answer"),
-        Column("error", Cell.NUMBER, "± error"),
+        ColumnResult("query", Cell.TEXT, "query"),
+        ColumnResult("value", Cell.NUMBER, "answer"),
+        ColumnResult("error", Cell.NUMBER, "± error"),
     ),
     _answer_rows,
 )

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, Answers
+from partita.arrays import UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer
-from partita.public.axis.curve import Curve, UInts, apportion
+from partita.public.axis.curve import Curve, apportion
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
 from partita.public.conditions import Ends, Where, parse_conditions

@@ -18,7 +18,7 @@ from partita.public.base import LONGEST, Provenance, ReleaseKind, figure, promis
 from partita.public.file_entries import Published, declared_by, form_of, view_name
 from partita.public.results import AnyView, Bins, bins_of, total
 from partita.public.sums.view import SumView
-from partita.public.views import BoxView, Line, View, columns_of
+from partita.public.views import BoxView, OrderedColumn, View, columns_of
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SHORTEST_BAR: Final = 10
 _GAPS: Final = 4
 
 
-def chart(line: Line, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
+def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
     """A line for each bin: its first and last value, a bar, the count and its standard error.
 
     Lines are at most `width` characters wide, unless that leaves less than ten for the bars.

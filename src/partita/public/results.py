@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, Answers
+from partita.arrays import Floats, UInts
 from partita.domain.base import Domain, Encoded, Special
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
@@ -21,11 +22,11 @@ from partita.html import Html, bars, card, field, grid, shortlist, span
 from partita.lazy import cached_property
 from partita.numbers import failure, integer, rational
 from partita.public.axis.base import Term
-from partita.public.axis.curve import Curve, Floats, UInts
+from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint, excerpt, figure, shortened, table
 from partita.public.boxes.regions import PublicRegion
 from partita.public.conditions import Where
-from partita.public.views import Along, BoxView, Line, ManyBoxes, Slice, View, box_terms, described
+from partita.public.views import Along, BoxView, ManyBoxes, OrderedColumn, Slice, View, box_terms, described
 from partita.public.where import cells_of, is_single
 
 MOST_BINS: Final = 2**20
@@ -65,7 +66,7 @@ class Bins:
         return self.lows[number], self.highs[number], *map(figure, counted)
 
 
-def bins_of(line: Line, bins: int) -> Bins:
+def bins_of(line: OrderedColumn, bins: int) -> Bins:
     """The cells of a column in `bins` bins whose sizes differ by one cell at most.
 
     There are no more bins than cells. Where they lie follows from the domain alone.
@@ -128,7 +129,7 @@ class Cdf:
         return self.values[number], *map(figure, counted), f"{self.fractions[number]:.4f}"
 
 
-def cdf(line: Line, values: Any = None) -> Cdf:
+def cdf(line: OrderedColumn, values: Any = None) -> Cdf:
     """The distribution at the values given, or at the last value of every piece of the release."""
     if values is None:
         ends = line.axis.curve.ends
@@ -137,7 +138,7 @@ def cdf(line: Line, values: Any = None) -> Cdf:
     return _at(line, [values] if is_single(values) else list(values), where)
 
 
-def _at(line: Line, values: Sequence[object], where: Encoded) -> Cdf:
+def _at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cdf:
     curve = line.axis.curve
     cells = np.where(where.special == Special.ABOVE, np.uint64(line.axis.size - 1), where.cells)
     inside = where.special != Special.BELOW
@@ -146,7 +147,7 @@ def _at(line: Line, values: Sequence[object], where: Encoded) -> Cdf:
     return Cdf(values, Answers(counts, lambda: _errors(line, cells) * inside), fractions)
 
 
-def _errors(line: Line, cells: UInts) -> Floats:
+def _errors(line: OrderedColumn, cells: UInts) -> Floats:
     return line.axis.errors(np.zeros_like(cells), cells)
 
 

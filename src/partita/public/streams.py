@@ -33,7 +33,7 @@ LARGEST: Final = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class CounterTerms:
     """What a counter promises: epsilon for a user of at most `contributions` events.
 
     An event changes what is counted in one period by at most `change`.
@@ -47,7 +47,7 @@ class Terms:
     contributions: int
 
     @classmethod
-    def of(cls, epsilon: object, *, change: object = 1, contributions: object = 1) -> Terms:
+    def of(cls, epsilon: object, *, change: object = 1, contributions: object = 1) -> CounterTerms:
         """The terms as people write them, checked."""
         return cls(
             epsilon=positive_epsilon(epsilon),
@@ -77,7 +77,7 @@ class Terms:
         return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int64)
 
     @classmethod
-    def unpacked(cls, row: list[int]) -> Terms:
+    def unpacked(cls, row: list[int]) -> CounterTerms:
         """The terms from a row of a state; anything else is an `InvalidState`."""
         try:
             epsilon, change, contributions = bytes(row).decode().split()
@@ -278,7 +278,7 @@ class Settings:
         keys: Sequence[str] = (),
     ) -> Self:
         """The parameters as people write them, checked; `counter` is a new name at random."""
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         settings = cls(
             mechanism=mechanism,
             epsilon=str(terms.epsilon),
@@ -322,9 +322,9 @@ class Settings:
         return {key: place for place, key in enumerate(self.keys)}
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> CounterTerms:
         """Epsilon, and what it is for."""
-        return Terms.of(self.epsilon, change=self.change, contributions=self.contributions)
+        return CounterTerms.of(self.epsilon, change=self.change, contributions=self.contributions)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -383,7 +383,7 @@ class Settings:
             )
 
 
-def _unit(unit: Level | None, terms: Terms) -> str:
+def _unit(unit: Level | None, terms: CounterTerms) -> str:
     """Events where nothing is said and there is one per user; users else."""
     chosen = one_of(unit or terms.guarantee.unit, "unit", get_args(Level))
     if chosen == "event" and terms.contributions > 1:

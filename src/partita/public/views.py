@@ -14,19 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, Answers
+from partita.arrays import Bools, Floats, UInts
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.domain.base import Domain, Special
 from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import Guarantee, rows_changed
 from partita.lazy import cached_property
-from partita.public.axis.base import Ranges, Specials, Term
-from partita.public.axis.curve import Bools, Curve, Floats, UInts
+from partita.public.axis.base import AxisRelease, Specials, Term
+from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint, chunk_size, view_card
-from partita.public.boxes.base import Boxes, BoxTerm
+from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.regions import PublicRegion
 from partita.public.conditions import OneOf, Range, Where
-from partita.public.where import CellSet, Spans, find_cells, ranges
+from partita.public.where import CellRanges, CellSet, find_cells, ranges
 
 CHUNK: Final = 2048
 """Rows that are counted between two checkpoints, for one box: hundredths of a second in most releases."""
@@ -48,11 +49,11 @@ class ManyBoxes:
     along: Mapping[int, tuple[UInts, UInts]]
     there: Bools
 
-    def answers(self, boxes: Boxes) -> Answers:
+    def answers(self, boxes: BoxRelease) -> Answers:
         """How many lie in each row of boxes."""
         return Answers(self.counts(boxes), lambda: self.errors(boxes))
 
-    def counts(self, boxes: Boxes) -> Floats:
+    def counts(self, boxes: BoxRelease) -> Floats:
         """The value of each row."""
         sums = np.zeros(self.there.size)
         for term in self.terms:
@@ -61,7 +62,7 @@ class ManyBoxes:
                 sums[some] += boxes.counts(lows, highs)
         return sums
 
-    def errors(self, boxes: Boxes) -> Floats:
+    def errors(self, boxes: BoxRelease) -> Floats:
         """The standard error of each row: its boxes are one question."""
         errors, parts = np.zeros(self.there.size), len(self.terms)
         together = min(chunk_size(self.there.size * parts, CHUNK), _MOST_TOGETHER)
@@ -175,7 +176,7 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
     return joined
 
 
-def _rows(found: Mapping[str, Spans]) -> int:
+def _rows(found: Mapping[str, CellRanges]) -> int:
     """How many boxes the columns ask for: as many as the longest of them, which all others must fit."""
     lengths = {name: len(spans) for name, spans in found.items() if len(spans) != 1}
     for name, length in lengths.items():
@@ -185,7 +186,7 @@ def _rows(found: Mapping[str, Spans]) -> int:
     return next(iter(lengths.values()), 1)
 
 
-def _positions(domain: Domain, spans: Spans, rows: int) -> tuple[UInts, UInts]:
+def _positions(domain: Domain, spans: CellRanges, rows: int) -> tuple[UInts, UInts]:
     """The lowest and the highest position of each span, the lowest above the highest where it is empty."""
     axis, beside = Axis.of(domain), Axis.specials(domain)
     below, above = spans.below & ("below" in beside), spans.above & ("above" in beside)
@@ -234,7 +235,7 @@ class Along(Protocol):
     def error(self, beta: float) -> float: ...
 
 
-class Line(Protocol):
+class OrderedColumn(Protocol):
     """A column with the counts along its cells: a view of one column, or a slice of another."""
 
     @property
@@ -274,7 +275,7 @@ class BoxSlice:
     `number` is that of the axis; the ends of the boxes on it do not matter.
     """
 
-    boxes: Boxes
+    boxes: BoxRelease
     number: int
     terms: tuple[BoxTerm, ...]
 
@@ -373,7 +374,7 @@ class BoxView:
 
     columns: tuple[str, ...]
     domains: tuple[Domain, ...]
-    boxes: Boxes
+    boxes: BoxRelease
     mechanism: str
     why: str = ""
 
@@ -542,7 +543,7 @@ class View:
 
     column: str
     domain: Domain
-    axis: Ranges
+    axis: AxisRelease
     specials: Specials
     mechanism: str
     why: str = ""
@@ -623,7 +624,7 @@ class View:
     def _cells(self, asked: Where) -> CellSet:
         return find_cells(self.domain, asked[self.column], name=self.column)
 
-    def _errors(self, spans: Spans) -> Floats:
+    def _errors(self, spans: CellRanges) -> Floats:
         errors = np.where(spans.empty, 0.0, self.axis.errors(spans.lows, spans.highs))
         opened = ("below" in self.specials.counts) * (spans.below.astype(np.int64) + spans.above)
         for cells in (1, 2):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, UInts
 from partita.domain.base import Domain, Encoded, Position, Special
 from partita.domain.category import Category
 from partita.domain.numeric import Real
 from partita.errors import InvalidData, InvalidParameter
 from partita.public.axis.base import Term
-from partita.public.axis.curve import UInts
 from partita.public.base import shortened
 from partita.public.conditions import Closed, OneOf, Range
 
@@ -121,7 +121,7 @@ def _special(domain: Domain, special: Special, name: str) -> str:
 _LONGEST_IN_ARRAYS: Final = 60
 
 
-def ranges(domain: Domain, condition: object, *, name: str) -> Spans:
+def ranges(domain: Domain, condition: object, *, name: str) -> CellRanges:
     """The cells of many ranges of the column `name`: a range of arrays, or an array of single values.
 
     An end that is None, or missing in its array, is open; one end for all is repeated.
@@ -245,8 +245,6 @@ def _floats(values: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return column, np.where(np.isfinite(floats), floats, 0.0)
 
 
-Bools: TypeAlias = NDArray[np.bool_]
-
 _LOW_SIDES: Final = np.array([0, -1, 1, 0, -2, 0], np.int8)
 _HIGH_SIDES: Final = np.array([0, -1, 1, 0, 2, 0], np.int8)
 """Where an end lies by the code of its `Special`: on the axis 0, below -1, above 1, open 2 beyond all."""
@@ -258,7 +256,7 @@ _DOWN: Final = np.uint64(2**64 - 1)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Spans:
+class CellRanges:
     """The cells lows, ..., highs of an axis, unless `empty`; `below`, `above`: which ends are open.
 
     Where a span is empty, its cells are 0..0 and mean nothing.
@@ -274,7 +272,7 @@ class Spans:
         return len(self.lows)
 
 
-def spans(low: Encoded, high: Encoded, *, size: int, closed: Closed, name: str, given: object) -> Spans:
+def spans(low: Encoded, high: Encoded, *, size: int, closed: Closed, name: str, given: object) -> CellRanges:
     """The cells from each low end to each high end of the column `name`; an end that is NULL is open.
 
     >>> from partita.domain import Integer
@@ -293,7 +291,9 @@ def spans(low: Encoded, high: Encoded, *, size: int, closed: Closed, name: str, 
     if closed in ("left", "neither"):
         highs, empty = _moved(highs, _DOWN, last == 0, empty, outermost=0)
     empty = empty | (lows > highs)
-    return Spans(np.where(empty, _ZERO, lows), np.where(empty, _ZERO, highs), empty, first == -2, last == 2)
+    return CellRanges(
+        np.where(empty, _ZERO, lows), np.where(empty, _ZERO, highs), empty, first == -2, last == 2
+    )
 
 
 def _moved(

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
 
+from partita.arrays import Bools, Floats, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
@@ -20,10 +21,9 @@ from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, Neighbors
 from partita.html import card, grid
 from partita.numbers import integer, rational
-from partita.public.axis.base import Ranges
-from partita.public.axis.curve import Bools, Floats, UInts
+from partita.public.axis.base import AxisRelease
 from partita.public.base import figure, table
-from partita.public.boxes.base import Boxes
+from partita.public.boxes.base import BoxRelease
 from partita.public.file_entries import view_name
 from partita.public.queries.queries import Queries
 from partita.public.views import BoxView, View
@@ -323,25 +323,25 @@ _BITS: Final = 64
 _WORD: Final = 2**_BITS
 
 
-class Ends(NamedTuple):
+class RangeEnds(NamedTuple):
     """The lowest and the highest cells of many ranges, or corners of many boxes."""
 
     lows: UInts
     highs: UInts
 
     @classmethod
-    def between(cls, one: UInts, other: UInts) -> Ends:
+    def between(cls, one: UInts, other: UInts) -> RangeEnds:
         """From the lower of two cells to the higher, along each axis."""
         return cls(np.minimum(one, other), np.maximum(one, other))
 
 
-class Trial(Protocol):
+class SimulationTrial(Protocol):
     """A release of public data beside its exact counts."""
 
-    def ends(self, count: int) -> Mapping[str, Ends]:
+    def ends(self, count: int) -> Mapping[str, RangeEnds]:
         """So many ranges that end anywhere, and so many that end at values, if there are any."""
 
-    def misses(self, ends: Ends) -> Floats:
+    def misses(self, ends: RangeEnds) -> Floats:
         """How far each answer lies from the exact count."""
 
 
@@ -350,19 +350,19 @@ class Trial(Protocol):
 class ColumnTrial:
     """The ranges of one column."""
 
-    axis: Ranges
+    axis: AxisRelease
     histogram: Histogram
 
-    def ends(self, count: int) -> Mapping[str, Ends]:
+    def ends(self, count: int) -> Mapping[str, RangeEnds]:
         """Ranges of cells, and ranges from a value to a value."""
         cells = self.histogram.cells
-        found = {"anywhere": Ends.between(*_spread(count, self.axis.size, self.axis.size))}
+        found = {"anywhere": RangeEnds.between(*_spread(count, self.axis.size, self.axis.size))}
         if cells.size:
             one, other = _spread(count, cells.size, cells.size)
-            found["values"] = Ends.between(cells[one], cells[other])
+            found["values"] = RangeEnds.between(cells[one], cells[other])
         return found
 
-    def misses(self, ends: Ends) -> Floats:
+    def misses(self, ends: RangeEnds) -> Floats:
         """Against the running sums of the exact counts."""
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.histogram.counts)])
         upto = before[np.searchsorted(self.histogram.cells, ends.highs, side="right")]
@@ -375,23 +375,23 @@ class ColumnTrial:
 class BoxTrial:
     """The boxes of several columns."""
 
-    boxes: Boxes
+    boxes: BoxRelease
     points: Points
 
-    def ends(self, count: int) -> Mapping[str, Ends]:
+    def ends(self, count: int) -> Mapping[str, RangeEnds]:
         """Boxes of ordinary cells, and boxes spanned by two of the points that lie in such cells."""
         axes = self.boxes.axes
         corners = _spread(count, *(axis.size for axis in axes), *(axis.size for axis in axes))
         starts = np.array([axis.before for axis in axes], np.uint64)
         halves = np.stack(corners[: len(axes)], axis=1), np.stack(corners[len(axes) :], axis=1)
-        found = {"anywhere": Ends.between(halves[0] + starts, halves[1] + starts)}
+        found = {"anywhere": RangeEnds.between(halves[0] + starts, halves[1] + starts)}
         ordinary = self.points.places[_ordinary(self.points.places, axes)]
         if len(ordinary):
             one, other = _spread(count, len(ordinary), len(ordinary))
-            found["values"] = Ends.between(ordinary[one], ordinary[other])
+            found["values"] = RangeEnds.between(ordinary[one], ordinary[other])
         return found
 
-    def misses(self, ends: Ends) -> Floats:
+    def misses(self, ends: RangeEnds) -> Floats:
         """Against the points inside each box."""
         exact = np.array([self._inside(low, high) for low, high in zip(*ends, strict=True)])
         return np.asarray(np.abs(self.boxes.counts(*ends) - exact))
@@ -440,7 +440,7 @@ _SIMULATION_HEADS: Final = ("view", "mechanism", "ranges", "mean", "typical", "l
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class SimulatedErrors:
     """How far the answers to some ranges, or boxes over several columns, lie from the exact counts.
 
     `ranges` says where they end: anywhere in the domain ("anywhere"), or at values of the file ("values").
@@ -469,7 +469,7 @@ class Simulation:
     no ledger pays for them.
     """
 
-    measured: tuple[Measured, ...]
+    measured: tuple[SimulatedErrors, ...]
 
     def rows(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each view and kind of ranges."""
@@ -521,12 +521,12 @@ def simulate(
     )
 
 
-def _measured(view: CountRequest[Any], secret: Any, ranges: int) -> list[Measured]:
+def _measured(view: CountRequest[Any], secret: Any, ranges: int) -> list[SimulatedErrors]:
     trial = _trial(view, secret)
     return [_summary(view, kind, trial.misses(ends)) for kind, ends in trial.ends(ranges).items()]
 
 
-def _trial(view: CountRequest[Any], secret: Any) -> Trial:
+def _trial(view: CountRequest[Any], secret: Any) -> SimulationTrial:
     released = view.release(secret)
     if isinstance(released, BoxView) and isinstance(secret, Points):
         return BoxTrial(released.boxes, secret)
@@ -536,8 +536,8 @@ def _trial(view: CountRequest[Any], secret: Any) -> Trial:
     raise InvalidParameter("source", rule, given=type(secret).__name__, fix=fix)
 
 
-def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> Measured:
-    return Measured(
+def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> SimulatedErrors:
+    return SimulatedErrors(
         columns=view.columns,
         mechanism=view.choice.name,
         ranges=kind,

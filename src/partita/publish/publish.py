@@ -149,19 +149,19 @@ class Place:
         return self.path is not None and os.path.lexists(self.path)
 
     @contextmanager
-    def reserved(self) -> Iterator[Store]:
+    def reserved(self) -> Iterator[FileTarget]:
         """A way to store one release; a path that is taken or cannot be written is refused now.
 
         Whatever ends the block, nothing half-written is left behind.
         """
         if self.path is None:
-            yield Store(self, None)
+            yield FileTarget(self, None)
             return
         if self.taken:
             fix = "choose another, or remove the file"
             raise InvalidParameter("path", "must not exist yet", given=str(self.path), fix=fix)
         with reserve(self.path) as temporary:
-            yield Store(self, temporary)
+            yield FileTarget(self, temporary)
 
     def load(self) -> Release:
         """The release that stands at the path."""
@@ -173,7 +173,7 @@ class Place:
 
 @final
 @dataclass(frozen=True)
-class Store:
+class FileTarget:
     """A place, and the file beside it that is about to move there; None where nothing is stored."""
 
     place: Place
@@ -206,7 +206,7 @@ _LONGEST_NAME: Final = 200
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class BudgetAccount:
     """The budget of a dataset in a ledger, and the request that is to be paid from it.
 
     `reading` says how the rows are read, as far as callers choose it: a part of the request.
@@ -239,7 +239,7 @@ class Account:
             return release
         return self._loaded(place, self._debit())
 
-    def pay(self, store: Store, make: Callable[[], Release]) -> Release:
+    def pay(self, store: FileTarget, make: Callable[[], Release]) -> Release:
         """Debit, make, mark done; `make` draws and stores, and is called once the debit is on disk."""
         debit = self._debit()
         if debit.state == "done":
@@ -476,7 +476,7 @@ def _checked(
     return provenance
 
 
-def _make(store: Store, request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
+def _make(store: FileTarget, request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
     return store.keep(draw(request, counted, provenance))
 
 
@@ -491,10 +491,10 @@ def _account(
     ledger: LedgerPlace | None,
     key: str | None,
     reading: Mapping[str, object],
-) -> Account | None:
+) -> BudgetAccount | None:
     if ledger is None or provenance.dataset is None:
         return None
-    return Account(
+    return BudgetAccount(
         ledger=ledger_at(ledger),
         dataset=provenance.dataset,
         request=request,

@@ -29,7 +29,7 @@ from partita.publish.views import (
     ColumnRequest,
     CountRequest,
     QueryRequest,
-    Summed,
+    SummedColumns,
     SumRequest,
     ViewRequest,
     Views,
@@ -143,7 +143,7 @@ class Drafts:
 
     schema: Schema
     views: Sequence[tuple[str, ...]]
-    summed: Summed
+    summed: SummedColumns
     queries: Queries | None
     guarantee: Guarantee
     mechanism: str
@@ -326,7 +326,7 @@ class Request:
 
 
 def _views(
-    schema: Mapping[str, Domain], by: object, views: object, summed: Summed, queries: Queries | None
+    schema: Mapping[str, Domain], by: object, views: object, summed: SummedColumns, queries: Queries | None
 ) -> list[tuple[str, ...]]:
     """The columns of each view of counts; none where nothing but answers to queries is asked for."""
     if queries is not None and by is None and views is None and not summed.columns:

@@ -26,7 +26,7 @@ from partita.public.file_entries import (
 from partita.public.queries.language import parse
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
-from partita.public.sums.view import KeyCounts, Sums, SumView, sum_name
+from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
 from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
@@ -35,7 +35,7 @@ from partita.trusted.mechanisms.catalogue import AUTO, Choice, choose_queries, q
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.workload import WorkloadMechanism, sentence
 from partita.trusted.secret import Points
-from partita.trusted.sources.tally import Column, Tally
+from partita.trusted.sources.tally import ColumnCounts, Tally
 
 Views: TypeAlias = Sequence[str | Sequence[str]]
 """The columns of each view; text stands for a view of one column."""
@@ -119,17 +119,17 @@ def _different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 @final
 @dataclass(frozen=True)
-class Summed:
+class SummedColumns:
     """Columns of which sums are published, and those of them of which squares are, too."""
 
     columns: tuple[str, ...] = ()
     squared: frozenset[str] = frozenset()
 
 
-def checked_sums(schema: Mapping[str, Domain], sums: object, moments: object) -> Summed:
+def checked_sums(schema: Mapping[str, Domain], sums: object, moments: object) -> SummedColumns:
     """The summed columns in their order; a column with moments is summed as well."""
     squared, plain = _numbers(moments, schema, "moments"), _numbers(sums, schema, "sums")
-    return Summed(tuple(dict.fromkeys([*plain, *squared])), frozenset(squared))
+    return SummedColumns(tuple(dict.fromkeys([*plain, *squared])), frozenset(squared))
 
 
 def sum_views(views: Iterable[tuple[str, ...]], summed: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
@@ -180,7 +180,7 @@ def _number(column: str, domain: Domain, name: str) -> str:
 Secret = TypeVar("Secret")
 
 
-class Facts(TypedDict):
+class MechanismFacts(TypedDict):
     """What every mechanism is made with."""
 
     epsilon: Fraction
@@ -189,7 +189,7 @@ class Facts(TypedDict):
     unit: Unit
 
 
-def facts_of(guarantee: Guarantee, share: Fraction) -> Facts:
+def facts_of(guarantee: Guarantee, share: Fraction) -> MechanismFacts:
     """The facts for a mechanism that gets this share of a guarantee's epsilon."""
     return {
         "epsilon": share * guarantee.epsilon,
@@ -266,7 +266,7 @@ class CountRequest(ViewRequest[Secret], ABC):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class ColumnRequest(CountRequest[Column]):
+class ColumnRequest(CountRequest[ColumnCounts]):
     """One column: an axis of cells, and the special cells beside it."""
 
     choice: Choice[AxisMechanism]
@@ -286,11 +286,11 @@ class ColumnRequest(CountRequest[Column]):
         """The mechanism for the whole column, special cells included."""
         return WithSpecials(axis=self.choice.mechanism, specials=self.domain.specials)
 
-    def counted(self, rows: Tally) -> Column:
+    def counted(self, rows: Tally) -> ColumnCounts:
         """How many rows are in each cell of the column."""
         return rows.column(self.column)
 
-    def release(self, counted: Column) -> View:
+    def release(self, counted: ColumnCounts) -> View:
         """The axis by its mechanism, and noise on each special cell."""
         axis, specials = self.mechanism.release(counted.histogram, counted.specials)
         return View(
@@ -480,7 +480,7 @@ class SumRequest(ViewRequest[Points]):
 
     def release(self, counted: Points, views: Sequence[AnyView] = ()) -> SumView:
         """The sums by their mechanism, which cuts the keys by what the views of counts have released."""
-        beside = KeyCounts.of_sums(views, self.keys, self.column)
+        beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
         return SumView(
             keys=self.keys,
             column=self.column,
@@ -491,7 +491,7 @@ class SumRequest(ViewRequest[Points]):
             why=self.why,
         )
 
-    def _released(self, counted: Points, beside: KeyCounts | None) -> Sums:
+    def _released(self, counted: Points, beside: ViewKeyCounts | None) -> Sums:
         mechanism: LevelTrees | LogTree = self.choice.mechanism
         if isinstance(mechanism, LogTree):
             return mechanism.release(counted)
@@ -519,7 +519,7 @@ def sum_request(
 
 
 def _choice(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: Facts, *, moments: bool
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, *, moments: bool
 ) -> Choice[LevelTrees | LogTree]:
     """The mechanism that the keys speak for, and why."""
     column, domain = list(schema.items())[-1]

@@ -18,15 +18,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, PartitaError, TapeExhausted
 from partita.trusted.mechanisms import catalogue
 from partita.trusted.noise.hazard import MARGIN, Law
-from partita.trusted.noise.laws import Exact, Ints, Tape, UInts
-from partita.trusted.noise.system import SYSTEM, Noise, Path, Positions, Segments, SystemNoise
+from partita.trusted.noise.laws import Exact, Tape
+from partita.trusted.noise.system import SYSTEM, Noise, Path, Positions, SuccessSearch, SystemNoise
 from partita.trusted.secret import AxisCounts, Histogram, PointCounts, Points, ShardWork, Work
-from partita.trusted.secret import Ints as secret_Ints
-from partita.trusted.secret import UInts as secret_UInts
 
 
 class ZeroNoise:
@@ -48,7 +47,7 @@ class ZeroNoise:
 
     def segments(
         self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
-    ) -> Segments | None:
+    ) -> SuccessSearch | None:
         return None
 
     def bernoulli(self, probability: Exact) -> bool:
@@ -103,7 +102,7 @@ class RecordingNoise:
 
     def segments(
         self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
-    ) -> Segments | None:
+    ) -> SuccessSearch | None:
         self.scales.append(scale)
         return self.noise.segments(law, scale, threshold, positions, weights, last)
 
@@ -188,12 +187,12 @@ class Scattered(AxisCounts):
         """Block by block."""
         return self._blocks.folded(work, self._travel)
 
-    def in_shards(self, work: ShardWork, *, noise: Noise) -> secret_UInts:
+    def in_shards(self, work: ShardWork, *, noise: Noise) -> UInts:
         """Shard by shard, the last one first."""
         found = [self._worked(work, shard, noise) for shard in reversed(self._shards)]
         return np.concatenate(found[::-1])
 
-    def _worked(self, work: ShardWork, shard: range, noise: Noise) -> secret_UInts:
+    def _worked(self, work: ShardWork, shard: range, noise: Noise) -> UInts:
         cells, counts = self._blocks.together()
         inside = (cells >= np.uint64(shard.start)) & (cells <= np.uint64(shard.stop - 1))
         held = Histogram(self.size, cells[inside], counts[inside], self.contributions)
@@ -241,7 +240,7 @@ class ScatteredPoints(PointCounts):
 class _Blocks:
     """Things dealt out like cards, each block in order, and one block that nothing is in."""
 
-    def __init__(self, things: secret_UInts, counts: secret_Ints, blocks: int) -> None:
+    def __init__(self, things: UInts, counts: Ints, blocks: int) -> None:
         hands = [slice(first, None, blocks) for first in range(blocks)]
         self._blocks = [(things[hand], counts[hand]) for hand in hands] + [(things[:0], counts[:0])]
 
@@ -252,7 +251,7 @@ class _Blocks:
             raise AssertionError("work must return integers of one shape, whatever is in a block")
         return np.asarray(reduce(add, found))
 
-    def together(self) -> tuple[secret_UInts, secret_Ints]:
+    def together(self) -> tuple[UInts, Ints]:
         """All of them, in order."""
         things = np.concatenate([each for each, _ in self._blocks])
         counts = np.concatenate([each for _, each in self._blocks])

@@ -20,8 +20,9 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from partita.arrays import Ints, UInts
 from partita.trusted.noise.hazard import Law
-from partita.trusted.noise.laws import Exact, Ints, UInts
+from partita.trusted.noise.laws import Exact
 from partita.trusted.noise.system import Noise
 from partita.trusted.streams.base import ContinualCounter
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import changes, integer_array
+from partita.arrays import Ints, UInts, changes, integer_array
 from partita.domain.axis import Axis, checked_axes
 from partita.errors import InvalidData, check, check_data
 from partita.numbers import freeze, integer
@@ -21,8 +21,6 @@ from partita.trusted.noise.system import Noise
 
 State = TypeVar("State")
 
-UInts: TypeAlias = NDArray[np.uint64]
-Ints: TypeAlias = NDArray[np.int64]
 Work: TypeAlias = Callable[[UInts, Ints], NDArray[Any]]
 """A sum over the things of a block and their counts."""
 

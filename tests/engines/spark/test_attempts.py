@@ -18,7 +18,7 @@ from partita.trusted.noise.system import SYSTEM
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from partita.trusted.sources.spark.counts import (
-    Block,
+    CellBlock,
     Shards,
     SparkCounts,
     _by_piece,
@@ -183,7 +183,7 @@ def test_blocks_out_of_order_are_not_counted() -> None:
     """Cells that a cut would pass in the wrong order, or twice, make it fail."""
     for cells in ([3, 2], [2, 2]):
         column = np.array(cells, np.uint64).reshape(-1, 1)
-        block = Block(0, np.zeros((2, 1), np.uint8), column, np.ones(2, np.int64))
+        block = CellBlock(0, np.zeros((2, 1), np.uint8), column, np.ones(2, np.int64))
 
         with pytest.raises(ValueError, match="out of order"):
             _ordinary(block)

@@ -16,11 +16,11 @@ from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.public.axis.tree import Cut
 from partita.trusted.secret import AxisCounts, Histogram
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally import Column, Tally, tally
+from partita.trusted.sources.tally import ColumnCounts, Tally, tally
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from partita.trusted.sources.spark.counts import Block, SparkTally, to_longs
+from partita.trusted.sources.spark.counts import CellBlock, SparkTally, to_longs
 from partita.trusted.sources.spark.source import Raw, SparkSource, are_integers, integer_cells
 
 pytestmark = pytest.mark.engines
@@ -77,7 +77,7 @@ def frame(spark: Any) -> Any:
     return spark.createDataFrame(TABLE, SCHEMA)
 
 
-def facts(column: Column, around: Column) -> tuple[list[int], Mapping[str, int], int]:
+def facts(column: ColumnCounts, around: ColumnCounts) -> tuple[list[int], Mapping[str, int], int]:
     """The weights of the cells that are filled in `around` and of all between them; special cells; total."""
     assert isinstance(around.histogram, Histogram)
     ends = {cell + side for cell in around.histogram.cells.tolist() for side in (-1, 0)}
@@ -89,7 +89,7 @@ def facts(column: Column, around: Column) -> tuple[list[int], Mapping[str, int],
 def collected(there: SparkTally) -> dict[tuple[int, ...], int]:
     """All that the cluster keeps: special cell and cell of each column, and how many rows."""
     found: dict[tuple[int, ...], int] = {}
-    for block in Block.read(iter(there.packed.frame.toArrow().to_batches())):
+    for block in CellBlock.read(iter(there.packed.frame.toArrow().to_batches())):
         for kinds, cells, count in zip(
             block.special.tolist(), block.cells.tolist(), block.counts.tolist(), strict=True
         ):

@@ -22,7 +22,7 @@ from partita.local import (
     Range,
 )
 from partita.local.oracle import admitted
-from partita.local.question import Line, View
+from partita.local.question import CellTree, ReportView
 from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law, device_law
 from tests.local.ranges.laws import mixed_law
@@ -232,13 +232,13 @@ def test_what_was_spent_cannot_be_overwritten() -> None:
 class LyingView:
     """Says that it sees two halves of four cells, and sees the cell itself."""
 
-    lines, levels, widths, size = (Line(4),), (1,), (2,), 2
+    lines, levels, widths, size = (CellTree(4),), (1,), (2,), 2
 
     def node(self, cell: Any) -> Any:
         return cell
 
 
-class LyingSubclass(View):  # type: ignore[misc]
+class LyingSubclass(ReportView):  # type: ignore[misc]
     """A view whose numbers are sound, and whose eyes are too good."""
 
     def node(self, cell: Any) -> Any:
@@ -252,23 +252,23 @@ def _with_views(*views: Any) -> Mixture:
     return mixture
 
 
-def _tampered(**numbers: Any) -> View:
+def _tampered(**numbers: Any) -> ReportView:
     """A view of halves whose line or levels were changed after it was made."""
-    line, view = Line(4), View((Line(4),), (1,))
+    line, view = CellTree(4), ReportView((CellTree(4),), (1,))
     for name, value in numbers.items():
         object.__setattr__(view if name == "levels" else line, name, value)
     object.__setattr__(view, "lines", (line,))
     return view
 
 
-FINEST = View((Line(4),), (2,))
+FINEST = ReportView((CellTree(4),), (2,))
 
 
 @pytest.mark.parametrize(
     "view",
     [
         LyingView(),
-        LyingSubclass((Line(4),), (1,)),
+        LyingSubclass((CellTree(4),), (1,)),
         _tampered(levels=(3,)),
         _tampered(levels=(1, 1)),
         _tampered(levels=(Fraction(1, 2),)),
@@ -302,7 +302,7 @@ def test_what_is_sampled_was_made_anew_with_its_views() -> None:
 
 def test_views_of_a_mixture_are_of_the_same_columns() -> None:
     """A view of other columns would see something else of a cell."""
-    other = View((Line(8),), (1,))
+    other = ReportView((CellTree(8),), (1,))
     with pytest.raises(InvalidParameter, match="views"):
         Mixture.of([FINEST, other], epsilon=1)
 

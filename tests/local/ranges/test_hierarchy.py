@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partita.local import ranges
 from partita.local.aggregate import Details, Look
-from partita.local.question import Line, View, grid_views, line_views, tensor_views
+from partita.local.question import CellTree, ReportView, grid_views, line_views, tensor_views
 from partita.local.ranges import top_down
 
 
@@ -20,7 +20,7 @@ from partita.local.ranges import top_down
 @settings(max_examples=60)
 def test_a_cover_holds_exactly_its_range(size: int, branching: int, data: Any) -> None:
     """Its nodes are disjoint, and there are at most 2 (branching - 1) of a level."""
-    line = Line(size, branching)
+    line = CellTree(size, branching)
     low = data.draw(st.integers(0, size - 1))
     high = data.draw(st.integers(low, size - 1))
     cover = line.cover(low, high)
@@ -33,8 +33,8 @@ def test_a_cover_holds_exactly_its_range(size: int, branching: int, data: Any) -
 
 def test_a_view_sees_the_node_of_each_column() -> None:
     """Every cell of three columns, as one number and as three."""
-    lines = (Line(5), Line(3), Line(4))
-    view = View(lines, (2, 0, 1))
+    lines = (CellTree(5), CellTree(3), CellTree(4))
+    view = ReportView(lines, (2, 0, 1))
     for cell in range(60):
         x, _, z = np.unravel_index(cell, (5, 3, 4))
 
@@ -43,7 +43,7 @@ def test_a_view_sees_the_node_of_each_column() -> None:
 
 def test_views_of_many_columns_are_of_one_or_two() -> None:
     """Every level of each column, and one grid for every two."""
-    views = grid_views((Line(64), Line(8), Line(1000)), 16)
+    views = grid_views((CellTree(64), CellTree(8), CellTree(1000)), 16)
 
     assert [view.levels for view in views if sum(map(bool, view.levels)) == 2] == [
         (4, 3, 0),
@@ -53,7 +53,7 @@ def test_views_of_many_columns_are_of_one_or_two() -> None:
     assert len(views) == 6 + 3 + 10 + 3
 
 
-def looks(views: tuple[View, ...], rng: Any) -> tuple[Look, ...]:
+def looks(views: tuple[ReportView, ...], rng: Any) -> tuple[Look, ...]:
     """Measurements without any order in them."""
     tables = [rng.normal(size=view.widths) for view in views]
     return tuple(
@@ -62,7 +62,7 @@ def looks(views: tuple[View, ...], rng: Any) -> tuple[Look, ...]:
     )
 
 
-def solved(lines: tuple[Line, ...], looked: tuple[Look, ...]) -> tuple[Any, Any]:
+def solved(lines: tuple[CellTree, ...], looked: tuple[Look, ...]) -> tuple[Any, Any]:
     """The same by brute force: all equations written down, and the total as one of great weight."""
     shape = [line.size for line in lines]
     cells = np.indices(shape).reshape(len(lines), -1)
@@ -83,7 +83,7 @@ def solved(lines: tuple[Line, ...], looked: tuple[Look, ...]) -> tuple[Any, Any]
 @pytest.mark.parametrize("branching", [2, 3])
 def test_one_column_is_solved_by_least_squares(branching: int) -> None:
     """Details by precision are the solution of all equations, and their variances are its covariance."""
-    line = Line(branching**3, branching)
+    line = CellTree(branching**3, branching)
     looked = looks(line_views(line), np.random.default_rng(7))
     table, covariance = solved((line,), looked)
     details = Details((line,), looked)
@@ -96,7 +96,7 @@ def test_one_column_is_solved_by_least_squares(branching: int) -> None:
 
 def test_two_columns_are_solved_by_least_squares() -> None:
     """The same for rectangles of all levels of two columns, of different branching and height."""
-    lines = (Line(4, 2), Line(9, 3))
+    lines = (CellTree(4, 2), CellTree(9, 3))
     looked = looks(tensor_views(lines), np.random.default_rng(11))
     table, covariance = solved(lines, looked)
     details = Details(lines, looked)
@@ -109,7 +109,7 @@ def test_two_columns_are_solved_by_least_squares() -> None:
 
 def test_levels_of_a_consistent_tree_add_up() -> None:
     """Parents are the sums of their children at every level, and the root is one."""
-    line = Line(16)
+    line = CellTree(16)
     details = Details((line,), looks(line_views(line), np.random.default_rng(3)))
     tables = [details.table((level,)) for level in range(5)]
 
@@ -149,7 +149,7 @@ def test_the_projection_keeps_sums_that_can_be_kept() -> None:
 
 def test_a_cut_at_the_leaves_raises_empty_stretches() -> None:
     """Cut off at the cells, a long empty stretch has many times the share that is left from the top down."""
-    line, rng = Line(1024), np.random.default_rng(2)
+    line, rng = CellTree(1024), np.random.default_rng(2)
     tables = [rng.normal(scale=0.02, size=view.widths) for view in line_views(line)]
     for table in tables:
         table[0] += 1.0

@@ -11,14 +11,14 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.local import Device, Mixture, Range, Rectangles
-from partita.local.question import Line, tensor_views
+from partita.local.question import CellTree, tensor_views
 from partita.testing import EndlessTape
 from tests.local.laws import column_law, loses_at_most
 
 from .laws import mixed_law
 
 BOX = Rectangles({"x": 8, "y": 8}, epsilon=1)
-SMALL = Mixture.of(tensor_views((Line(2),) * 4), epsilon=1, kind="response")
+SMALL = Mixture.of(tensor_views((CellTree(2),) * 4), epsilon=1, kind="response")
 CELLS = (0, 9, 15)
 
 

@@ -13,7 +13,7 @@ from partita.domain import Category, Integer, Real
 from partita.errors import InvalidData, InvalidParameter, InvalidState
 from partita.guarantee import UNLIMITED
 from partita.local import Device, Range, RangeAggregator, RangeEstimate, Rectangles, question_from
-from partita.local.aggregate import Evidence
+from partita.local.aggregate import ViewEvidence
 from partita.local.ranges import joint_share, raked
 from partita.trusted.noise.laws import Tape
 
@@ -33,7 +33,7 @@ def truthful(question: Range, cells: Any) -> RangeEstimate:
     for cell in cells:
         for report, chance in mixture.pmf(cell).items():
             counts[report] += int(chance * 10**12)
-    return RangeEstimate(question, Evidence(mixture, int(counts.sum()), counts))
+    return RangeEstimate(question, ViewEvidence(mixture, int(counts.sum()), counts))
 
 
 @pytest.mark.parametrize("branching", [2, 3, 4])

@@ -12,7 +12,7 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.local import Device, Mixture, RandomizedResponse, Range, Rectangles
-from partita.local.question import Line, View, line_views
+from partita.local.question import CellTree, ReportView, line_views
 from partita.local.randomizer import LocalLaw
 from tests.local.laws import EPSILONS, column_law, loses_at_most, total
 
@@ -179,10 +179,10 @@ def test_a_wrong_mixture_is_caught(
 
 def test_a_part_of_another_size_is_refused() -> None:
     """A mixture has one randomizer of the right size for each view."""
-    views = line_views(Line(4))
+    views = line_views(CellTree(4))
     small = RandomizedResponse(size=2, epsilon=ONE)
 
     for parts in ((small,), (small, small), (small, small, small)):
         with pytest.raises(InvalidParameter, match="parts must have"):
             Mixture.read(views, parts)
-    assert isinstance(views[0], View)
+    assert isinstance(views[0], ReportView)

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from partita.answer import Answer
+from partita.arrays import Floats
 from partita.errors import PartitaError
-from partita.public.axis.base import Ranges, Term
-from partita.public.axis.curve import Floats
-from partita.public.boxes.base import Boxes, BoxTerm
+from partita.public.axis.base import AxisRelease, Term
+from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
 from partita.public.file import decode
 from partita.public.release import Release
@@ -150,7 +150,7 @@ def ask_column(release: Release, column: str) -> None:
     assert len(first.interval(0.9)) == len(median.worst(0.05))
 
 
-def ask_axis(axis: Ranges) -> None:
+def ask_axis(axis: AxisRelease) -> None:
     """Every method of an axis, at its ends and inside."""
     last, half = axis.size - 1, axis.size // 2
     ask_answer(axis.count(0, last))
@@ -162,7 +162,7 @@ def ask_axis(axis: Ranges) -> None:
     assert axis.error(0.05) >= 0
 
 
-def ask_boxes(boxes: Boxes) -> None:
+def ask_boxes(boxes: BoxRelease) -> None:
     """Every method of boxes, at their ends and inside."""
     whole = boxes.everything
     half = BoxTerm(whole.low, tuple(last // 2 for last in whole.high), -1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partita.errors import PartitaError
 from partita.public.file import SPEC, columns_of, unpacked
-from partita.public.file_entries import Column, checksum
+from partita.public.file_entries import FileColumn, checksum
 from partita.public.file_parquet import to_parquet
 
 __all__ = ["damaged", "forged"]
@@ -199,5 +199,5 @@ def _put_together(spec: Any, values: Values) -> bytes:
         text = json.dumps(spec, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
     except (PartitaError, UnicodeEncodeError):
         text = json.dumps(spec, sort_keys=True, separators=(",", ":")).encode()
-    columns = [Column(name, str(array.dtype), array.size) for name, array in values]
+    columns = [FileColumn(name, str(array.dtype), array.size) for name, array in values]
     return to_parquet(columns, arrays, {SPEC: text})

@@ -14,15 +14,15 @@ import partita as pt
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
-from partita.public.axis.base import Ranges, Specials
+from partita.public.axis.base import AxisRelease, Specials
 from partita.public.base import Provenance
-from partita.public.boxes.base import Boxes
+from partita.public.boxes.base import BoxRelease
 from partita.public.file_entries import Published, published
 from partita.public.queries.language import marginal, ranges, value
 from partita.public.queries.queries import Universe
 from partita.public.release import Release
 from partita.public.sums.base import SumRelease
-from partita.public.sums.view import KeyCounts, SumView
+from partita.public.sums.view import SumView, ViewKeyCounts
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView, WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
@@ -120,13 +120,13 @@ def mechanism(kind: str) -> Any:
     return made(size=DOMAINS[kind].size, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
-def axis(kind: str, seed: object = 0) -> Ranges:
+def axis(kind: str, seed: object = 0) -> AxisRelease:
     """What the mechanism releases about a hundred rows; its guarantee is put back for the tests."""
     made = mechanism(kind)
     rows = np.arange(100, dtype=np.uint64) ** np.uint64(2) % np.uint64(min(made.size, 2**63))
     histogram = Histogram.from_cells(np.sort(rows), size=made.size)
     released = made.release(histogram, noise=tape_noise(EndlessTape((kind, seed))))
-    return cast(Ranges, replace(released, guarantee=made.guarantee))
+    return cast(AxisRelease, replace(released, guarantee=made.guarantee))
 
 
 def view(kind: str, column: str = "age", seed: object = 0) -> View:
@@ -159,11 +159,11 @@ def places(axes: tuple[Axis, ...], rows: int = 100) -> Points:
     return Points.from_rows(np.array(turn, np.uint64), axes=axes)
 
 
-def boxes(kind: str, seed: object = 0) -> Boxes:
+def boxes(kind: str, seed: object = 0) -> BoxRelease:
     """What the mechanism releases about a hundred rows; its guarantee is put back for the tests."""
     made = box_mechanism(kind)
     released = made.release(places(made.axes), noise=tape_noise(EndlessTape((kind, seed))))
-    return cast(Boxes, replace(released, guarantee=made.guarantee))
+    return cast(BoxRelease, replace(released, guarantee=made.guarantee))
 
 
 def box_view(kind: str, seed: object = 0) -> BoxView:
@@ -205,7 +205,7 @@ def sum_view(kind: str, seed: object = 0) -> SumView:
         column="wage",
         declared=declared,
         sums=replace(released, guarantee=made.guarantee),
-        beside=KeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage"),
+        beside=ViewKeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage"),
         mechanism=kind,
         why="It was asked for by name.",
     )
@@ -237,11 +237,12 @@ def release(*kinds: str) -> Release:
 
     Of queries a release has one view at most.
     """
-    listed = kinds or (*Ranges.kinds(), *Boxes.kinds(), *SumRelease.kinds(), "linear")
+    listed = kinds or (*AxisRelease.kinds(), *BoxRelease.kinds(), *SumRelease.kinds(), "linear")
     keyed = ["grid"] if "level-trees" in listed and "grid" not in listed else []
     counted = [kind for kind in listed if kind not in (*SumRelease.kinds(), *WorkloadRelease.kinds())]
     views = tuple(
-        view(kind, column=kind) if kind in Ranges.kinds() else box_view(kind) for kind in (*counted, *keyed)
+        view(kind, column=kind) if kind in AxisRelease.kinds() else box_view(kind)
+        for kind in (*counted, *keyed)
     )
     sums = tuple(sum_view(kind) for kind in listed if kind in SumRelease.kinds())
     queries = next((query_view(kind) for kind in listed if kind in WorkloadRelease.kinds()), None)

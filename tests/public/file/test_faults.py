@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.public.axis.base import Ranges
-from partita.public.boxes.base import Boxes
+from partita.public.axis.base import AxisRelease
+from partita.public.boxes.base import BoxRelease
 from partita.public.file import encode, load, save
 from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
@@ -39,7 +39,7 @@ def test_hostile_files_give_typed_errors_or_answers(tmp_path: Path) -> None:
     Half are damaged in their bytes; half are forged: well-formed, with a right checksum and changed
     content. Whatever is accepted is asked everything, and answers with finite numbers.
     """
-    for kind in (*Ranges.kinds(), *Boxes.kinds(), *SumRelease.kinds(), *WorkloadRelease.kinds()):
+    for kind in (*AxisRelease.kinds(), *BoxRelease.kinds(), *SumRelease.kinds(), *WorkloadRelease.kinds()):
         (tmp_path / f"{kind}.parquet").write_bytes(encode(release(kind)))
     share = FILES // PROCESSES
     workers = [start("fuzz", tmp_path, first, first + share) for first in range(0, FILES, share)]
@@ -83,10 +83,10 @@ def test_kill_9_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
         assert saver.stdout is not None
         for _ in range(turns):
             assert saver.stdout.readline() == "saved\n"
-            assert len(load(target).views) == len(Ranges.kinds()) + len(Boxes.kinds())
+            assert len(load(target).views) == len(AxisRelease.kinds()) + len(BoxRelease.kinds())
         saver.kill()
         saver.communicate()
-        assert len(load(target).views) == len(Ranges.kinds()) + len(Boxes.kinds())
+        assert len(load(target).views) == len(AxisRelease.kinds()) + len(BoxRelease.kinds())
 
 
 LIMITED = """

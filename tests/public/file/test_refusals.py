@@ -13,7 +13,7 @@ import pytest
 from partita.errors import InvalidRelease
 from partita.public import file
 from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpacked
-from partita.public.file_entries import Column, Series, checksum, from_canonical, to_canonical
+from partita.public.file_entries import FileColumn, Series, checksum, from_canonical, to_canonical
 from partita.public.file_parquet import Thrift, layout, to_parquet
 
 from .specimens import release
@@ -239,7 +239,9 @@ def lying(claim: Callable[[int], int], field: str) -> bytes:
         lying(lambda size: 8191, "unpacked"),
         lying(lambda size: size + 1, "unpacked"),
         to_parquet(
-            [Column("tree.level0", "int64", 10**6)], [np.zeros(10**6, int)], {SPEC: to_canonical(STORED.spec)}
+            [FileColumn("tree.level0", "int64", 10**6)],
+            [np.zeros(10**6, int)],
+            {SPEC: to_canonical(STORED.spec)},
         ),
     ],
 )

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from partita.domain import Integer
-from partita.public.axis.base import Parts, Ranges
+from partita.public.axis.base import AxisRelease, Parts
 from partita.public.base import RELEASE_PACKAGES
-from partita.public.boxes.base import Boxes
+from partita.public.boxes.base import BoxRelease
 from partita.public.file import decode, encode, load, save, unpacked
 from partita.public.release import Release
 from partita.public.sums.base import SumRelease
@@ -59,16 +59,16 @@ def same(ours: Parts, theirs: Parts) -> bool:
 
 def test_every_kind_has_a_home() -> None:
     """The table of kinds names exactly the classes there are."""
-    assert set(Ranges.kinds()) == set(kinds(Ranges))
-    assert set(Boxes.kinds()) == set(kinds(Boxes))
+    assert set(AxisRelease.kinds()) == set(kinds(AxisRelease))
+    assert set(BoxRelease.kinds()) == set(kinds(BoxRelease))
     assert set(WorkloadRelease.kinds()) == set(kinds(WorkloadRelease))
-    for family in (Ranges, Boxes, WorkloadRelease, SumRelease):
+    for family in (AxisRelease, BoxRelease, WorkloadRelease, SumRelease):
         for kind in family.kinds():
             assert family.of_kind(kind).kind == kind
             assert issubclass(family.of_kind(kind), family)
 
 
-@pytest.mark.parametrize("kind", Ranges.kinds())
+@pytest.mark.parametrize("kind", AxisRelease.kinds())
 def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
     """Numbers, facts, domain, guarantee and answers are the same after a save and a load."""
     path, original = tmp_path / "a.parquet", release(kind)
@@ -87,7 +87,7 @@ def test_a_release_survives_a_file(kind: str, tmp_path: Path) -> None:
     assert before.axis.count(0, last // 2).worst() == after.axis.count(0, last // 2).worst()
 
 
-@pytest.mark.parametrize("kind", Boxes.kinds())
+@pytest.mark.parametrize("kind", BoxRelease.kinds())
 def test_a_release_of_several_columns_survives_a_file(kind: str, tmp_path: Path) -> None:
     """Numbers, facts, domains, guarantee and answers are the same after a save and a load."""
     path, original = tmp_path / "a.parquet", release(kind)
@@ -107,7 +107,7 @@ def test_a_release_of_several_columns_survives_a_file(kind: str, tmp_path: Path)
     assert (one.value, one.error, one.worst()) == (other.value, other.error, other.worst())
 
 
-@pytest.mark.parametrize("kind", Boxes.kinds())
+@pytest.mark.parametrize("kind", BoxRelease.kinds())
 def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
     made = box_mechanism(kind)
@@ -119,7 +119,7 @@ def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
     assert same(released.parts(), loaded.parts())
 
 
-@pytest.mark.parametrize("kind", Ranges.kinds())
+@pytest.mark.parametrize("kind", AxisRelease.kinds())
 def test_fresh_noise_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
     from partita.trusted.secret import Histogram
@@ -161,7 +161,7 @@ def test_files_without_anything_new_are_as_they_were(kinds: list[str], version: 
     assert stored.spec["version"] == version
 
 
-@pytest.mark.parametrize("kind", Ranges.kinds())
+@pytest.mark.parametrize("kind", AxisRelease.kinds())
 def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
     """What was made with injected noise protects nobody, after a load as before."""
     foreign = replace(view(kind), axis=replace_guarantee(axis(kind)))
@@ -171,7 +171,7 @@ def test_a_release_without_a_guarantee_stays_without(kind: str) -> None:
     assert loaded.views[0].guarantee is None
 
 
-@pytest.mark.parametrize("kind", Boxes.kinds())
+@pytest.mark.parametrize("kind", BoxRelease.kinds())
 def test_boxes_without_a_guarantee_stay_without(kind: str) -> None:
     """The same of several columns."""
     foreign = replace(box_view(kind), boxes=replace_guarantee(boxes(kind)))
@@ -193,7 +193,7 @@ def test_a_file_is_a_function_of_the_release() -> None:
     assert data == encode(release()) == encode(decode(data))
 
 
-class Numbers(Ranges):
+class Numbers(AxisRelease):
     """Any series at all; asked for nothing."""
 
     kind = "numbers"
@@ -213,7 +213,7 @@ class Numbers(Ranges):
 @pytest.fixture
 def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files hold the class above."""
-    monkeypatch.setattr(Ranges, "of_kind", lambda kind: Numbers)
+    monkeypatch.setattr(AxisRelease, "of_kind", lambda kind: Numbers)
 
 
 def with_series(column: str = "age", **series: Any) -> Release:

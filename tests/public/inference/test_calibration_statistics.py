@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from partita.public.axis.curve import Floats, UInts
+from partita.arrays import Floats, UInts
 from partita.testing.doubles import EndlessTape, tape_noise
 from partita.trusted.mechanisms.spending_tree import Intervals
 from partita.trusted.secret import Histogram

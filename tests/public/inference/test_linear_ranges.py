@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve import Curve, Floats
-from partita.public.bounds import Doubts, LinearRanges, Position, Question
+from partita.arrays import Floats
+from partita.public.axis.curve import Curve
+from partita.public.bounds import Doubts, LinearRanges, RangeCombination, RangePosition
 
 CELLS = 14
 PARTS = Curve(np.array([0, 2, 3, 6, 9, 10, 13], np.uint64), np.array([4.0, 6.0, 2.0, 0.0, 5.0, 1.0, 0.0]))
@@ -27,7 +28,7 @@ class Independent:
     def variance(self, weights: Floats) -> float:
         return float(weights**2 @ SPREAD**2)
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         pieces = np.arange(SPREAD.size)
         upto, before = (
             (pieces < at.piece[:, None]) + (pieces == at.piece[:, None]) * at.share[:, None]
@@ -101,7 +102,7 @@ def test_parts_weigh_by_their_counts(asked: list[tuple[int, int, int]]) -> None:
         variances.append(np.average((values - means[-1]) ** 2, weights=weights))
         largest.append(values.max() if values.max() >= -values.min() else values.min())
 
-    shares = Question.about(PARTS, asked).gathered(PARTS, PIECES)
+    shares = RangeCombination.about(PARTS, asked).gathered(PARTS, PIECES)
 
     assert shares.mean == pytest.approx(means)
     assert shares.variance == pytest.approx(variances, abs=1e-9)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.public.bounds import Measured, Posterior
+from partita.public.bounds import LinearMeasurements, Posterior
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-def measured(matrix: Floats, precision: Floats) -> Measured:
-    return Measured(lambda x: matrix @ x, lambda y: matrix.T @ y, precision)
+def measured(matrix: Floats, precision: Floats) -> LinearMeasurements:
+    return LinearMeasurements(lambda x: matrix @ x, lambda y: matrix.T @ y, precision)
 
 
 @pytest.fixture(params=[1, 2, 3])

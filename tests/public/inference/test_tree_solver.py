@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from partita.arrays import Floats
 from partita.public.axis import tree_solver
-from partita.public.axis.curve import Floats
 from partita.public.axis.tree_solver import TreeLevel, TreeShape, TreeSolver
 
 SEEDS = range(12)

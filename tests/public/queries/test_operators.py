@@ -17,7 +17,7 @@ from partita.public.queries.language import between, power, prefixes, ranges, to
 from partita.public.queries.operator import Pointwise, Structured, cumulative
 from partita.public.queries.product import Product, Stack
 from partita.public.queries.queries import Concatenation, Universe
-from partita.public.queries.ranges import Boxes, Spans, Sparse
+from partita.public.queries.ranges import BoxOperator, SpanOperator, Sparse
 
 from .expressions import EVERY, EXPRESSIONS, LEAVES, PLACES, UNIVERSE, Written
 from .foreign import Foreign
@@ -149,7 +149,7 @@ def test_ranges_over_a_million_cells_touch_each_cell_once() -> None:
     ends = np.sort(rng.integers(0, 10**6, (10**4, 2)), axis=1)
     counts = rng.integers(0, 9, 10**6)
 
-    found = Spans(10**6, *ends.T.astype(np.uint64)).answers(counts)
+    found = SpanOperator(10**6, *ends.T.astype(np.uint64)).answers(counts)
 
     assert all(found[i] == counts[ends[i, 0] : ends[i, 1]].sum() for i in range(0, 10**4, 997))
 
@@ -168,7 +168,7 @@ def test_lists_of_boxes_are_one_operator(height: int) -> None:
     counts, y = rng.integers(0, 9, UNIVERSE.shape), rng.integers(-9, 9, 30)
 
     assert isinstance(listed, Product)
-    assert [type(each) for _, each in listed.factors[:1]] == [Boxes]
+    assert [type(each) for _, each in listed.factors[:1]] == [BoxOperator]
     assert listed.answers(counts).tolist() == apart.answers(counts).tolist()
     assert listed.combine(y).tolist() == apart.combine(y).tolist()
     assert listed.weights_at(PLACES).tolist() == apart.weights_at(PLACES).tolist()
@@ -180,7 +180,7 @@ def test_lists_of_boxes_are_one_operator(height: int) -> None:
 
 def test_coverage_is_counted_without_an_array_of_the_axis() -> None:
     """The norm of ranges of 2^63 cells follows from their ends."""
-    spans = Spans(2**63, [0, 10, 2**62], [2**63, 2**62 + 1, 2**62 + 5])
+    spans = SpanOperator(2**63, [0, 10, 2**62], [2**63, 2**62 + 1, 2**62 + 5])
 
     assert spans.column_norm == 3
     assert spans.answers_at(np.array([[5], [2**62]], np.uint64), np.array([1, 2])).tolist() == [3, 2, 2]
@@ -214,12 +214,12 @@ def test_units_of_lists_are_common() -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: Product((3, 2), [((0,), Spans.each(3)), ((0,), Spans.each(3))]),
-        lambda: Product((3, 2), [((0,), Spans.each(2))]),
+        lambda: Product((3, 2), [((0,), SpanOperator.each(3)), ((0,), SpanOperator.each(3))]),
+        lambda: Product((3, 2), [((0,), SpanOperator.each(2))]),
         lambda: Stack([]),
-        lambda: Stack([Spans.each(2), Spans.each(3)]),
-        lambda: Spans.each(2).single(2),
-        lambda: Spans.each(2).truncated(-1),
+        lambda: Stack([SpanOperator.each(2), SpanOperator.each(3)]),
+        lambda: SpanOperator.each(2).single(2),
+        lambda: SpanOperator.each(2).truncated(-1),
         lambda: value("age").over(UNIVERSE).above(0.5),  # type: ignore[arg-type]
     ],
 )

@@ -13,7 +13,7 @@ from partita.public.conditions import Range, Where
 from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import KINDS, Parameter, QueryRunner, QuestionKind, Type
-from partita.public.records import NUMBER, Cell, Column, Table, plain
+from partita.public.records import NUMBER, Cell, ColumnResult, TableResult, plain
 from partita.public.release import Release
 from tests.cli.conftest import Run
 from tests.service.reading.conftest import Client, served
@@ -46,11 +46,11 @@ QUARTILES = QuestionKind(
     forms={"quartiles of {column} [where {where}]": "quartiles of age"},
     parameters=(COLUMN, WHERE),
     ask=quartiles,
-    result=Table(
+    result=TableResult(
         "quartiles",
         "Three values.",
         "A value.",
-        (Column("share", Cell.SHARE, "share"), Column("value", Cell.VALUE, "value")),
+        (ColumnResult("share", Cell.SHARE, "share"), ColumnResult("value", Cell.VALUE, "value")),
         lambda found: [(float(each.q), each.value) for each in found],
     ),
     title="Quartiles of a column",

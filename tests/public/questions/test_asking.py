@@ -16,7 +16,7 @@ from partita.errors import InvalidParameter, PrivacyWarning
 from partita.public.conditions import OneOf, Range
 from partita.public.file import load
 from partita.public.grammar import parse_question
-from partita.public.questions import HalfSpace, QueryRunner, Question
+from partita.public.questions import HalfSpaceText, QueryRunner, Question
 from partita.public.records import plain
 from tests.questions import cdf, count, difference, heat_map, histogram, quantile
 
@@ -40,7 +40,7 @@ conditions = st.one_of(
 wheres = st.dictionaries(columns, conditions, max_size=3)
 numbers = st.fractions() | st.sampled_from([Fraction(0), Fraction(10**40), Fraction(1, 10**40)])
 half_spaces = st.builds(
-    HalfSpace,
+    HalfSpaceText,
     st.dictionaries(columns, numbers, min_size=1, max_size=3),
     numbers,
     st.sampled_from(["<=", ">="]),

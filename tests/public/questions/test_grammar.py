@@ -12,7 +12,7 @@ from partita.domain import Special
 from partita.errors import InvalidParameter
 from partita.public.conditions import OneOf, Range
 from partita.public.grammar import parse_question, parse_where
-from partita.public.questions import SPECIALS, HalfSpace, Question
+from partita.public.questions import SPECIALS, HalfSpaceText, Question
 from tests.questions import answers, cdf, count, difference, heat_map, histogram, quantile, summary
 
 # --- what is understood -----------------------------------------------------------------------
@@ -92,16 +92,16 @@ from tests.questions import answers, cdf, count, difference, heat_map, histogram
         ),
         (
             "count where 2*age - 0.001*salary <= 10",
-            count({}, HalfSpace({"age": Fraction(2), "salary": Fraction(-1, 1000)}, Fraction(10))),
+            count({}, HalfSpaceText({"age": Fraction(2), "salary": Fraction(-1, 1000)}, Fraction(10))),
         ),
         (
             "count where region = north and - age + 'the salary' >= -1/3 and age > 3",
             count(
                 {"region": "north", "age": Range(low="3", closed="right")},
-                HalfSpace({"age": Fraction(-1), "the salary": Fraction(1)}, Fraction(-1, 3), ">="),
+                HalfSpaceText({"age": Fraction(-1), "the salary": Fraction(1)}, Fraction(-1, 3), ">="),
             ),
         ),
-        ("count where -2 * age <= 1e3", count({}, HalfSpace({"age": Fraction(-2)}, Fraction(1000)))),
+        ("count where -2 * age <= 1e3", count({}, HalfSpaceText({"age": Fraction(-2)}, Fraction(1000)))),
         ("count where age = - and '-' = '*'", count({"age": "-", "-": "*"})),
     ],
 )
@@ -126,7 +126,10 @@ shares = st.fractions(0, 1, max_denominator=10**6).filter(lambda share: 0 < shar
 bins = st.integers(1, 10_000)
 numbers = st.fractions(max_denominator=10**6)
 half_spaces = st.builds(
-    HalfSpace, st.dictionaries(names, numbers, min_size=1, max_size=3), numbers, st.sampled_from(["<=", ">="])
+    HalfSpaceText,
+    st.dictionaries(names, numbers, min_size=1, max_size=3),
+    numbers,
+    st.sampled_from(["<=", ">="]),
 )
 questions: st.SearchStrategy[Question] = st.one_of(
     st.builds(count, anywhere),

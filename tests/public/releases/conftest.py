@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from partita.answer import Answer
+from partita.arrays import Floats, UInts
 from partita.domain import Domain, Integer
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
-from partita.public.axis.base import Parts, Ranges, Specials, Term
-from partita.public.axis.curve import Curve, Floats, UInts
+from partita.public.axis.base import AxisRelease, Parts, Specials, Term
+from partita.public.axis.curve import Curve
 from partita.public.base import Provenance
-from partita.public.boxes.base import Boxes, BoxTerm, Region
+from partita.public.boxes.base import BoxRelease, BoxTerm, Region
 from partita.public.boxes.plan import Corners
 from partita.public.release import Release
 from partita.public.views import BoxView, View
@@ -32,7 +33,7 @@ PROMISE: Final = Guarantee(epsilon="1/2")
 
 @final
 @dataclass(frozen=True, eq=False)
-class Shown(Ranges):
+class Shown(AxisRelease):
     """Counts of cells as they are; a range of w cells has variance w, and `reach` bounds all errors."""
 
     size: int
@@ -83,7 +84,7 @@ class Shown(Ranges):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ShownBoxes(Boxes):
+class ShownBoxes(BoxRelease):
     """Counts of a grid of positions as they are; a box of w cells has variance w, `reach` bounds errors."""
 
     axes: tuple[Axis, ...]

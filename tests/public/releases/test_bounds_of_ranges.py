@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter
-from partita.public.axis.base import Ranges, Term
+from partita.public.axis.base import AxisRelease, Term
 from tests.public.file.specimens import axis
 
 
-@pytest.fixture(scope="module", params=Ranges.kinds())
-def released(request: pytest.FixtureRequest) -> Ranges:
+@pytest.fixture(scope="module", params=AxisRelease.kinds())
+def released(request: pytest.FixtureRequest) -> AxisRelease:
     """A small release of each kind."""
     return axis(request.param)
 
 
-def _refused(released: Ranges) -> list[tuple[Any, Any, type[Exception]]]:
+def _refused(released: AxisRelease) -> list[tuple[Any, Any, type[Exception]]]:
     size = released.size
     return [
         ([size - 1], [0], InvalidParameter),
@@ -35,7 +35,7 @@ def _refused(released: Ranges) -> list[tuple[Any, Any, type[Exception]]]:
 
 
 @pytest.mark.parametrize("asked", ["counts", "errors"])
-def test_ranges_that_are_none_are_refused(released: Ranges, asked: str) -> None:
+def test_ranges_that_are_none_are_refused(released: AxisRelease, asked: str) -> None:
     """Swapped, outside, of different lengths, or not integers: a typed error that names the parameter."""
     for lows, highs, kind in _refused(released):
         with pytest.raises(kind, match=r"lows|highs"):
@@ -43,7 +43,7 @@ def test_ranges_that_are_none_are_refused(released: Ranges, asked: str) -> None:
 
 
 @pytest.mark.parametrize("bounds", [(1, 0), (-1, 0), (0, None), (0, 0.5), (True, 1)], ids=str)
-def test_single_ranges_that_are_none_are_refused(released: Ranges, bounds: tuple[Any, Any]) -> None:
+def test_single_ranges_that_are_none_are_refused(released: AxisRelease, bounds: tuple[Any, Any]) -> None:
     """One range is checked as many are; None stands for the cell behind the last one."""
     low, high = bounds
 
@@ -53,7 +53,7 @@ def test_single_ranges_that_are_none_are_refused(released: Ranges, bounds: tuple
         released.answer(Term(0, 0, 2))
 
 
-def test_whole_numbers_of_any_type_are_bounds(released: Ranges) -> None:
+def test_whole_numbers_of_any_type_are_bounds(released: AxisRelease) -> None:
     """Lists, small integers and the full 64 bits give the answers of the same ranges; none gives none."""
     lows, highs = [0, 1, 0], [1, 1, released.size - 1]
     expected = [released.count(low, high).value for low, high in zip(lows, highs, strict=True)]

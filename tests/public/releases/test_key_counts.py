@@ -8,7 +8,7 @@ import pytest
 from partita.domain import Domain, Special
 from partita.domain.axis import Axis
 from partita.public.conditions import Range, Where
-from partita.public.sums.view import KeyCounts
+from partita.public.sums.view import ViewKeyCounts
 from tests.public.file.specimens import box_view, view
 
 
@@ -27,7 +27,7 @@ def asked(domain: Domain, low: int, high: int) -> list[Where]:
 def test_positions_along_one_column_are_its_cells_and_special_cells(kind: str) -> None:
     """Every range of positions holds what its range of cells and its special cells hold."""
     released = view(kind)
-    keys = KeyCounts(released, ("age",))
+    keys = ViewKeyCounts(released, ("age",))
     width = keys.axes[0].width
     ends = [(low, high) for low in range(width) for high in range(low, width)]
 
@@ -42,7 +42,7 @@ def test_positions_along_one_column_are_its_cells_and_special_cells(kind: str) -
 def test_columns_that_are_no_keys_are_free() -> None:
     """Boxes of some columns of a view count whatever is in the others, and in any order of the keys."""
     released = box_view("rectangles")
-    keys = KeyCounts(released, (released.columns[2], released.columns[0]))
+    keys = ViewKeyCounts(released, (released.columns[2], released.columns[0]))
     low, high = np.array([[1, 2]], np.uint64), np.array([[4, 6]], np.uint64)
 
     everything = released.boxes.everything
@@ -56,6 +56,6 @@ def test_columns_that_are_no_keys_are_free() -> None:
 
 def test_sums_of_nothing_by_nothing_need_no_counts() -> None:
     """Without a key, and where a column is its own, there is nothing to be cut."""
-    assert KeyCounts.of_sums((), (), "wage") is None
-    assert KeyCounts.of_sums((), ("wage",), "wage") is None
-    assert KeyCounts.of_sums((view("tree"),), ("age",), "wage") is not None
+    assert ViewKeyCounts.of_sums((), (), "wage") is None
+    assert ViewKeyCounts.of_sums((), ("wage",), "wage") is None
+    assert ViewKeyCounts.of_sums((view("tree"),), ("age",), "wage") is not None

@@ -16,7 +16,7 @@ import partita as pt
 from partita.answer import Answers
 from partita.public.base import Stop, Stopped, checkpoint, stoppable
 from partita.public.conditions import OneOf
-from partita.public.questions import HalfSpace, Question
+from partita.public.questions import HalfSpaceText, Question
 from partita.public.release import Release
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
@@ -123,9 +123,12 @@ def test_values_that_lie_side_by_side_are_one_box(asking: Client) -> None:
             quantile(Fraction(1, 2), "salary", {"age": members(1, 3, 5)}),
         ),
         (
-            count({"town": members(1)}, HalfSpace({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9))),
             count(
-                {"town": members(1, 3)}, HalfSpace({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9))
+                {"town": members(1)}, HalfSpaceText({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9))
+            ),
+            count(
+                {"town": members(1, 3)},
+                HalfSpaceText({"age": Fraction(1), "salary": Fraction(2)}, Fraction(9)),
             ),
         ),
     ],

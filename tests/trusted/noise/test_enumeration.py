@@ -31,12 +31,14 @@ SCALES = [Fraction(1, 2), Fraction(1), Fraction(3)]
 @pytest.fixture(autouse=True)
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Certified floors are kept: enumeration asks for the same ones thousands of times."""
-    made = tables.Table.__init__
+    made = tables.ThresholdTable.__init__
 
-    def with_memory(self: tables.Table, tail: Callable[[int], Exact], *rest: Any, **options: Any) -> None:
+    def with_memory(
+        self: tables.ThresholdTable, tail: Callable[[int], Exact], *rest: Any, **options: Any
+    ) -> None:
         made(self, cache(tail), *rest, **options)
 
-    monkeypatch.setattr(tables.Table, "__init__", with_memory)
+    monkeypatch.setattr(tables.ThresholdTable, "__init__", with_memory)
     monkeypatch.setattr(reals, "floor", cache(reals.floor))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.noise import laws
-from partita.trusted.noise.laws import BLOCK, Table, Tape, Uniform, floor, tables
+from partita.trusted.noise.laws import BLOCK, Tape, ThresholdTable, Uniform, floor, tables
 from partita.trusted.noise.system import Path, SystemNoise
 
 BOTH: tuple[Path, ...] = ("numpy", "compiled")
@@ -39,7 +39,7 @@ def by_category(name: str, scale: Fraction, size: int, tape: Tape | EndlessTape)
     return out
 
 
-def _category(table: Table, word: int, tape: Tape | EndlessTape) -> int:
+def _category(table: ThresholdTable, word: int, tape: Tape | EndlessTape) -> int:
     return table.category(Uniform(tape, word))
 
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from partita.arrays import Ints, UInts
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.noise import laws
 from partita.trusted.noise.hazard import MARGIN, Law
-from partita.trusted.noise.laws import Ints, Tape, UInts
+from partita.trusted.noise.laws import Tape
 from partita.trusted.noise.system import Path
 
 LAWS: tuple[Law, ...] = ("laplace", "geometric")

@@ -12,7 +12,7 @@ import pytest
 from gmpy2 import mpfr, mpq
 
 from partita.trusted.noise.hazard import NEGLIGIBLE, Hazard, Law, float_hazard
-from partita.trusted.noise.laws import GeometricTables, Table
+from partita.trusted.noise.laws import GeometricTables, ThresholdTable
 
 SCALES = [Fraction(s) for s in ("1/100", "1/3", "1", "20", "32", "100", "4097/3")] + [
     Fraction(2**20),
@@ -93,7 +93,7 @@ def test_words_are_looked_up_next_to_every_threshold() -> None:
 
 def test_a_law_of_finitely_many_categories_ends_with_the_last() -> None:
     """The last category has no threshold: every word above the others is its own."""
-    table = Table(lambda i: Fraction(3 - i, 3), 3, bits=64)
+    table = ThresholdTable(lambda i: Fraction(3 - i, 3), 3, bits=64)
 
     assert table.thresholds.tolist() == [2**64 // 3, 2 * 2**64 // 3]
     assert table.look_up(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64)).tolist() == [0, 1, 2]
@@ -101,7 +101,7 @@ def test_a_law_of_finitely_many_categories_ends_with_the_last() -> None:
 
 def test_one_category_needs_no_threshold() -> None:
     """A certain outcome is certain on every word."""
-    table = Table(lambda i: Fraction(i), 1, bits=64)
+    table = ThresholdTable(lambda i: Fraction(i), 1, bits=64)
 
     assert table.look_up(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64)).tolist() == [0, 0, 0]
 

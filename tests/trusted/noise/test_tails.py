@@ -11,8 +11,8 @@ import pytest
 from gmpy2 import mpfr, mpq
 
 from partita.trusted.noise.hazard import (
-    Bound,
     Law,
+    RealBound,
     difference,
     difference_quantile,
     floor_log,
@@ -99,4 +99,4 @@ def test_a_bound_is_compared_without_rounding() -> None:
     assert bound.reaches(268)
     assert not bound.reaches(269)
     assert float(bound) == pytest.approx(268.9414213699951)
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, RealBound)

@@ -18,7 +18,7 @@ import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.trusted.secret import Histogram
-from partita.trusted.sources.tally import Column
+from partita.trusted.sources.tally import ColumnCounts
 
 SCHEMA: dict[str, Domain] = {
     "age": Integer(0, 120),
@@ -38,7 +38,7 @@ TABLE: dict[str, list[Any]] = {
 }
 
 
-def exact(column: Column) -> Histogram:
+def exact(column: ColumnCounts) -> Histogram:
     """The counts of a column that is counted here, and not on a cluster."""
     assert isinstance(column.histogram, Histogram)
     return column.histogram

@@ -18,7 +18,7 @@ from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, SourceError
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.tally import tally
-from partita.trusted.sources.text import LONGEST_LINE, Lines, blocks, cells_of, split
+from partita.trusted.sources.text import LONGEST_LINE, LineBlock, blocks, cells_of, split
 
 BAD = b"\xff"
 nasty = st.lists(
@@ -69,7 +69,7 @@ def row_of(line: bytes, width: int) -> list[bytes | None]:
 def read(content: bytes, width: int, size: int) -> list[list[bytes | None]]:
     rows: list[list[bytes | None]] = []
     for block in blocks(io.BytesIO(content), size):
-        columns = split(Lines.of(block), width, range(width), ",")
+        columns = split(LineBlock.of(block), width, range(width), ",")
         rows += map(list, zip(*(column.to_pylist() for column in columns), strict=True))
     return rows
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
-from partita.public.streams import LARGEST, Terms, horizon_of
+from partita.public.streams import LARGEST, CounterTerms, horizon_of
 from partita.trusted.streams.base import counted
 
 
@@ -21,20 +21,20 @@ from partita.trusted.streams.base import counted
 )
 def test_terms_come_back_from_a_state(epsilon: Fraction, change: int, contributions: int) -> None:
     """Exactly, whatever the fraction."""
-    terms = Terms.of(epsilon, change=change, contributions=contributions)
+    terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
 
-    assert Terms.unpacked(terms.packed().tolist()) == terms
+    assert CounterTerms.unpacked(terms.packed().tolist()) == terms
 
 
 def test_the_rate_is_for_a_change_of_one() -> None:
     """Epsilon is shared by the events of a user and the units of an event."""
-    assert Terms.of(1, change=3, contributions=2).rate == Fraction(1, 6)
+    assert CounterTerms.of(1, change=3, contributions=2).rate == Fraction(1, 6)
 
 
 def test_an_event_is_protected_or_a_user() -> None:
     """The unit follows from how many events one may have."""
-    assert Terms.of(1).guarantee.unit == "event"
-    user = Terms.of(1, contributions=5).guarantee
+    assert CounterTerms.of(1).guarantee.unit == "event"
+    user = CounterTerms.of(1, contributions=5).guarantee
     assert (str(user.unit), user.contributions, user.epsilon) == ("user", 5, Fraction(1))
 
 
@@ -44,7 +44,7 @@ def test_an_event_is_protected_or_a_user() -> None:
 def test_rows_that_are_no_terms_are_refused(row: list[int]) -> None:
     """A state without sound terms is none."""
     with pytest.raises(InvalidState):
-        Terms.unpacked(row)
+        CounterTerms.unpacked(row)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_bad_terms_are_refused_by_name(given: dict[str, Any], parameter: str) ->
     """The error names the parameter."""
     epsilon = given.pop("epsilon")
     with pytest.raises(InvalidParameter) as refused:
-        Terms.of(epsilon, **given)
+        CounterTerms.of(epsilon, **given)
 
     assert refused.value.parameter == parameter
 

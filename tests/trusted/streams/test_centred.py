@@ -17,20 +17,20 @@ from partita.errors import InvalidParameter
 from partita.public.bounds import laplace_variance, log_moments
 from partita.testing.laws import NumberedNoise, columns
 from partita.trusted.streams import centred
-from partita.trusted.streams.centred import BITS, SHARES, TAPERS, CentredPath, Plan
+from partita.trusted.streams.centred import BITS, SHARES, TAPERS, CentredPath, TreePlan
 from partita.trusted.streams.counter import Counter, centred_everywhere, centred_mix, centred_variances, mix
 
 Steps = Callable[[CentredPath], list[int]]
 
 LARGE = 2**40
 EXACT = [
-    Plan(4, 2, 1, 1, (40, 30, 20, 10)),
-    Plan(16, 4, 2, 500, (40, 30, 20, 10)),
-    Plan(16, 2, 3, 300, (0, 0, 0, 0)),
-    Plan(32, 2, 4, 200, (9, 7, 4, 1)),
-    Plan(60, 4, 3, 300, (33, 27, 16, 3)),
+    TreePlan(4, 2, 1, 1, (40, 30, 20, 10)),
+    TreePlan(16, 4, 2, 500, (40, 30, 20, 10)),
+    TreePlan(16, 2, 3, 300, (0, 0, 0, 0)),
+    TreePlan(32, 2, 4, 200, (9, 7, 4, 1)),
+    TreePlan(60, 4, 3, 300, (33, 27, 16, 3)),
 ]
-ROUNDED = [Plan(27, 3, 3, 300, (33, 27, 16, 3)), Plan(50, 5, 2, 500, (0, 0, 0, 0)), centred.plan(200)]
+ROUNDED = [TreePlan(27, 3, 3, 300, (33, 27, 16, 3)), TreePlan(50, 5, 2, 500, (0, 0, 0, 0)), centred.plan(200)]
 plans = pytest.mark.parametrize("plan", EXACT, ids=str)
 
 
@@ -42,7 +42,7 @@ def _at_once(path: CentredPath) -> list[int]:
     return [int(error) for error in path.many(path.plan.horizon)]
 
 
-def _outputs(plan: Plan, steps: Steps) -> Callable[[Any], list[Fraction]]:
+def _outputs(plan: TreePlan, steps: Steps) -> Callable[[Any], list[Fraction]]:
     """Running sums of the errors."""
 
     def run(noise: Any) -> list[Fraction]:
@@ -53,7 +53,7 @@ def _outputs(plan: Plan, steps: Steps) -> Callable[[Any], list[Fraction]]:
 
 
 @plans
-def test_errors_are_linear_in_the_noise(plan: Plan) -> None:
+def test_errors_are_linear_in_the_noise(plan: TreePlan) -> None:
     """With branching by a power of two and noise by large multiples of a unit, nothing is rounded."""
     run = _outputs(plan, _one_by_one)
     values = [((7 * i * i + i) % 19 - 9) * LARGE for i in range(10**4)]
@@ -63,11 +63,11 @@ def test_errors_are_linear_in_the_noise(plan: Plan) -> None:
     assert outputs == _combined(values, _map(plan, _one_by_one), plan)
 
 
-def _map(plan: Plan, steps: Steps) -> list[Any]:
+def _map(plan: TreePlan, steps: Steps) -> list[Any]:
     return columns(_outputs(plan, steps), size=LARGE)
 
 
-def _combined(values: list[int], map_: list[Any], plan: Plan) -> list[Fraction]:
+def _combined(values: list[int], map_: list[Any], plan: TreePlan) -> list[Fraction]:
     """The sums of noises with their effects, for each output."""
     return [
         sum((value * effect[t] for value, (_, effect) in zip(values, map_, strict=False)), Fraction(0))
@@ -76,7 +76,7 @@ def _combined(values: list[int], map_: list[Any], plan: Plan) -> list[Fraction]:
 
 
 @plans
-def test_steps_one_by_one_and_at_once_have_one_law(plan: Plan) -> None:
+def test_steps_one_by_one_and_at_once_have_one_law(plan: TreePlan) -> None:
     """The noises have the same scales and the same effects on all outputs; only their order differs."""
     one, other = (Tally(_used(_map(plan, steps))) for steps in (_one_by_one, _at_once))
 
@@ -106,7 +106,7 @@ MIXTURES = [
 
 @pytest.mark.parametrize("plan", EXACT[1:4], ids=str)
 @pytest.mark.parametrize("mixture", MIXTURES)
-def test_any_mixture_of_steps_has_one_law(plan: Plan, mixture: list[tuple[str, int]]) -> None:
+def test_any_mixture_of_steps_has_one_law(plan: TreePlan, mixture: list[tuple[str, int]]) -> None:
     """What is published has the covariance, scale by scale, of steps one by one, some of them not seen."""
     seen: list[int] = []
     end = 0
@@ -141,7 +141,7 @@ def _second_moments(map_: list[Any]) -> dict[Fraction, Any]:
 
 
 @plans
-def test_the_variance_of_each_output_is_that_of_the_linear_map(plan: Plan) -> None:
+def test_the_variance_of_each_output_is_that_of_the_linear_map(plan: TreePlan) -> None:
     """By the noises one by one, by their groups, and by the formula."""
     map_ = _map(plan, _one_by_one)
     after = np.arange(1, plan.horizon + 1)
@@ -155,7 +155,7 @@ def test_the_variance_of_each_output_is_that_of_the_linear_map(plan: Plan) -> No
 
 
 @plans
-def test_the_moments_of_each_output_are_those_of_the_linear_map(plan: Plan) -> None:
+def test_the_moments_of_each_output_are_those_of_the_linear_map(plan: TreePlan) -> None:
     """So tails are bounded by the law itself."""
     map_ = _used(_map(plan, _one_by_one))
     rates = np.array([float(1 / scale) for scale, _ in map_])
@@ -167,7 +167,7 @@ def test_the_moments_of_each_output_are_those_of_the_linear_map(plan: Plan) -> N
 
 
 @pytest.mark.parametrize("plan", [*EXACT, *ROUNDED], ids=str)
-def test_rounding_moves_an_output_by_less_than_the_slack(plan: Plan) -> None:
+def test_rounding_moves_an_output_by_less_than_the_slack(plan: TreePlan) -> None:
     """Errors are at most a unit for each level below the sum of weighted noises."""
     values = [(7 * i * i + i) % 19 - 9 for i in range(10**4)]
     outputs = _outputs(plan, _one_by_one)(NumberedNoise(values.__getitem__))
@@ -178,7 +178,7 @@ def test_rounding_moves_an_output_by_less_than_the_slack(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("plan", [*EXACT, *ROUNDED], ids=str)
-def test_the_simultaneous_bound_covers_every_output(plan: Plan) -> None:
+def test_the_simultaneous_bound_covers_every_output(plan: TreePlan) -> None:
     """It is at least the bound of any one output for its share of the failures, and not many times that."""
     everywhere = centred_everywhere(plan, Fraction(1), mix([]), 0.05)
     single = [
@@ -240,14 +240,14 @@ def test_variances_go_on_from_tree_to_tree() -> None:
 def test_plans_that_are_no_trees_are_refused(numbers: tuple[int, int, int, int]) -> None:
     """Without periods, branches, levels or a share for each row, or with too many blocks."""
     with pytest.raises(InvalidParameter, match="plan"):
-        Plan(*numbers, (0, 0, 0, 0))
+        TreePlan(*numbers, (0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("taper", [(), (0, 0, 0), (0, 0, 0, TAPERS), (-1, 0, 0, 0)])
 def test_tapers_out_of_range_are_refused(taper: tuple[int, ...]) -> None:
     """A block keeps some of epsilon for itself."""
     with pytest.raises(InvalidParameter, match="plan"):
-        Plan(4, 2, 2, 500, taper)
+        TreePlan(4, 2, 2, 500, taper)
 
 
 @pytest.mark.statistics

@@ -9,27 +9,27 @@ from typing import Any
 
 import pytest
 
-from partita.public.streams import Terms
+from partita.public.streams import CounterTerms
 from partita.testing.laws import Adversary, Make, Outputs, counters_are_private, greedy, hidden, silent
 from partita.trusted.streams import centred
 from partita.trusted.streams import centred as branching
 from partita.trusted.streams import counter as epochs
-from partita.trusted.streams.centred import SHARES, TAPERS, CentredPath, Plan
+from partita.trusted.streams.centred import SHARES, TAPERS, CentredPath, TreePlan
 from partita.trusted.streams.counter import Counter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 FLAT, EVEN = (0, 0, 0, 0), (1, 1, 1, 1)
 TINY = {
-    "one block": (Plan(2, 2, 2, 512, FLAT), Fraction(1, 2)),
-    "one block, tapered": (Plan(2, 2, 2, 512, EVEN), Fraction(1, 2 * TAPERS)),
-    "tapered row": (Plan(2, 2, 1, 1, EVEN), Fraction(1, TAPERS)),
-    "three children": (Plan(3, 3, 2, 512, FLAT), Fraction(1, 2)),
+    "one block": (TreePlan(2, 2, 2, 512, FLAT), Fraction(1, 2)),
+    "one block, tapered": (TreePlan(2, 2, 2, 512, EVEN), Fraction(1, 2 * TAPERS)),
+    "tapered row": (TreePlan(2, 2, 1, 1, EVEN), Fraction(1, TAPERS)),
+    "three children": (TreePlan(3, 3, 2, 512, FLAT), Fraction(1, 2)),
 }
-SAMPLE = Plan(16, 2, 4, 200, (9, 7, 4, 1))
+SAMPLE = TreePlan(16, 2, 4, 200, (9, 7, 4, 1))
 
 
-def _made(plan: Plan, **more: Any) -> Make:
+def _made(plan: TreePlan, **more: Any) -> Make:
     return lambda noise: Counter(
         **{"epsilon": 1, "horizon": plan.horizon, "plan": plan, "noise": noise, **more}
     )
@@ -56,7 +56,7 @@ def test_no_event_changes_the_law_by_more_than_epsilon(name: str, choose: Advers
 @pytest.mark.parametrize("choose", [silent, greedy])
 def test_no_event_changes_the_law_of_two_blocks(choose: Adversary) -> None:
     """Four periods under six nodes."""
-    plan = Plan(4, 2, 2, 512, FLAT)
+    plan = TreePlan(4, 2, 2, 512, FLAT)
 
     assert counters_are_private(_made(plan), choose, horizon=4, unit=Fraction(1, 2), reach=0)
 
@@ -69,7 +69,7 @@ def test_half_of_the_noise_is_too_little(name: str) -> None:
     assert not counters_are_private(_made(plan, epsilon=2), silent, horizon=plan.horizon, unit=unit)
 
 
-def _numbers(plan: Plan) -> dict[tuple[int, int], int]:
+def _numbers(plan: TreePlan) -> dict[tuple[int, int], int]:
     """The number of each node's noise, (level, place), where periods are closed one by one."""
     k, top = plan.branching, plan.levels - 1
     numbers: dict[tuple[int, int], int] = {}
@@ -87,7 +87,7 @@ def _numbers(plan: Plan) -> dict[tuple[int, int], int]:
     return numbers
 
 
-def _shift(plan: Plan, event: int) -> dict[int, int]:
+def _shift(plan: TreePlan, event: int) -> dict[int, int]:
     """The noise that hides an event: one less on each node over it, and its taper less on the sum."""
     numbers = _numbers(plan)
     shift = {numbers[level, event // plan.branching**level]: -1 for level in range(plan.levels)}
@@ -95,16 +95,16 @@ def _shift(plan: Plan, event: int) -> dict[int, int]:
     return shift | ({0: -taper} if any(plan.taper) else {})
 
 
-def _price(make: Make, plan: Plan, event: int) -> Fraction | None:
+def _price(make: Make, plan: TreePlan, event: int) -> Fraction | None:
     return hidden(make, horizon=plan.horizon, event=event, shift=_shift(plan, event))
 
 
 LARGER = [
-    Plan(8, 2, 3, 300, FLAT),
-    Plan(8, 2, 3, 300, (40, 30, 20, 1)),
-    Plan(16, 2, 4, 200, (9, 7, 4, 1)),
-    Plan(30, 3, 3, 300, (18, 15, 9, 2)),
-    Plan(81, 3, 4, 250, (5, 4, 2, 0)),
+    TreePlan(8, 2, 3, 300, FLAT),
+    TreePlan(8, 2, 3, 300, (40, 30, 20, 1)),
+    TreePlan(16, 2, 4, 200, (9, 7, 4, 1)),
+    TreePlan(30, 3, 3, 300, (18, 15, 9, 2)),
+    TreePlan(81, 3, 4, 250, (5, 4, 2, 0)),
     branching.plan(64),
     branching.plan(500),
     branching.epoch_plan(256),
@@ -112,7 +112,7 @@ LARGER = [
 
 
 @pytest.mark.parametrize("plan", LARGER, ids=str)
-def test_one_less_on_every_node_hides_an_event(plan: Plan) -> None:
+def test_one_less_on_every_node_hides_an_event(plan: TreePlan) -> None:
     """The outputs are the same to the last bit, and the shift costs epsilon exactly; rounding included."""
     for event in range(0, plan.horizon, 1 + plan.horizon // 12):
         assert _price(_made(plan), plan, event) == 1
@@ -232,7 +232,7 @@ def _noise_after_data(patch: pytest.MonkeyPatch) -> None:
 
 def _change_ignored(patch: pytest.MonkeyPatch) -> None:
     """Twice the promised rate."""
-    patch.setattr(Terms, "rate", property(lambda terms: 2 * terms.epsilon))
+    patch.setattr(CounterTerms, "rate", property(lambda terms: 2 * terms.epsilon))
 
 
 @pytest.mark.parametrize(

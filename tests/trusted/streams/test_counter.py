@@ -21,13 +21,13 @@ from partita.testing import EndlessTape, RecordingNoise, ZeroNoise, tape_noise
 from partita.testing.laws import NumberedNoise
 from partita.trusted.noise.system import SYSTEM
 from partita.trusted.streams.base import pack, unpack
-from partita.trusted.streams.centred import Plan
+from partita.trusted.streams.centred import TreePlan
 from partita.trusted.streams.counter import Counter, NoisyCount
 from partita.trusted.streams.tree_counter import TreeCounter
 
 Make = Callable[..., NoisyCount]
 
-DEEP = Plan(81, 3, 4, 250, (5, 4, 2, 0))
+DEEP = TreePlan(81, 3, 4, 250, (5, 4, 2, 0))
 MAKERS: dict[str, Make] = {
     "counter": lambda **more: Counter(epsilon=1, horizon=300, **more),
     "deep": lambda **more: Counter(epsilon=1, horizon=81, plan=DEEP, **more),

@@ -14,7 +14,7 @@ from partita.public.streams import LARGEST
 from partita.testing import ForbiddenNoise, ZeroNoise
 from partita.trusted.streams.base import Stepping, pack, unpack
 from partita.trusted.streams.counter import Counter, NoisyCount
-from partita.trusted.streams.family import CounterFamily, Shape, shape_for
+from partita.trusted.streams.family import CounterFamily, PeriodTree, shape_for
 from partita.trusted.streams.pan_private import Capped, PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
 from partita.trusted.streams.sparse import SparseCounter
@@ -148,13 +148,13 @@ def test_what_cannot_count_segments_is_refused(inner: Any) -> None:
 
 def test_a_block_is_hardly_longer_than_its_window() -> None:
     """A shape from a state cannot ask for more memory than the window needs."""
-    endless = Shape(2**40, (6,) * 6, (146,) * 6 + (148,))
+    endless = PeriodTree(2**40, (6,) * 6, (146,) * 6 + (148,))
 
     with pytest.raises(InvalidState):
         SlidingCounter.from_state(_changed(MAKERS[SlidingCounter](), shape=endless.numbers))
     with pytest.raises(InvalidParameter, match="shape"):
-        MAKERS[SlidingCounter](shape=Shape(18, (), (1024,)), noise=ForbiddenNoise())
-    assert MAKERS[SlidingCounter](shape=Shape(17, (), (1024,))).window == 9
+        MAKERS[SlidingCounter](shape=PeriodTree(18, (), (1024,)), noise=ForbiddenNoise())
+    assert MAKERS[SlidingCounter](shape=PeriodTree(17, (), (1024,))).window == 9
     assert all(shape_for(window).whole.horizon < 2 * window for window in range(1, 3000))
 
 
@@ -176,7 +176,7 @@ def test_a_shape_is_for_the_horizon_of_its_family() -> None:
         CounterFamily(keys=2, epsilon=1, horizon=40, shape=shape_for(2**20), noise=ForbiddenNoise())
     assert refused.value.parameter == "shape"
 
-    tall = Shape(2**36, (6,) * 5, (170,) * 5 + (174,))
+    tall = PeriodTree(2**36, (6,) * 5, (170,) * 5 + (174,))
     with pytest.raises(InvalidState):
         CounterFamily.from_state(_changed(MAKERS[CounterFamily](), shape=tall.numbers))
 

@@ -15,22 +15,24 @@ from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from partita.testing.laws import BoxLaw, NumberedNoise, box_law, columns
 from partita.trusted.streams.base import pack, unpack
 from partita.trusted.streams.centred import SHARES
-from partita.trusted.streams.family import Columns, CounterFamily, Shape, shape_for
+from partita.trusted.streams.family import CounterFamily, PeriodTree, TreeErrors, shape_for
 
 Event = tuple[int, int] | None
 Plant = Callable[[pytest.MonkeyPatch], None]
 
-FLAT = Shape(2, (), (SHARES,))
-PAIR = Shape(2, (1,), (512, 512))
-EIGHT = Shape(8, (1, 1), (300, 300, 424))
+FLAT = PeriodTree(2, (), (SHARES,))
+PAIR = PeriodTree(2, (1,), (512, 512))
+EIGHT = PeriodTree(8, (1, 1), (300, 300, 424))
 
 
-def _made(noise: Any, shape: Shape, **more: Any) -> CounterFamily:
+def _made(noise: Any, shape: PeriodTree, **more: Any) -> CounterFamily:
     usual = {"keys": 2, "epsilon": 1, "horizon": shape.horizon, "shape": shape, "noise": noise}
     return CounterFamily(**{**usual, **more})
 
 
-def _played(shape: Shape, event: Event, *, adaptive: bool, **more: Any) -> Callable[[NumberedNoise], Any]:
+def _played(
+    shape: PeriodTree, event: Event, *, adaptive: bool, **more: Any
+) -> Callable[[NumberedNoise], Any]:
     """A run in which both keys count what the other one showed last, and one event comes on top."""
 
     def run(noise: NumberedNoise) -> tuple[float, ...]:
@@ -46,7 +48,7 @@ def _played(shape: Shape, event: Event, *, adaptive: bool, **more: Any) -> Calla
     return run
 
 
-def _is_private(shape: Shape, unit: Fraction, *, adaptive: bool, **more: Any) -> bool:
+def _is_private(shape: PeriodTree, unit: Fraction, *, adaptive: bool, **more: Any) -> bool:
     """Whether no event of any period and key changes the joint law of all outputs by more than epsilon."""
     base = 1 - unit / 2
     factor = base ** -int(1 / unit)
@@ -68,7 +70,7 @@ def _is_private(shape: Shape, unit: Fraction, *, adaptive: bool, **more: Any) ->
     [(FLAT, Fraction(1), False), (FLAT, Fraction(1), True), (PAIR, Fraction(1, 2), True)],
 )
 def test_no_event_under_any_key_changes_the_joint_law_by_more_than_epsilon(
-    shape: Shape, unit: Fraction, adaptive: bool
+    shape: PeriodTree, unit: Fraction, adaptive: bool
 ) -> None:
     """Two keys and two periods; also where each key counts by what the other one showed."""
     assert _is_private(shape, unit, adaptive=adaptive)
@@ -79,7 +81,7 @@ def test_half_of_the_noise_is_too_little() -> None:
     assert not _is_private(FLAT, Fraction(1), adaptive=False, epsilon=2)
 
 
-def _numbers(shape: Shape, keys: int) -> dict[tuple[int, int, int], int]:
+def _numbers(shape: PeriodTree, keys: int) -> dict[tuple[int, int, int], int]:
     """The number of the noise of each node, (key, level, place), where periods are closed one by one."""
     numbers: dict[tuple[int, int, int], int] = {}
     for period in range(shape.horizon):
@@ -91,7 +93,7 @@ def _numbers(shape: Shape, keys: int) -> dict[tuple[int, int, int], int]:
     return numbers
 
 
-def _price(shape: Shape, event: tuple[int, int], **more: Any) -> Fraction | None:
+def _price(shape: PeriodTree, event: tuple[int, int], **more: Any) -> Fraction | None:
     """What it costs to hide an event by one less on each node over it; None if it shows all the same."""
     period, key = event
     numbers = _numbers(shape, 2)
@@ -109,7 +111,7 @@ def _some(number: int) -> int:
 
 
 @pytest.mark.parametrize("shape", [EIGHT, shape_for(30), shape_for(70)], ids=str)
-def test_one_less_on_every_node_of_its_key_hides_an_event(shape: Shape) -> None:
+def test_one_less_on_every_node_of_its_key_hides_an_event(shape: PeriodTree) -> None:
     """All outputs of all keys are the same to the last bit, and the shift costs epsilon exactly."""
     for period in range(0, shape.horizon, 1 + shape.horizon // 6):
         assert [_price(shape, (period, key)) for key in range(2)] == [1, 1]
@@ -123,8 +125,8 @@ def test_terms_set_the_price_of_an_event(more: dict[str, Any], price: str) -> No
     assert _price(EIGHT, (5, 1), **more) == Fraction(price)
 
 
-@pytest.mark.parametrize("shape", [EIGHT, Shape(6, (2,), (500, 524)), shape_for(20)], ids=str)
-def test_the_variance_is_that_of_the_linear_map(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", [EIGHT, PeriodTree(6, (2,), (500, 524)), shape_for(20)], ids=str)
+def test_the_variance_is_that_of_the_linear_map(shape: PeriodTree) -> None:
     """In every period: the squares of how much one more of each noise moves the output of a key."""
     family = _made(NumberedNoise(), shape, keys=1)
     promised = []
@@ -146,7 +148,7 @@ def test_the_variance_is_that_of_the_linear_map(shape: Shape) -> None:
 
 def test_a_skip_draws_no_more_than_it_needs_and_has_the_same_end() -> None:
     """Whole nodes are passed at once; without noise below them the error is that of the nodes."""
-    walked, skipped = (Columns(EIGHT, Fraction(1), 2, NumberedNoise(lambda number: 5)) for _ in range(2))
+    walked, skipped = (TreeErrors(EIGHT, Fraction(1), 2, NumberedNoise(lambda number: 5)) for _ in range(2))
 
     steps = sum(walked.skip(1) for _ in range(8))
 
@@ -285,21 +287,21 @@ def test_the_shipped_family_passes() -> None:
 
 def _shared_noise(patch: pytest.MonkeyPatch) -> None:
     """All keys have the noise of the first."""
-    right = Columns._siblings
+    right = TreeErrors._siblings
     patch.setattr(
-        Columns, "_siblings", lambda columns, level: np.repeat(right(columns, level)[:, :1], 2, axis=1)
+        TreeErrors, "_siblings", lambda columns, level: np.repeat(right(columns, level)[:, :1], 2, axis=1)
     )
 
 
 def _shares_ignored(patch: pytest.MonkeyPatch) -> None:
     """Every node has noise as if it were the only one over a period."""
-    patch.setattr(Shape, "scale", lambda shape, level, rate: 1 / rate)
+    patch.setattr(PeriodTree, "scale", lambda shape, level, rate: 1 / rate)
 
 
 def _parent_twice(patch: pytest.MonkeyPatch) -> None:
     """The parent's error is shared out twice."""
-    right = Columns._node
-    patch.setattr(Columns, "_node", lambda columns, level: right(columns, level) * (1 + (level > 0)))
+    right = TreeErrors._node
+    patch.setattr(TreeErrors, "_node", lambda columns, level: right(columns, level) * (1 + (level > 0)))
 
 
 def _only_busy_keys(patch: pytest.MonkeyPatch) -> None:
@@ -316,12 +318,12 @@ def _only_busy_keys(patch: pytest.MonkeyPatch) -> None:
 
 def _epsilon_for_each_unit(patch: pytest.MonkeyPatch) -> None:
     """Twice the promised rate."""
-    right = Columns.__init__
+    right = TreeErrors.__init__
 
-    def init(columns: Columns, shape: Shape, rate: Fraction, number: int, noise: Any) -> None:
+    def init(columns: TreeErrors, shape: PeriodTree, rate: Fraction, number: int, noise: Any) -> None:
         right(columns, shape, 2 * rate, number, noise)
 
-    patch.setattr(Columns, "__init__", init)
+    patch.setattr(TreeErrors, "__init__", init)
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.trusted.streams.centred import Plan, epoch_plan, plan
+from partita.trusted.streams.centred import TreePlan, epoch_plan, plan
 from partita.trusted.streams.counter import Counter
-from partita.trusted.streams.family import CounterFamily, Shape, shape_for
+from partita.trusted.streams.family import CounterFamily, PeriodTree, shape_for
 from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
 from partita.trusted.streams.sparse import PARTS, SparseCounter, SparsePlan
+from partita.trusted.streams.tree_counter import CounterTree as TreeShape
 from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,
     RandomizedResponseCounter,
     TreeCounter,
 )
-from partita.trusted.streams.tree_counter import Shape as TreeShape
 
 from .late import Shift, ShiftedNoise, price, restore
 from .pan_views import look
@@ -38,11 +38,11 @@ EPOCHS = [(number, 256 * (16 ** (number - 1) - 1) // 15) for number in range(1, 
 
 
 @cache
-def _epoch(number: int) -> Plan:
+def _epoch(number: int) -> TreePlan:
     return epoch_plan(256 * 16 ** (number - 1))
 
 
-def _stepwise(tree: Plan, periods: int) -> dict[tuple[int, int], int]:
+def _stepwise(tree: TreePlan, periods: int) -> dict[tuple[int, int], int]:
     """The number of the noise of each node, (level, place), where the first periods are closed one by one."""
     k, top = tree.branching, tree.levels - 1
     numbers, drawn = {}, int(any(tree.taper))
@@ -59,7 +59,7 @@ def _stepwise(tree: Plan, periods: int) -> dict[tuple[int, int], int]:
     return numbers
 
 
-def _at_once(tree: Plan) -> dict[tuple[int, int], int]:
+def _at_once(tree: TreePlan) -> dict[tuple[int, int], int]:
     """The same where all periods are closed at once: blocks of one taper together, level by level."""
     k, top = tree.branching, tree.levels - 1
     numbers = _stepwise(tree, 0)
@@ -73,7 +73,7 @@ def _at_once(tree: Plan) -> dict[tuple[int, int], int]:
     return numbers
 
 
-def _tree_of(tree: Plan, numbers: dict[tuple[int, int], int], event: int, first: int) -> Shift:
+def _tree_of(tree: TreePlan, numbers: dict[tuple[int, int], int], event: int, first: int) -> Shift:
     """One less on each node over the event, and its taper less on the sum over all blocks."""
     shift = {first + numbers[level, event // tree.branching**level]: -1 for level in range(tree.levels)}
     return shift | ({first: -tree.tapers[event // tree.block]} if any(tree.taper) else {})
@@ -178,7 +178,7 @@ def test_every_bit_is_flipped_with_the_same_chance(restores: bool) -> None:
 
 # Sliding windows and families.
 
-EIGHT = Shape(8, (1, 1), (300, 300, 424))
+EIGHT = PeriodTree(8, (1, 1), (300, 300, 424))
 
 
 @with_restores

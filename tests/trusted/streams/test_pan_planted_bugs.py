@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.trusted.streams.pan_private import Block, BookBlock, Cells, PanPrivateCounter, TreeBlock
+from partita.trusted.streams.pan_private import BookBlock, Cells, PanPrivateCounter, PeriodBlock, TreeBlock
 
 from .pan_views import Make, Script, pan_private
 
@@ -70,7 +70,7 @@ def _without_erasure(block: TreeBlock, cells: Cells, level: int) -> int:
     return _noisy(block, int(cells[level]))
 
 
-def _noisy(block: Block, value: int) -> int:
+def _noisy(block: PeriodBlock, value: int) -> int:
     return int(np.asarray(block.noise.add(np.array([value]), block.scale))[0])
 
 

@@ -19,17 +19,17 @@ from partita.testing.laws import (
     hidden,
     silent,
 )
-from partita.trusted.streams.family import Columns, Shape, shape_for
+from partita.trusted.streams.family import PeriodTree, TreeErrors, shape_for
 from partita.trusted.streams.sliding import SlidingCounter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
-PAIR = Shape(2, (1,), (512, 512))
-EIGHT = Shape(8, (1, 1), (300, 300, 424))
-SEVEN = Shape(7, (2,), (500, 524))
+PAIR = PeriodTree(2, (1,), (512, 512))
+EIGHT = PeriodTree(8, (1, 1), (300, 300, 424))
+SEVEN = PeriodTree(7, (2,), (500, 524))
 
 
-def _made(window: int, shape: Shape | None = None, **more: Any) -> Make:
+def _made(window: int, shape: PeriodTree | None = None, **more: Any) -> Make:
     usual = {"window": window, "epsilon": 1, "shape": shape}
     return lambda noise: SlidingCounter(**{**usual, "noise": noise, **more})
 
@@ -50,7 +50,7 @@ def test_half_of_the_noise_is_too_little() -> None:
     assert not counters_are_private(_made(2, epsilon=2), silent, horizon=4, unit=Fraction(1), reach=0)
 
 
-def _numbers(shape: Shape, periods: int) -> dict[tuple[int, int, int], int]:
+def _numbers(shape: PeriodTree, periods: int) -> dict[tuple[int, int, int], int]:
     """The number of the noise of each node, (block, level, place), where periods are closed one by one."""
     numbers: dict[tuple[int, int, int], int] = {}
     whole = shape.whole
@@ -64,7 +64,7 @@ def _numbers(shape: Shape, periods: int) -> dict[tuple[int, int, int], int]:
     return numbers
 
 
-def _price(make: Make, shape: Shape, event: int, horizon: int) -> Fraction | None:
+def _price(make: Make, shape: PeriodTree, event: int, horizon: int) -> Fraction | None:
     """What it costs to hide an event by one less on each node over it."""
     numbers = _numbers(shape, horizon)
     block, place = divmod(event, shape.whole.horizon)
@@ -76,7 +76,7 @@ def _price(make: Make, shape: Shape, event: int, horizon: int) -> Fraction | Non
     ("window", "shape"),
     [(8, EIGHT), (5, EIGHT), (7, SEVEN), (5, SEVEN), (30, shape_for(30)), (100, shape_for(100))],
 )
-def test_one_less_on_every_node_hides_an_event(window: int, shape: Shape) -> None:
+def test_one_less_on_every_node_hides_an_event(window: int, shape: PeriodTree) -> None:
     """The outputs are the same to the last bit, and the shift costs epsilon exactly."""
     horizon = 3 * shape.whole.horizon
     for event in range(0, horizon, 1 + horizon // 9):
@@ -92,7 +92,7 @@ def test_terms_set_the_price_of_an_event(more: dict[str, Any], price: str) -> No
 
 
 @pytest.mark.parametrize(("window", "shape"), [(8, EIGHT), (5, EIGHT), (7, SEVEN), (6, SEVEN)])
-def test_the_variance_is_that_of_the_linear_map(window: int, shape: Shape) -> None:
+def test_the_variance_is_that_of_the_linear_map(window: int, shape: PeriodTree) -> None:
     """In every period of three blocks: the squares of how much one more of each noise moves the output."""
     horizon = 3 * shape.whole.horizon
     counter = SlidingCounter(window=window, epsilon=1, shape=shape, noise=NumberedNoise())
@@ -153,18 +153,18 @@ def _old_block_exact(patch: pytest.MonkeyPatch) -> None:
 
 def _shares_ignored(patch: pytest.MonkeyPatch) -> None:
     """Every node has noise as if it were the only one over a period."""
-    patch.setattr(Shape, "scale", lambda shape, level, rate: 1 / rate)
+    patch.setattr(PeriodTree, "scale", lambda shape, level, rate: 1 / rate)
 
 
 def _mean_kept(patch: pytest.MonkeyPatch) -> None:
     """Siblings get their part of the parent's error and keep their own mean."""
-    right = Columns._siblings
+    right = TreeErrors._siblings
 
-    def siblings(errors: Columns, level: int) -> Any:
+    def siblings(errors: TreeErrors, level: int) -> Any:
         moved = right(errors, level)
         return moved + moved[:1]
 
-    patch.setattr(Columns, "_siblings", siblings)
+    patch.setattr(TreeErrors, "_siblings", siblings)
 
 
 def _old_end_fresh(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from partita.errors import InvalidParameter
 from partita.public.bounds import laplace_variance
 from partita.testing.laws import columns, noises_of
-from partita.trusted.streams.tree_counter import Shape, TreeCounter
+from partita.trusted.streams.tree_counter import CounterTree, TreeCounter
 
 SHAPES = [(1, 2), (2, 2), (7, 2), (16, 2), (9, 3), (20, 3), (64, 8), (5, 64)]
 shapes = pytest.mark.parametrize(("horizon", "branching"), SHAPES)
@@ -80,7 +80,7 @@ def test_the_variance_of_each_output_is_that_of_the_linear_map(
 def test_plain_outputs_are_sums_of_the_fewest_nodes(horizon: int, branching: int) -> None:
     """Every output is a sum of as many single noises as its number has in its digits."""
     map_ = columns(_outputs(horizon, branching, refine=False))
-    shape = Shape(horizon=horizon, branching=branching, refine=False)
+    shape = CounterTree(horizon=horizon, branching=branching, refine=False)
     for t in range(horizon):
         effects = [effect[t] for _, effect in map_]
         assert set(effects) <= {0, 1}

@@ -11,7 +11,7 @@ import pytest
 from partita.testing.laws import Adversary, Make, counters_are_private, greedy, hidden, silent
 from partita.trusted.noise.system import Noise
 from partita.trusted.streams.base import Supply
-from partita.trusted.streams.tree_counter import Shape, TreeCounter, TreePath
+from partita.trusted.streams.tree_counter import CounterTree, TreeCounter, TreePath
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -23,7 +23,7 @@ def _made(horizon: int, **more: Any) -> Make:
 
 
 def _unit(horizon: int, branching: int) -> Fraction:
-    return Fraction(1, Shape(horizon=horizon, branching=branching, refine=False).levels)
+    return Fraction(1, CounterTree(horizon=horizon, branching=branching, refine=False).levels)
 
 
 @pytest.mark.parametrize("choose", [silent, greedy])
@@ -53,7 +53,7 @@ def test_half_of_the_noise_is_too_little(horizon: int, branching: int) -> None:
     assert not counters_are_private(make, silent, horizon=horizon, unit=_unit(horizon, branching))
 
 
-def _tree_shift(shape: Shape, event: int) -> dict[int, int]:
+def _tree_shift(shape: CounterTree, event: int) -> dict[int, int]:
     """One less on each node over an event that is drawn: all if nodes are refined, else those in a sum."""
     drawn, shift = 0, {}
     for end in range(1, shape.horizon + 1):
@@ -69,7 +69,7 @@ def _tree_shift(shape: Shape, event: int) -> dict[int, int]:
 @pytest.mark.parametrize(("horizon", "branching"), [(8, 2), (9, 3), (21, 2), (30, 4), (64, 4), (300, 2)])
 def test_one_less_on_the_nodes_of_the_tree_hides_an_event(horizon: int, branching: int, refine: bool) -> None:
     """The outputs are the same, the shift costs at most epsilon, and all of it for some event."""
-    shape = Shape(horizon=horizon, branching=branching, refine=refine)
+    shape = CounterTree(horizon=horizon, branching=branching, refine=refine)
     make = _made(horizon, branching=branching, refine=refine)
     events = range(0, horizon, 1 + horizon // 25)
 
@@ -81,7 +81,7 @@ def test_one_less_on_the_nodes_of_the_tree_hides_an_event(horizon: int, branchin
 
 def _passes(*, refine: bool) -> bool:
     """The checker: whether every event is hidden at a price of at most epsilon."""
-    shape = Shape(horizon=16, branching=2, refine=refine)
+    shape = CounterTree(horizon=16, branching=2, refine=refine)
     make = _made(16, refine=refine)
     prices = [hidden(make, horizon=16, event=i, shift=_tree_shift(shape, i)) for i in range(16)]
     return all(price is not None and price <= 1 for price in prices)
@@ -97,7 +97,7 @@ def _one_level_less(patch: pytest.MonkeyPatch) -> None:
     """The noise is for one level less than there are."""
     right = TreePath.__init__
 
-    def init(path: TreePath, shape: Shape, rate: Fraction, noise: Noise) -> None:
+    def init(path: TreePath, shape: CounterTree, rate: Fraction, noise: Noise) -> None:
         right(path, shape, rate * Fraction(shape.levels, shape.levels - 1), noise)
 
     patch.setattr(TreePath, "__init__", init)
@@ -122,7 +122,7 @@ def _same_noise_for_all(patch: pytest.MonkeyPatch) -> None:
 
 def _own_noise_kept(patch: pytest.MonkeyPatch) -> None:
     """A refined node adds its own noise to its children's."""
-    right = Shape.weights.fget  # type: ignore[attr-defined]
+    right = CounterTree.weights.fget  # type: ignore[attr-defined]
     patch.setattr(
         TreePath, "_refined", lambda path, level: right(path.shape)[0] * path._supply.take() * (level + 1)
     )

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from partita.answer import Answer, least_sum
-from partita.arrays import integer_array
+from partita.arrays import Floats, Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import ordered, rational
-from partita.public.axis.curve import Curve, Floats, Ints, UInts
+from partita.public.axis.curve import Curve
 from partita.public.base import LARGEST_NUMBER, ReleaseKind, damaged, noise_scale, noisy_integers
 from partita.public.bounds import Run, laid_over, laplace_sum_reach, laplace_variance, repeated_reach
 
@@ -55,7 +55,7 @@ class Parts(NamedTuple):
         return seen.digest()
 
 
-class Ranges(ReleaseKind, ABC):
+class AxisRelease(ReleaseKind, ABC):
     """Released counts over the cells 0, ..., size-1 of one axis.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
@@ -112,7 +112,7 @@ _ROOM: Final = 2**62
 
 @final
 @dataclass(frozen=True, eq=False)
-class Line:
+class NoisyRow:
     """Released integers in a row, each with noise of one scale, and the sums of runs of them."""
 
     values: NDArray[Any]
@@ -158,7 +158,7 @@ class NoisySum:
     noises: Mapping[tuple[int, Fraction], int]
 
     @staticmethod
-    def of(parts: Iterable[tuple[Line, Iterable[Run]]]) -> NoisySum:
+    def of(parts: Iterable[tuple[NoisyRow, Iterable[Run]]]) -> NoisySum:
         """The signed sum of runs. An integer that is taken as often as it is added is not in it."""
         value, noises = 0, Counter[tuple[int, Fraction]]()
         for line, runs in parts:

@@ -12,16 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
-from partita.public.axis.base import Line, NoisySum, Parts, PartsReader, Ranges, Term, checked, checked_ranges
-from partita.public.axis.curve import Curve, Floats, UInts, curve_through
+from partita.public.axis.base import (
+    AxisRelease,
+    NoisyRow,
+    NoisySum,
+    Parts,
+    PartsReader,
+    Term,
+    checked,
+    checked_ranges,
+)
+from partita.public.axis.curve import Curve, curve_through
 from partita.public.bounds import Run, largest_reach
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FlatRelease(Ranges):
+class FlatRelease(AxisRelease):
     """Noisy counts in a row, all with noise of one scale; a range is a signed sum of some of them.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
@@ -49,9 +59,9 @@ class FlatRelease(Ranges):
         """The answers for all ranges that begin with the first cell."""
 
     @cached_property
-    def line(self) -> Line:
+    def line(self) -> NoisyRow:
         """The counts with their noise."""
-        return Line(self.noisy, self.scale)
+        return NoisyRow(self.noisy, self.scale)
 
     @cached_property
     def curve(self) -> Curve:

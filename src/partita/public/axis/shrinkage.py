@@ -9,8 +9,9 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
-from partita.public.axis.curve import Curve, Floats, Ints
-from partita.public.bounds import Measured
+from partita.arrays import Floats, Ints
+from partita.public.axis.curve import Curve
+from partita.public.bounds import LinearMeasurements
 
 _PRIOR_PIECES: Final = 40.0
 _GUESS: Final = 0.06
@@ -252,9 +253,9 @@ class FlatGroups:
     variance: Floats
     units: int
 
-    def measured(self) -> Measured:
+    def measured(self) -> LinearMeasurements:
         """The prior as measurements: each sibling's difference from the mean of its group, which is zero."""
-        return Measured(self._apply, self._adjoint, 1.0 / self.variance)
+        return LinearMeasurements(self._apply, self._adjoint, 1.0 / self.variance)
 
     def _apply(self, units: Floats) -> Floats:
         before = np.concatenate([np.zeros(1), np.cumsum(units)])

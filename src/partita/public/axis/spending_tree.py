@@ -12,19 +12,20 @@ from typing import ClassVar, Final, NamedTuple, Self, final
 import numpy as np
 
 from partita.answer import Answer
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze
-from partita.public.axis.base import Json, Parts, PartsReader, Ranges, Term, checked, checked_ranges
-from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, checked, checked_ranges
+from partita.public.axis.curve import Curve
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tree_solver import (
     MOST_NODES,
     UNITS,
-    Evidence,
     Families,
     LastLooks,
     LeafModel,
+    LevelEvidence,
     SpendingRule,
     TreeLooks,
     TreeShape,
@@ -89,7 +90,7 @@ def tighten(families: Sequence[Families], ends: NodeRange) -> None:
 # The tree of intervals that a spending tree may grow: a function of public numbers.
 
 
-class Boxes(NamedTuple):
+class NodeBoxes(NamedTuple):
     """Boxes of cells first, ..., last, and which box above each is a part of."""
 
     first: UInts
@@ -107,12 +108,12 @@ class Step(NamedTuple):
     width: int
     left: int
 
-    def cut(self, first: UInts, size: int) -> Boxes:
+    def cut(self, first: UInts, size: int) -> NodeBoxes:
         """The children of the boxes that begin at `first`, but for those without a cell below `size`."""
         starts = first[:, None] + np.arange(self.children, dtype=np.uint64) * np.uint64(self.width)
         parent, child = np.nonzero(starts < np.uint64(size))
         begin = starts[parent, child]
-        return Boxes(begin, np.minimum(begin + np.uint64(self.width - 1), np.uint64(size - 1)), parent)
+        return NodeBoxes(begin, np.minimum(begin + np.uint64(self.width - 1), np.uint64(size - 1)), parent)
 
 
 @final
@@ -133,7 +134,7 @@ class SpendingPlan(SpendingRule):
             Step(1 << (after[i] - after[i + 1]), 1 << after[i + 1], levels - i) for i in range(levels)
         )
 
-    def expanded(self, step: Step, evidence: Evidence) -> Bools:
+    def expanded(self, step: Step, evidence: LevelEvidence) -> Bools:
         """The nodes that are cut further; if their children were too many, those with the largest counts."""
         return self.cut(evidence, most=MOST_NODES // min(self.branching, step.width))
 
@@ -230,7 +231,7 @@ _SERIES: Final = ("levels", "first", "last", "expanded", "steps", "nodes", "unit
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SpendingTreeRelease(Ranges):
+class SpendingTreeRelease(AxisRelease):
     """A tree over the cells and all looks at its nodes, in the order in which they were taken.
 
     A look of k units has noise of `scale` / k, and no path has more than 2^20 units. `total` is the

@@ -12,16 +12,17 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.curve import Curve, Floats, Ints, UInts
+from partita.public.axis.curve import Curve
 from partita.public.axis.shrinkage import nonnegative, shrink
 from partita.public.base import damaged, noise_rate, noisy_integers
 from partita.public.bounds import (
     Combination,
     Doubts,
-    Measured,
-    Position,
+    LinearMeasurements,
     Posterior,
+    RangePosition,
     chernoff,
     laplace_variance,
     log_moments,
@@ -217,7 +218,7 @@ class TentSolver:
         solved = [self._solved(flat[i : i + together]) for i in range(0, len(flat), together)]
         return np.concatenate(solved).reshape(right.shape)
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variance of the sum between two positions among the units, for each pair of positions.
 
         That is w' D^-1 w - y' N y with y = A D^-1 w and N = (M^-1 + T)^-1.
@@ -232,7 +233,7 @@ class TentSolver:
         left = ones - self.precision * solved - first.up(self._weighed(first.down(solved)))
         return np.asarray(solved + self(left))
 
-    def _own_variances(self, first: Position, last: Position) -> Floats:
+    def _own_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """w' D^-1 w."""
         units, total = 1.0 / self.precision, self._cumulative[0]
         both = (1.0 - first.share) ** 2 * units[first.piece] + last.share**2 * units[last.piece]
@@ -240,7 +241,7 @@ class TentSolver:
         alone = (last.share - first.share) ** 2 * units[first.piece]
         return np.where(first.piece == last.piece, alone, both)
 
-    def _ends(self, at: Position) -> _Ends:
+    def _ends(self, at: RangePosition) -> _Ends:
         level, (_, right, left) = self.strategy.levels[0], self._cumulative
         tent = level.left[at.piece]
         begin, before = level.firsts[tent], level.firsts[np.maximum(tent - 1, 0)]
@@ -485,7 +486,7 @@ class TentCounts:
             return solver.total_covariances()
         return np.full(self.units, self.own_variance)
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variances of the estimates of sums of units between two positions."""
         solver = self.posterior.solver
         if isinstance(solver, TentSolver):
@@ -508,8 +509,8 @@ class TentCounts:
         return [values.size for values in self.levels[1:]]
 
     @property
-    def _measured(self) -> list[Measured]:
-        return [Measured(self.strategy.down, self.strategy.up, self._row_precision)]
+    def _measured(self) -> list[LinearMeasurements]:
+        return [LinearMeasurements(self.strategy.down, self.strategy.up, self._row_precision)]
 
     @cached_property
     def _row_precision(self) -> Floats:
@@ -556,7 +557,7 @@ class TentEvidence:
         average = float(weights @ self._even)
         return self.counts.posterior.variance(average + self._kept * (weights - average))
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variances of the shrunk estimates of sums of units between two positions."""
         kept, covariances = self._kept, self.counts.total_covariances
         average = (1.0 - kept) * _between(self._even, first, last)
@@ -574,7 +575,7 @@ class TentEvidence:
         return np.asarray(widths / widths.sum())
 
 
-def _between(units: Floats, first: Position, last: Position) -> Floats:
+def _between(units: Floats, first: RangePosition, last: RangePosition) -> Floats:
     """The sums of units between two positions."""
     before = np.concatenate([np.zeros(1), np.cumsum(units)])
     upto = before[last.piece] + last.share * units[last.piece]
@@ -827,19 +828,19 @@ class PairEvidence:
         sums, differences = self._in_units(weights)
         return self.units.variance(sums) + 2 * self.pairs.variance * float(differences @ differences)
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variances of the estimates of sums of pieces between two positions."""
         (low, below), (high, above) = self._at_units(first), self._at_units(last)
         together = low.piece == high.piece
         differences = np.where(together, (above - below) ** 2, above**2 + below**2)
         return self.units.range_variances(low, high) + 2 * self.pairs.variance * differences
 
-    def _at_units(self, at: Position) -> tuple[Position, Floats]:
+    def _at_units(self, at: RangePosition) -> tuple[RangePosition, Floats]:
         """Positions among the units, and the factors of the pairs' differences there."""
         unit = np.searchsorted(self._last, at.piece)
         rest, split = at.piece < self._last[unit], self.split[unit]
         share = np.where(split, (np.where(rest, 0.0, 1.0) + at.share) / 2, at.share)
-        return Position(unit, share), np.where(split, np.where(rest, -at.share, at.share - 1.0) / 2, 0.0)
+        return RangePosition(unit, share), np.where(split, np.where(rest, -at.share, at.share - 1.0) / 2, 0.0)
 
     def _in_units(self, weights: Floats) -> tuple[Floats, Floats]:
         """The factors of the units' counts and of the pairs' differences."""

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
-from partita.public.axis.base import Json, Parts, PartsReader, Ranges, Term, checked, checked_ranges
-from partita.public.axis.curve import Curve, Floats, UInts, leaning, refined
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, checked, checked_ranges
+from partita.public.axis.curve import Curve, leaning, refined
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tent_solver import (
     MOST_LEVELS,
@@ -143,7 +144,7 @@ _WIDENING: Final = 1.05
 _LARGEST_SIZE: Final = 2**24
 
 
-class TentRanges(Ranges):
+class TentRanges(AxisRelease):
     """A release whose counts come from tents over units: contiguous segments, or cells."""
 
     tents: TentCounts

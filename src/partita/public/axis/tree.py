@@ -14,24 +14,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.answer import Answer, least_sum
-from partita.arrays import integer_array
+from partita.arrays import Floats, Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze, integer, ordered
 from partita.public.axis.base import (
+    AxisRelease,
     Hierarchy,
     Json,
-    Line,
+    NoisyRow,
     NoisySum,
     Parts,
     PartsReader,
-    Ranges,
     Term,
     checked,
     checked_ranges,
 )
-from partita.public.axis.curve import Curve, Floats, Ints, UInts, curve_through
+from partita.public.axis.curve import Curve, curve_through
 from partita.public.base import damaged
 from partita.public.bounds import largest_reach
 
@@ -123,7 +123,7 @@ _BLOCK: Final = 2**15
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeRelease(Ranges):
+class TreeRelease(AxisRelease):
     """Noisy counts of the nodes of each level, leaves first; the nodes of a level have noise of one scale.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
@@ -146,9 +146,9 @@ class TreeRelease(Ranges):
         return Hierarchy(size=self.size, branching=self.branching, levels=len(self.levels))
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[NoisyRow, ...]:
         """The levels with their noise."""
-        return tuple(Line(level, scale) for level, scale in zip(self.levels, self.scales, strict=True))
+        return tuple(NoisyRow(level, scale) for level, scale in zip(self.levels, self.scales, strict=True))
 
     @cached_property
     def curve(self) -> Curve:
@@ -243,7 +243,7 @@ def _tree_cells(lows: UInts, highs: UInts, size: int) -> tuple[Ints, Ints]:
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PaperIntervalsRelease(Ranges):
+class PaperIntervalsRelease(AxisRelease):
     """Segments of a universe and a tree of noisy counts whose leaves are the segments.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.

@@ -11,11 +11,18 @@ from typing import Any, Final, NamedTuple, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.axis.shrinkage import FlatGroups, apart, shared_out, shrink, spread_over
 from partita.public.base import damaged
-from partita.public.bounds import Combination, Measured, Position, Posterior, half_width, laplace_variances
+from partita.public.bounds import (
+    Combination,
+    LinearMeasurements,
+    Posterior,
+    RangePosition,
+    half_width,
+    laplace_variances,
+)
 
 # The rule by which a spending tree spends, in any number of dimensions.
 #
@@ -52,7 +59,7 @@ class Fork(Protocol):
 
 
 @final
-class Evidence:
+class LevelEvidence:
     """What the looks at the nodes of one level have shown so far, and the units that each has left."""
 
     def __init__(self, *, left: Ints, splittable: Bools) -> None:
@@ -108,7 +115,7 @@ class SpendingRule:
         shared = np.maximum(1, np.floor(budget * self.shares[depth]).astype(np.int64))
         return np.where(depth > 1, shared, budget)
 
-    def second_look(self, fork: Fork, evidence: Evidence) -> tuple[Ints, Ints]:
+    def second_look(self, fork: Fork, evidence: LevelEvidence) -> tuple[Ints, Ints]:
         """The nodes whose worth is still in doubt, where one more look would tell, and its units."""
         spent = np.sqrt(evidence.squares)
         gain = (evidence.counts * self.unit + _HOPEFUL / spent) * evidence.left
@@ -119,7 +126,7 @@ class SpendingRule:
         telling = units > _SMALLEST_LOOK * spent[nodes]
         return nodes[telling], units[telling]
 
-    def cut(self, evidence: Evidence, *, most: int) -> Bools:
+    def cut(self, evidence: LevelEvidence, *, most: int) -> Bools:
         """The nodes that are cut further; if those are more than `most`, the ones with the largest counts."""
         chosen = self._open(evidence) & self._sure(evidence)
         if int(chosen.sum()) > most:
@@ -127,10 +134,10 @@ class SpendingRule:
             chosen[order[most:]] = False
         return chosen
 
-    def _open(self, evidence: Evidence) -> Bools:
+    def _open(self, evidence: LevelEvidence) -> Bools:
         return evidence.splittable & (evidence.left > 0)
 
-    def _sure(self, evidence: Evidence) -> Bools:
+    def _sure(self, evidence: LevelEvidence) -> Bools:
         """Whether a count is far above its noise and worth what is left."""
         weight = evidence.counts * self.unit
         return (weight * np.sqrt(evidence.squares) > SURE) & (weight * evidence.left > self.worth)
@@ -334,7 +341,7 @@ class TreeSolver:
             solved[rows] = self._solved(flat[rows])
         return solved.reshape(right.shape)
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variance of the sum between two positions among the leaves, for each pair of positions.
 
         Given the sum X of a node, what is below it and the rest are independent, and its children vary by
@@ -479,7 +486,7 @@ class LeafModel:
         """The variance of the weighted sum of the leaves."""
         return self.posterior.variance(weights)
 
-    def range_variances(self, first: Position, last: Position) -> Floats:
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variances of sums of the leaves between two positions."""
         return self.solver.range_variances(first, last)
 
@@ -487,7 +494,7 @@ class LeafModel:
 # The looks at the nodes of a tree: noisy counts in the order in which they were released.
 
 
-class Tree(Protocol):
+class NodeTree(Protocol):
     """Nodes that were looked at: which of them are cut further, and each level as children of its parents."""
 
     @property
@@ -575,7 +582,7 @@ class TreeLooks:
         looks = np.repeat(self.steps, self.steps)
         return half_width(self.rates(unit), np.log(beta * 6 / (math.pi * at) ** 2 / looks))
 
-    def check(self, tree: Tree, *, first: int = 1) -> None:
+    def check(self, tree: NodeTree, *, first: int = 1) -> None:
         """Refuse looks that are not of this tree, or that spend more than the budget of a path.
 
         Every node from `first` on must have been looked at, and none before it.
@@ -591,7 +598,7 @@ class TreeLooks:
             raise damaged("looks", f"must cost between 1 and {UNITS} units")
         self._check_paths(tree, first)
 
-    def _check_paths(self, tree: Tree, first: int) -> None:
+    def _check_paths(self, tree: NodeTree, first: int) -> None:
         if bool((self.first(tree.expanded.size)[first:] < 0).any()):
             raise damaged("looks", "must be at every node")
         if int(self.spent(tree.expanded.size, tree.families).max()) > UNITS:
@@ -651,7 +658,7 @@ class TreeSolution:
         return np.flatnonzero(self.shape.expanded & np.isfinite(self.variances))
 
     @cached_property
-    def _nodes(self) -> Measured:
+    def _nodes(self) -> LinearMeasurements:
         low, behind = (end[self._measured] for end in self.shape.spans)
         units = self.shape.leaves.size
 
@@ -659,7 +666,7 @@ class TreeSolution:
             before = np.concatenate([np.zeros(1), np.cumsum(leaves)])
             return np.asarray(before[behind] - before[low])
 
-        return Measured(
+        return LinearMeasurements(
             apply,
             lambda nodes: spread_over(low, behind, nodes, units),
             1.0 / self.variances[self._measured],

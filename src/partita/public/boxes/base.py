@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.answer import Answer
-from partita.arrays import integer_array
+from partita.arrays import Floats, integer_array
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
@@ -23,7 +23,7 @@ from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer, ordered
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Curve, Floats
+from partita.public.axis.curve import Curve
 from partita.public.base import ReleaseKind, damaged, shortened
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.plan import Corners
@@ -47,7 +47,7 @@ class Region(Protocol):
         """The share of each box, corners included, that lies in the region: by volume, in [0, 1]."""
 
 
-class Boxes(ReleaseKind, ABC):
+class BoxRelease(ReleaseKind, ABC):
     """Released counts over the boxes of several axes.
 
     Positions along an axis are those of `Axis`: special cells have positions of their own, and the box
@@ -185,7 +185,7 @@ def _checked_term(term: BoxTerm, axes: Sequence[Axis]) -> BoxTerm:
 # What releases of solved trees over boxes have in common: questions are checked, and one engine answers.
 
 
-class EngineBoxes(Boxes):
+class EngineBoxes(BoxRelease):
     """A release whose answers all come from one solved tree."""
 
     @property

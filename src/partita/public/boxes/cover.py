@@ -11,16 +11,17 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.lazy import cached_property
-from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts
-from partita.public.boxes.density import Density, Stretches, positions_at
+from partita.public.axis.curve import Curve
+from partita.public.boxes.density import BoxDensity, Stretches, positions_at
 from partita.public.boxes.plan import Corners, SignedBox, blocks, children_of, runs, volumes
 
 # One question laid over a tree of boxes: which nodes it takes, with which coefficients.
 
 
-class Coefficients(NamedTuple):
+class NodeCoefficients(NamedTuple):
     """The coefficients that a linear question gives to the rows of nodes.
 
     Each lies between `least` and `most`; over a node, spread as the density says, they have a `mean` and
@@ -33,21 +34,21 @@ class Coefficients(NamedTuple):
     square: Floats
 
     @staticmethod
-    def equal(each: Floats) -> Coefficients:
+    def equal(each: Floats) -> NodeCoefficients:
         """All rows of a node have the same."""
-        return Coefficients(each, each, each, each**2)
+        return NodeCoefficients(each, each, each, each**2)
 
-    def replaced(self, places: Ints, others: Coefficients) -> Coefficients:
+    def replaced(self, places: Ints, others: NodeCoefficients) -> NodeCoefficients:
         """With others in some places."""
-        new = Coefficients(*(each.copy() for each in self))
+        new = NodeCoefficients(*(each.copy() for each in self))
         for mine, theirs in zip(new, others, strict=True):
             mine[places] = theirs
         return new
 
     @property
-    def negated(self) -> Coefficients:
+    def negated(self) -> NodeCoefficients:
         """Those of the same question with the other sign."""
-        return Coefficients(-self.most, -self.least, -self.mean, self.square)
+        return NodeCoefficients(-self.most, -self.least, -self.mean, self.square)
 
     @property
     def variance(self) -> Floats:
@@ -63,9 +64,9 @@ class Layer(NamedTuple):
 
     nodes: Ints
     split: Bools
-    coefficients: Coefficients
+    coefficients: NodeCoefficients
 
-    def families(self, above: Layer, density: Density) -> Ints:
+    def families(self, above: Layer, density: BoxDensity) -> Ints:
         """Where the children of each node that is split above begin."""
         sizes = density.nodes.children[above.nodes[above.split]]
         return np.asarray(np.cumsum(sizes) - sizes)
@@ -73,10 +74,10 @@ class Layer(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Asked:
+class LinearQuestion:
     """A linear question: layers of nodes from the root down, of which those not split make up the tree."""
 
-    density: Density
+    density: BoxDensity
     layers: Sequence[Layer]
 
     @cached_property
@@ -85,10 +86,10 @@ class Asked:
         return np.concatenate([layer.nodes[~layer.split] for layer in self.layers])
 
     @cached_property
-    def coefficients(self) -> Coefficients:
+    def coefficients(self) -> NodeCoefficients:
         """Their coefficients."""
         each = [[series[~layer.split] for series in layer.coefficients] for layer in self.layers]
-        return Coefficients(*(np.concatenate(series) for series in zip(*each, strict=True)))
+        return NodeCoefficients(*(np.concatenate(series) for series in zip(*each, strict=True)))
 
     @property
     def value(self) -> float:
@@ -103,10 +104,10 @@ class Asked:
         return float(self.coefficients.mean**2 @ held.variances + inside)
 
     @property
-    def negated(self) -> Asked:
+    def negated(self) -> LinearQuestion:
         """The same question with the other sign."""
         layers = [each._replace(coefficients=each.coefficients.negated) for each in self.layers]
-        return Asked(self.density, layers)
+        return LinearQuestion(self.density, layers)
 
 
 _BLOCK: Final = 2**16
@@ -132,14 +133,14 @@ class _Pairs(NamedTuple):
         return _Pairs(self.box[chosen], self.node[chosen])
 
 
-class Summed(NamedTuple):
+class BoxSums(NamedTuple):
     """For each box: its value, and the variance of that by the model."""
 
     values: Floats
     variances: Floats
 
 
-def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
+def summed(density: BoxDensity, boxes: Sequence[Stretches]) -> BoxSums:
     """What the nodes that make up each box add up to.
 
     A node of which the share f is inside adds f times its value, and to the variance f^2 times its own,
@@ -148,7 +149,7 @@ def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
     if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
         return _compiled(density, boxes)
     count, held = boxes[0].lows.size, density.held
-    found = Summed(np.zeros(count), np.zeros(count))
+    found = BoxSums(np.zeros(count), np.zeros(count))
     for box, node, share in cover(density, boxes):
         inside = share * (1.0 - share) * held.squares[node]
         found.values[:] += np.bincount(box, share * held.values[node], minlength=count)
@@ -156,7 +157,7 @@ def summed(density: Density, boxes: Sequence[Stretches]) -> Summed:
     return found
 
 
-def variances_of_sums(density: Density, boxes: Sequence[Stretches], parts: int) -> Floats:
+def variances_of_sums(density: BoxDensity, boxes: Sequence[Stretches], parts: int) -> Floats:
     """The variance of the sum of each `parts` boxes in a row, which do not overlap.
 
     Where several of them cut a leaf, what counts is the share of it that is inside of any.
@@ -178,7 +179,7 @@ def variances_of_sums(density: Density, boxes: Sequence[Stretches], parts: int) 
     return found
 
 
-def cover(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
+def cover(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cover]:
     """For each box the nodes that make it up, some pairs at a time, in no order.
 
     The tree is walked for many boxes at once, and memory does not grow with their number. Where there are
@@ -201,7 +202,7 @@ def cover(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
         open_.extend(_children(density, split.where(part)) for part in blocks(sizes, _BLOCK))
 
 
-def _at_a_look(density: Density, boxes: Sequence[Stretches]) -> Iterator[Cover]:
+def _at_a_look(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cover]:
     """Of all pairs the nodes inside whose parents are not, and the leaves that are cut."""
     shape = boxes[0].lows.size, density.nodes.children.size
     inside, meets = np.ones(shape, bool), np.ones(shape, bool)
@@ -221,7 +222,7 @@ def _chosen(pairs: Bools) -> _Pairs:
     return _Pairs(*np.divmod(np.flatnonzero(pairs), pairs.shape[1]))
 
 
-def _meeting(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> tuple[_Pairs, Bools]:
+def _meeting(density: BoxDensity, boxes: Sequence[Stretches], pairs: _Pairs) -> tuple[_Pairs, Bools]:
     """The pairs of which the node meets the box, and whether it lies inside."""
     inside = np.ones(pairs.box.size, bool)
     for own, asked in zip(density.stretches, boxes, strict=True):
@@ -233,7 +234,7 @@ def _meeting(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> tup
     return pairs, inside
 
 
-def _shares(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> Floats:
+def _shares(density: BoxDensity, boxes: Sequence[Stretches], pairs: _Pairs) -> Floats:
     share = np.ones(pairs.box.size)
     for own, asked in zip(density.stretches, boxes, strict=True):
         whole = own.at(pairs.node)
@@ -241,7 +242,7 @@ def _shares(density: Density, boxes: Sequence[Stretches], pairs: _Pairs) -> Floa
     return share
 
 
-def _children(density: Density, parents: _Pairs) -> _Pairs:
+def _children(density: BoxDensity, parents: _Pairs) -> _Pairs:
     sizes = density.nodes.children[parents.node]
     return _Pairs(np.repeat(parents.box, sizes), children_of(density.nodes, parents.node))
 
@@ -251,7 +252,7 @@ def _worthwhile(work: int) -> bool:
     return work >= _MUCH_WORK and find_spec("numba") is not None
 
 
-def _compiled(density: Density, boxes: Sequence[Stretches], parts: int = 1) -> Summed:
+def _compiled(density: BoxDensity, boxes: Sequence[Stretches], parts: int = 1) -> BoxSums:
     """The same by compiled code."""
     kernel = import_module("partita.public.compiled")
     nodes, curved = density.nodes, np.array([own.before is not None for own in density.stretches])
@@ -259,7 +260,7 @@ def _compiled(density: Density, boxes: Sequence[Stretches], parts: int = 1) -> S
     tree = nodes.lows, nodes.highs, nodes.starts, nodes.children
     corners = tuple(np.stack([getattr(box, end) for box in boxes], axis=1) for end in ("lows", "highs"))
     room = 1 + nodes.levels.size * int(nodes.children.max())
-    return Summed(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, room, parts))
+    return BoxSums(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, room, parts))
 
 
 def _ends(stretches: Sequence[Stretches]) -> tuple[Floats, Floats, Floats]:
@@ -293,7 +294,7 @@ class Plane:
     before: Floats
 
     @staticmethod
-    def of(density: Density) -> Plane | None:
+    def of(density: BoxDensity) -> Plane | None:
         """The table of a tree over two axes; None if it would be too large."""
         leaves = np.flatnonzero(density.nodes.leaves & (density.held.values > 0))
         first, second = (Curve.empty(density.edges(axis, leaves)) for axis in (0, 1))
@@ -362,7 +363,7 @@ class _Runs:
     pieces: Stretches
 
     @staticmethod
-    def of(density: Density, axis: int, leaves: Ints, curve: Curve) -> _Runs:
+    def of(density: BoxDensity, axis: int, leaves: Ints, curve: Curve) -> _Runs:
         own = density.stretches[axis].at(leaves)
         first, last = np.searchsorted(curve.ends, own.lows), np.searchsorted(curve.ends, own.highs)
         pieces = Stretches.of(density.measures[axis], curve.starts, curve.ends)
@@ -466,7 +467,7 @@ def _ratios(target: Floats, held: Floats, total: float) -> Floats:
     return np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
 
-def prefix_variance(density: Density, axis: int, shares: Curve) -> float:
+def prefix_variance(density: BoxDensity, axis: int, shares: Curve) -> float:
     """The mean variance of prefixes along an axis that end at some ranks of a distribution."""
     alone = density.onto([axis])
     ends = np.maximum(positions_at(shares, np.array(_PREFIXES)), np.uint64(1)) - np.uint64(1)
@@ -491,13 +492,13 @@ class _Room(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class NodeSurroundings:
     """The cells around some nodes of a density, as far on every side as each node is wide.
 
     Labels and special cells have no cells beside them: their order means nothing.
     """
 
-    density: Density
+    density: BoxDensity
     axes: tuple[Axis, ...]
     nodes: Ints
 
@@ -550,7 +551,7 @@ class Surroundings:
         return _counted(self.density, lows, highs) * (own / volumes(lows, highs))
 
 
-def _counted(density: Density, lows: Corners, highs: Corners) -> Floats:
+def _counted(density: BoxDensity, lows: Corners, highs: Corners) -> Floats:
     """The count of each box."""
     return summed(density, Stretches.along(density.measures, lows, highs)).values
 
@@ -569,7 +570,7 @@ def without_equals(terms: Iterable[SignedBox]) -> list[SignedBox]:
     return [(low, high, sign) for (low, high), sign in times.items() if sign]
 
 
-def laid_out(density: Density, boxes: tuple[Stretches, ...], signs: Floats) -> Asked:
+def laid_out(density: BoxDensity, boxes: tuple[Stretches, ...], signs: Floats) -> LinearQuestion:
     """The signed sum of boxes as one question.
 
     A node in which no box ends has one coefficient, the sum of the signs of the boxes around it: where
@@ -581,7 +582,7 @@ def laid_out(density: Density, boxes: tuple[Stretches, ...], signs: Floats) -> A
         layer = front.layer()
         layers.append(layer)
         if not bool(layer.split.any()):
-            return Asked(density, layers)
+            return LinearQuestion(density, layers)
         front = front.below(layer)
 
 
@@ -600,7 +601,7 @@ class _TermPairs(NamedTuple):
 class _Front:
     """The nodes that are looked at: what is added for all rows of each, and the terms that end in it."""
 
-    density: Density
+    density: BoxDensity
     boxes: tuple[Stretches, ...]
     signs: Floats
     nodes: Ints
@@ -608,7 +609,7 @@ class _Front:
     pairs: _TermPairs
 
     @staticmethod
-    def of(density: Density, boxes: tuple[Stretches, ...], signs: Floats) -> _Front:
+    def of(density: BoxDensity, boxes: tuple[Stretches, ...], signs: Floats) -> _Front:
         """The root, and all terms."""
         pairs = _TermPairs(np.arange(signs.size), np.zeros(signs.size, np.int64))
         root = np.zeros(1, np.int64)
@@ -620,7 +621,7 @@ class _Front:
         open_[self.pairs.place] = True
         leaves = self.density.nodes.leaves[self.nodes]
         cut = np.flatnonzero(open_ & leaves)
-        known = Coefficients.equal(self.base)
+        known = NodeCoefficients.equal(self.base)
         return Layer(self.nodes, open_ & ~leaves, known.replaced(cut, self._in_leaves(cut)))
 
     def below(self, layer: Layer) -> _Front:
@@ -653,7 +654,7 @@ class _Front:
         base = self.base + np.bincount(around.place, self.signs[around.term], minlength=self.nodes.size)
         return _Front(self.density, self.boxes, self.signs, self.nodes, base, pairs.where(~inside))
 
-    def _in_leaves(self, cut: Ints) -> Coefficients:
+    def _in_leaves(self, cut: Ints) -> NodeCoefficients:
         """The coefficients of leaves that are cut: boxes end in them, and may overlap there."""
         pairs = self.pairs.where(np.isin(self.pairs.place, cut))
         pairs = pairs.where(np.argsort(pairs.place, kind="stable"))
@@ -674,7 +675,7 @@ class _Ends:
     wholes: Sequence[Stretches]
     parts: Sequence[Stretches]
 
-    def coefficients(self, base: Floats) -> Coefficients:
+    def coefficients(self, base: Floats) -> NodeCoefficients:
         """Those of each leaf, to all of which `base` is added before."""
         shares = _product([whole.shares(part) for whole, part in zip(self.wholes, self.parts, strict=True)])
         mean = self._sum(self.signs * shares, base.size)
@@ -687,7 +688,7 @@ class _Ends:
             for side, end in zip(sides, (most, least), strict=True):
                 together = leaf[(side[one] > 0) & (side[other] > 0)]
                 end[together] = self._sum(side, base.size)[together]
-        return Coefficients(base - least, base + most, base + mean, base**2 + 2 * base * mean + square)
+        return NodeCoefficients(base - least, base + most, base + mean, base**2 + 2 * base * mean + square)
 
     def _sum(self, numbers: Floats, count: int) -> Floats:
         return np.asarray(np.bincount(self.leaf, numbers, minlength=count), np.float64)

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
 
-from partita.arrays import changes
+from partita.arrays import Bools, Floats, Ints, UInts, changes
 from partita.lazy import cached_property
-from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts, apportion
+from partita.public.axis.curve import Curve, apportion
 from partita.public.axis.shrinkage import EMPTY, shared_out, shrink
 from partita.public.axis.tree_solver import Families
 from partita.public.boxes.plan import BoxNodes, Corners, children_of, families_of, spans_of, summed_up
@@ -153,7 +153,7 @@ class Held(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Density:
+class BoxDensity:
     """A tree of boxes with what its nodes hold; inside of a leaf that is spread by the measures.
 
     Along every axis the nodes of one level have stretches that are the same or apart.
@@ -171,7 +171,7 @@ class Density:
         variances: Floats,
         *,
         doubted: bool = False,
-    ) -> Density:
+    ) -> BoxDensity:
         """The density of leaves with these values >= 0; every other node holds the sum of its leaves.
 
         What a leaf holds if it is cut may be its value or, if that is `doubted`, as much more as its
@@ -179,7 +179,7 @@ class Density:
         """
         sums = summed_up(families_of(nodes), values)
         squares = sums**2 + variances if doubted else sums**2
-        return Density(nodes, tuple(measures), Held(sums, variances, squares))
+        return BoxDensity(nodes, tuple(measures), Held(sums, variances, squares))
 
     @cached_property
     def families(self) -> list[Families]:
@@ -211,7 +211,7 @@ class Density:
         lows, bends = own.lows[leaves], own.highs[:1] if curve is None else curve.ends
         return np.unique(np.concatenate([own.highs[leaves], lows[lows > 0] - np.uint64(1), bends]))
 
-    def onto(self, axes: Sequence[int]) -> Density:
+    def onto(self, axes: Sequence[int]) -> BoxDensity:
         """The tree as it looks along some of its axes: boxes that look the same there are taken together.
 
         Its answers to questions about these axes alone are those of the whole tree, to the last term.
@@ -224,7 +224,7 @@ class Density:
         while bool(level.expanded.any()):
             level = level.below(self, chosen)
             levels.append(level)
-        return Density(
+        return BoxDensity(
             _joined(levels),
             tuple(self.measures[axis] for axis in chosen),
             Held.join([each.sums for each in levels]),
@@ -248,7 +248,7 @@ class _Merged:
     """The group above each group."""
 
     @staticmethod
-    def of(density: Density, axes: list[int]) -> _Merged:
+    def of(density: BoxDensity, axes: list[int]) -> _Merged:
         """The root alone."""
         zero = np.zeros(1, np.int64)
         expanded = np.where(density.nodes.leaves[:1], -1, zero)
@@ -265,7 +265,7 @@ class _Merged:
         """What each group holds."""
         return self.held.gathered(self.groups, len(self.lows))
 
-    def below(self, density: Density, axes: list[int]) -> _Merged:
+    def below(self, density: BoxDensity, axes: list[int]) -> _Merged:
         """The children of the members, and the leaves of groups that are expanded, put in groups."""
         tree, split = density.nodes, self.nodes >= 0
         above = self.nodes[split]
@@ -326,7 +326,7 @@ def _joined(levels: Sequence[_Merged]) -> BoxNodes:
 # Cumulative counts along one axis of a tree of boxes.
 
 
-def along(density: Density, axis: int, mass: Floats) -> Curve:
+def along(density: BoxDensity, axis: int, mass: Floats) -> Curve:
     """Leaves that hold `mass`, in the order of their nodes, as they lie along an axis.
 
     Pieces end where a leaf that holds anything begins or ends, and where the measure of the axis bends.
@@ -540,7 +540,7 @@ _BASES: Final = (2, 3, 5, 7, 11, 13)
 """One for each axis, of which there are no more."""
 
 
-def made_up(density: Density, rows: int) -> Corners:
+def made_up(density: BoxDensity, rows: int) -> Corners:
     """Positions of so many rows, leaf by leaf.
 
     Every run of leaves that are neighbours in the tree gets its share of the rows to one row. Inside of
@@ -556,12 +556,12 @@ def made_up(density: Density, rows: int) -> Corners:
     )
 
 
-def _in_order(density: Density) -> Ints:
+def _in_order(density: BoxDensity) -> Ints:
     leaves = np.flatnonzero(density.nodes.leaves)
     return leaves[np.argsort(spans_of(density.nodes, density.families)[0][leaves])]
 
 
-def _volumes(density: Density, leaves: Ints) -> Floats:
+def _volumes(density: BoxDensity, leaves: Ints) -> Floats:
     """The share of everything that each leaf is, by the measures."""
     root = np.zeros(leaves.size, np.int64)
     shares = [own.at(root).shares(own.at(leaves)) for own in density.stretches]

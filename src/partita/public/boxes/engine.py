@@ -11,22 +11,23 @@ from typing import Final, NamedTuple, TypeAlias, final
 import numpy as np
 
 from partita.answer import Answer, Bounds, least_sum
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts
+from partita.public.axis.curve import Curve
 from partita.public.axis.spending_tree import NodeRange, seen
 from partita.public.axis.tree_solver import TreeLooks
 from partita.public.bounds import Combination, laplace_mix_reach
 from partita.public.boxes.cover import (
-    Asked,
-    Coefficients,
     Layer,
+    LinearQuestion,
+    NodeCoefficients,
     Plane,
     laid_out,
     summed,
     variances_of_sums,
     without_equals,
 )
-from partita.public.boxes.density import Density, Measure, Stretches, along, made_up, passed
+from partita.public.boxes.density import BoxDensity, Measure, Stretches, along, made_up, passed
 from partita.public.boxes.plan import BoxNodes, Corners, SignedBox, children_of, spans_of, summed_up
 
 # One bound for all boxes at once: from the ranges of all nodes, and from the last looks at leaves.
@@ -41,7 +42,7 @@ from partita.public.boxes.plan import BoxNodes, Corners, SignedBox, children_of,
 _ROUNDING: Final = 1e-9
 
 
-def widest_miss(density: Density, ranges: NodeRange) -> float:
+def widest_miss(density: BoxDensity, ranges: NodeRange) -> float:
     """The largest error that any box can have if the count of every node lies in its range.
 
     Nor is any answer, or any count, larger than that of everything.
@@ -54,7 +55,7 @@ def widest_miss(density: Density, ranges: NodeRange) -> float:
     return float(min(most, max(above, below, whole)) * (1.0 + _ROUNDING))
 
 
-def widest_miss_of_looks(density: Density, looks: Floats, rates: Floats, beta: float) -> float:
+def widest_miss_of_looks(density: BoxDensity, looks: Floats, rates: Floats, beta: float) -> float:
     """The largest error that any box can have with probability 1 - beta, if leaves are fixed.
 
     Every leaf has a look of its own, independent of the others, with noise of its rate; both are given for
@@ -70,7 +71,7 @@ def widest_miss_of_looks(density: Density, looks: Floats, rates: Floats, beta: f
     return float((max(above, below, abs(off[0])) + reach) * (1.0 + _ROUNDING))
 
 
-def _sides(density: Density, nodes: Floats, leaves: Floats) -> float:
+def _sides(density: BoxDensity, nodes: Floats, leaves: Floats) -> float:
     """The worst that nodes beside the sides of a box, and leaves across them, can do together."""
     parents, cut, total = density.parents, density.nodes.leaves, 0.0
     numbers = np.concatenate([nodes, leaves[cut]])
@@ -101,7 +102,7 @@ class BoxBounds:
     The proofs are in docs/proofs/boxes_bounds.md.
     """
 
-    density: Density
+    density: BoxDensity
     looks: TreeLooks
     unit: float
     _last_ranges: dict[float, NodeRange] = field(default_factory=dict, init=False, repr=False)
@@ -119,7 +120,7 @@ class BoxBounds:
             )
         return self._last_ranges[beta]
 
-    def bounds(self, asked: Asked, beta: float) -> tuple[float, float]:
+    def bounds(self, asked: LinearQuestion, beta: float) -> tuple[float, float]:
         """What the ranges of nodes allow, and what the last looks at leaves do, with half of beta each."""
         nodes, leaves = ranged(asked, self.ranges(beta / 2)), self._last(asked, beta / 2)
         return max(nodes[0], leaves[0]), min(nodes[1], leaves[1])
@@ -131,7 +132,7 @@ class BoxBounds:
         nodes = widest_miss(self.density, self.ranges(beta / 2))
         return min(nodes, widest_miss_of_looks(self.density, looks, rates, beta / 2))
 
-    def _last(self, asked: Asked, beta: float) -> tuple[float, float]:
+    def _last(self, asked: LinearQuestion, beta: float) -> tuple[float, float]:
         """The last look at a leaf decided nothing: given all others, those are independent noisy counts."""
         low = self._combined(self._weights(asked.nodes, asked.coefficients.least))
         high = self._combined(self._weights(asked.nodes, asked.coefficients.most))
@@ -161,7 +162,7 @@ class BoxBounds:
         return self.looks.last(len(self.density.nodes.lows))[ordered]
 
 
-def ranged(asked: Asked, ranges: NodeRange) -> tuple[float, float]:
+def ranged(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
     """Bounds on a question if every node is in its range; asked either way round, both hold."""
     low, high = _ranged(asked, ranges)
     if bool((asked.coefficients.least >= 0.0).all()):
@@ -170,7 +171,7 @@ def ranged(asked: Asked, ranges: NodeRange) -> tuple[float, float]:
     return max(low, -other[1]), min(high, -other[0])
 
 
-def _ranged(asked: Asked, ranges: NodeRange) -> tuple[float, float]:
+def _ranged(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
     """The answer's part in each node, and the rest of its count, from the leaves up to the root.
 
     Of a node that is split its children tell both, and since both together are the node, each tells
@@ -211,7 +212,7 @@ _MOST_PIECES: Final = 2**18
 _MOST_CUTS: Final = 4
 
 
-def within_region(density: Density, shares: Shares, box: Sequence[Stretches]) -> Asked:
+def within_region(density: BoxDensity, shares: Shares, box: Sequence[Stretches]) -> LinearQuestion:
     """How much lies in the region and in the box, a single one, as a question.
 
     Nodes that lie inside of both are taken whole, and leaves that are cut by the share inside. Where
@@ -222,11 +223,11 @@ def within_region(density: Density, shares: Shares, box: Sequence[Stretches]) ->
         layer = _layer(density, shares, box, nodes)
         layers.append(layer)
         if not bool(layer.split.any()):
-            return Asked(density, layers)
+            return LinearQuestion(density, layers)
         nodes = children_of(density.nodes, nodes[layer.split])
 
 
-def _layer(density: Density, shares: Shares, box: Sequence[Stretches], nodes: Ints) -> Layer:
+def _layer(density: BoxDensity, shares: Shares, box: Sequence[Stretches], nodes: Ints) -> Layer:
     """What is inside, outside, or cut, of some nodes."""
     wholes = [own.at(nodes) for own in density.stretches]
     meets, inside = _against(wholes, box)
@@ -240,7 +241,7 @@ def _layer(density: Density, shares: Shares, box: Sequence[Stretches], nodes: In
         _Pieces.of(measure, own.at(cut), own.at(cut).within(asked), _cuts(density, cut.size))
         for measure, own, asked in zip(density.measures, wholes, box, strict=True)
     ]
-    known = Coefficients.equal(whole.astype(np.float64))
+    known = NodeCoefficients.equal(whole.astype(np.float64))
     return Layer(nodes, open_ & ~leaves, known.replaced(cut, _partly(_covered(pieces, shares))))
 
 
@@ -253,9 +254,9 @@ def _against(nodes: Sequence[Stretches], box: Sequence[Stretches]) -> tuple[Bool
     return meets, inside
 
 
-def _partly(share: Floats) -> Coefficients:
+def _partly(share: Floats) -> NodeCoefficients:
     """Of leaves of which a share is inside."""
-    return Coefficients(np.zeros_like(share), np.ones_like(share), share, share)
+    return NodeCoefficients(np.zeros_like(share), np.ones_like(share), share, share)
 
 
 def _corners(stretches: Sequence[Stretches]) -> tuple[Corners, Corners]:
@@ -263,7 +264,7 @@ def _corners(stretches: Sequence[Stretches]) -> tuple[Corners, Corners]:
     return np.stack(lows, axis=1), np.stack(highs, axis=1)
 
 
-def _cuts(density: Density, leaves: int) -> int:
+def _cuts(density: BoxDensity, leaves: int) -> int:
     """Into how many pieces a leaf is cut along each axis that is not even."""
     curved = sum(measure.curve is not None for measure in density.measures)
     return max(1, min(_MOST_CUTS, int((_MOST_PIECES / max(1, leaves)) ** (1.0 / max(1, curved)))))
@@ -313,7 +314,7 @@ _FEW: Final = 3
 """Questions about so many axes, if those are not all, are asked of the tree as it looks along these."""
 
 
-def _as_it_is(density: Density) -> Density:
+def _as_it_is(density: BoxDensity) -> BoxDensity:
     return density
 
 
@@ -337,16 +338,16 @@ class BoxEngine:
     unit: float
     widening: float
     doubted: bool = False
-    refined: Callable[[Density], Density] = _as_it_is
+    refined: Callable[[BoxDensity], BoxDensity] = _as_it_is
     _facets: dict[tuple[int, ...], _Facet] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def density(self) -> Density:
+    def density(self) -> BoxDensity:
         """The solved tree."""
-        return Density.of(self.nodes, self.measures, self.values, self.variances, doubted=self.doubted)
+        return BoxDensity.of(self.nodes, self.measures, self.values, self.variances, doubted=self.doubted)
 
     @cached_property
-    def shown(self) -> Density:
+    def shown(self) -> BoxDensity:
         """The solved tree, refined inside of its leaves: where the values of answers come from."""
         return self.refined(self.density)
 
@@ -377,7 +378,7 @@ class BoxEngine:
         lows, highs, signs = self._taken_apart(without_equals(terms))
         facet = self._facet(np.asarray(self._bounded(lows, highs).any(axis=0)))
 
-        def asked(density: Density) -> Asked:
+        def asked(density: BoxDensity) -> LinearQuestion:
             return laid_out(density, facet.boxes(lows, highs), signs)
 
         answer = self._answer(asked, facet, partial(self.bounds, terms), least)
@@ -414,7 +415,7 @@ class BoxEngine:
             self.measures, _box_corners([low], self.nodes.axes), _box_corners([high], self.nodes.axes)
         )
 
-        def asked(density: Density) -> Asked:
+        def asked(density: BoxDensity) -> LinearQuestion:
             return within_region(density, shares, box)
 
         def bounds(beta: float) -> tuple[float, float]:
@@ -427,7 +428,7 @@ class BoxEngine:
         return made_up(self.shown, rows)
 
     def _answer(
-        self, asked: Callable[[Density], Asked], facet: _Facet, bounds: Bounds, least: float
+        self, asked: Callable[[BoxDensity], LinearQuestion], facet: _Facet, bounds: Bounds, least: float
     ) -> Answer:
         """The value of a question on a tree as it is shown, with the error that it has on the tree itself."""
 
@@ -473,11 +474,11 @@ class _Facet:
     """A tree along some axes of another one: as it was solved, and as it is shown."""
 
     axes: list[int]
-    density: Density
-    shown: Density
+    density: BoxDensity
+    shown: BoxDensity
 
     @staticmethod
-    def of(density: Density, shown: Density, axes: list[int]) -> _Facet:
+    def of(density: BoxDensity, shown: BoxDensity, axes: list[int]) -> _Facet:
         """The tree along these axes, found once if it is shown as it was solved."""
         if len(axes) == density.nodes.axes:
             return _Facet(axes, density, shown)

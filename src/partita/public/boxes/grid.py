@@ -14,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer
 from partita.public.axis.base import NoisySum, Parts, PartsReader
-from partita.public.axis.curve import Curve, Floats, apportion, curve_through
+from partita.public.axis.curve import Curve, apportion, curve_through
 from partita.public.axis.shrinkage import shared_out
 from partita.public.base import damaged
 from partita.public.bounds import laplace_variance
 from partita.public.boxes.base import (
-    Boxes,
+    BoxRelease,
     BoxTerm,
     Region,
     checked_boxes,
@@ -123,7 +124,7 @@ _AT_ONCE: Final = 2**18
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GridRelease(Boxes):
+class GridRelease(BoxRelease):
     """The noisy count of each cell, special cells included, the last axis fastest; a box is a sum of cells.
 
     Noisy counts stay as they are, also below zero, so that sums have no bias and the counts of the parts of

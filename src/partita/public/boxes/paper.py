@@ -17,16 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts, curve_through
+from partita.public.axis.curve import Curve, curve_through
 from partita.public.base import LARGEST_NUMBER, damaged
 from partita.public.bounds import chernoff, laplace_sum_reach, laplace_variance, largest_reach, spread_ranges
 from partita.public.boxes.base import (
-    Boxes,
+    BoxRelease,
     BoxTerm,
     Region,
     checked_boxes,
@@ -36,8 +37,8 @@ from partita.public.boxes.base import (
 )
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.tree_of_trees import (
+    AxisSegments,
     Pieces,
-    Segments,
     SegmentTree,
     Stage,
     TreeOfTrees,
@@ -254,7 +255,7 @@ _MOST_SEGMENTS: Final = 2**30
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PaperRectanglesRelease(Boxes):
+class PaperRectanglesRelease(BoxRelease):
     """Segments of every axis, given by their last positions, and a tree of trees over their products.
 
     A box is answered by all products of segments that touch it, as in the paper: what a segment holds
@@ -274,9 +275,9 @@ class PaperRectanglesRelease(Boxes):
     guarantee: Guarantee | None = None
 
     @cached_property
-    def segments(self) -> Segments:
+    def segments(self) -> AxisSegments:
         """What the axes were cut into."""
-        return Segments(self.edges)
+        return AxisSegments(self.edges)
 
     @cached_property
     def pieces(self) -> Pieces:

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import LARGEST_AXIS, MOST_AXES, Axis
 from partita.errors import check
 from partita.lazy import cached_property
 from partita.numbers import Exact, freeze, frozen, parameter, rational
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.axis.tree_solver import Families, SpendingRule
 from partita.public.base import damaged
 from partita.public.bounds import laplace_variance
@@ -142,7 +142,7 @@ def _family(nodes: BoxNodes, start: int, middle: int, end: int) -> Families:
 # Slots: where along an axis a tree of boxes may cut.
 
 
-class Slots(Protocol):
+class AxisSlots(Protocol):
     """The parts of one axis that a tree never cuts, in order; each holds some positions, or none."""
 
     @property
@@ -200,7 +200,7 @@ class RankSlots:
         return self.edges[first], self.edges[last + np.uint64(1)]
 
 
-def native_slots(axes: Sequence[Axis]) -> tuple[Slots, ...]:
+def native_slots(axes: Sequence[Axis]) -> tuple[AxisSlots, ...]:
     """The positions of every axis."""
     return tuple(NativeSlots(axis) for axis in axes)
 
@@ -268,7 +268,7 @@ class _Halved(AxisPieces):
         return np.asarray(self.ranks[self.tried[boxes] + step.astype(np.int64)])
 
 
-def opened(slots: Slots, left: int) -> AxisPieces:
+def opened(slots: AxisSlots, left: int) -> AxisPieces:
     """Everything along an axis, cut into pieces that can be halved `left` times, and the single slots."""
     line = slots.line
     run = np.arange(((line.size - 1) >> left) + 1, dtype=np.uint64) << np.uint64(left)
@@ -279,7 +279,7 @@ def opened(slots: Slots, left: int) -> AxisPieces:
     return _Opened(first[there], last[there], np.array([there.sum()]))
 
 
-def halved(slots: Slots, first: UInts, last: UInts, left: int) -> AxisPieces:
+def halved(slots: AxisSlots, first: UInts, last: UInts, left: int) -> AxisPieces:
     """Slots first, ..., last of each box, cut into pieces that can be halved `left` times."""
     shift = np.uint64(left)
     counts = ((last - first) >> shift).astype(np.int64) + 1
@@ -296,7 +296,7 @@ def halved(slots: Slots, first: UInts, last: UInts, left: int) -> AxisPieces:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cut:
+class BoxSplit:
     """Boxes cut along every axis: the children of a box are the products of its pieces, last axis fastest."""
 
     axes: tuple[AxisPieces, ...]
@@ -331,7 +331,7 @@ class Cut:
         return np.asarray(self.starts[boxes] + place)
 
 
-def _held(slots: Slots, first: UInts, last: UInts) -> Bools:
+def _held(slots: AxisSlots, first: UInts, last: UInts) -> Bools:
     """Which runs of slots hold a position."""
     lows, behind = slots.ends(first, last)
     return lows < behind
@@ -369,7 +369,7 @@ class BoxPlan:
     At the first level every axis is cut into its single slots besides, whether it has bits there or not.
     """
 
-    slots: tuple[Slots, ...]
+    slots: tuple[AxisSlots, ...]
     schedule: Ints
 
     def __post_init__(self) -> None:
@@ -399,12 +399,12 @@ class BoxPlan:
             np.zeros((1, len(lines)), np.uint64), np.array([[line.width - 1 for line in lines]], np.uint64)
         )
 
-    def cut(self, at: int, boxes: SlotBoxes) -> Cut:
+    def cut(self, at: int, boxes: SlotBoxes) -> BoxSplit:
         """The boxes that are expanded, cut into the nodes of level `at`, counted from 0 below the root."""
         lefts = self.levels[at].halvings
         if at == 0:
-            return Cut(tuple(opened(slots, left) for slots, left in zip(self.slots, lefts, strict=True)))
-        return Cut(
+            return BoxSplit(tuple(opened(slots, left) for slots, left in zip(self.slots, lefts, strict=True)))
+        return BoxSplit(
             tuple(
                 halved(slots, boxes.first[:, axis], boxes.last[:, axis], left)
                 for axis, (slots, left) in enumerate(zip(self.slots, lefts, strict=True))

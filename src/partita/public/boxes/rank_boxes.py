@@ -13,21 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import MOST_AXES, Axis
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Bools, Curve, Floats, Ints, UInts
+from partita.public.axis.curve import Curve
 from partita.public.axis.tree_solver import UNITS, TreeLooks
 from partita.public.base import damaged
-from partita.public.boxes.base import Boxes, BoxTerm, EngineBoxes, Region, checked_terms
+from partita.public.boxes.base import BoxRelease, BoxTerm, EngineBoxes, Region, checked_terms
 from partita.public.boxes.cover import RankBins, prefix_variance, raked, without_equals
 from partita.public.boxes.density import (
     TOP_BITS,
+    BoxDensity,
     BoxSolution,
     Curved,
-    Density,
     as_seen,
     distribution,
     expected_counts,
@@ -418,7 +419,7 @@ class RankBoxesRelease(EngineBoxes):
     @property
     def _weights(self) -> Floats:
         """For each axis how much its view says about the marginal, against the tree."""
-        solved = Density.of(self.shape.nodes, self._measures, *self.solution.estimates)
+        solved = BoxDensity.of(self.shape.nodes, self._measures, *self.solution.estimates)
         tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.distributions)])
         return np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
 
@@ -518,7 +519,7 @@ _CHOICES: Final = {each.kind: each for each in (GridRelease, RankBoxesRelease, S
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RectanglesRelease(Boxes):
+class RectanglesRelease(BoxRelease):
     """The chosen boxes, which answer everything, and the total with noise of `scale` that chose them.
 
     Whoever reads the total can repeat the choice: nothing else that is not public went into it.
@@ -530,7 +531,7 @@ class RectanglesRelease(Boxes):
     max_series_per_level: ClassVar[int] = 8
 
     axes: tuple[Axis, ...] = field(init=False)
-    chosen: Boxes
+    chosen: BoxRelease
     total: int
     scale: Fraction
     guarantee: Guarantee | None = None
@@ -596,7 +597,7 @@ class RectanglesRelease(Boxes):
         )
 
 
-def _read_chosen(parts: Parts) -> Boxes:
+def _read_chosen(parts: Parts) -> BoxRelease:
     kind, facts = parts.facts["kind"], parts.facts["chosen"]
     if not isinstance(kind, str) or kind not in _CHOICES:
         raise damaged("kind", f"must be one of {', '.join(_CHOICES)}")

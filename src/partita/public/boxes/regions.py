@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from partita.arrays import Bools, Floats, Ints
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
@@ -35,7 +36,6 @@ from partita.domain.time import (
 from partita.errors import InvalidParameter, check, check_type
 from partita.lazy import cached_property
 from partita.numbers import Converted, Exact, freeze, frozen, parameter, rational
-from partita.public.axis.curve import Bools, Floats, Ints
 from partita.public.boxes.base import Region
 from partita.public.boxes.plan import Corners
 

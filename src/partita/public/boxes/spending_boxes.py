@@ -11,20 +11,20 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import freeze
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.axis.tree_solver import SURE, UNITS, Families, TreeLooks
 from partita.public.base import damaged
 from partita.public.boxes.base import EngineBoxes, read_axes, written_axes
-from partita.public.boxes.cover import Surroundings
-from partita.public.boxes.density import BoxSolution, Density, Even, Held
+from partita.public.boxes.cover import NodeSurroundings
+from partita.public.boxes.density import BoxDensity, BoxSolution, Even, Held
 from partita.public.boxes.engine import BoxEngine
-from partita.public.boxes.plan import BoxNodes, BoxPlan, BoxShape, Corners, Recipe, Slots, native_slots
+from partita.public.boxes.plan import AxisSlots, BoxNodes, BoxPlan, BoxShape, Corners, Recipe, native_slots
 
 # Leaves that rise or fall from one side to the other, as the cells beside them say.
 
@@ -38,7 +38,7 @@ _SOFTENING: Final = 1e-3
 """A side never counts as emptier than this share of the leaf's own fullness."""
 
 
-def ramped(density: Density, axes: tuple[Axis, ...], *, noise: float) -> Density:
+def ramped(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxDensity:
     """The same counts of all nodes, with leaves no longer even inside where their neighbours differ.
 
     Along an axis with b below and a above a leaf, the leaf's density is that of a ramp from 1 - g to
@@ -54,9 +54,9 @@ def ramped(density: Density, axes: tuple[Axis, ...], *, noise: float) -> Density
     return _cut(density, leaves[noticed], slopes[noticed])
 
 
-def _slopes(density: Density, axes: tuple[Axis, ...], leaves: Ints) -> Floats:
+def _slopes(density: BoxDensity, axes: tuple[Axis, ...], leaves: Ints) -> Floats:
     """g for every leaf, a column for each axis."""
-    around, own = Surroundings(density, axes, leaves), density.held.values[leaves]
+    around, own = NodeSurroundings(density, axes, leaves), density.held.values[leaves]
     columns = []
     for axis in range(len(axes)):
         below, above = (side + _SOFTENING * own for side in around.beside(axis))
@@ -82,7 +82,7 @@ class _Level(NamedTuple):
     piece: Ints
 
 
-def _cut(density: Density, leaves: Ints, slopes: Floats) -> Density:
+def _cut(density: BoxDensity, leaves: Ints, slopes: Floats) -> BoxDensity:
     if not leaves.size:
         return density
     nodes, pieces = density.nodes, _pieces(density, leaves, slopes)
@@ -107,7 +107,7 @@ def _below(nodes: BoxNodes, children: Ints, first_piece: Ints, level: _Level) ->
     return _Level(old, np.where(fresh, np.repeat(first_piece[parents], sizes) + within, -1))
 
 
-def _joined(density: Density, pieces: _Pieces, children: Ints, levels: Sequence[_Level]) -> Density:
+def _joined(density: BoxDensity, pieces: _Pieces, children: Ints, levels: Sequence[_Level]) -> BoxDensity:
     old = np.concatenate([level.old for level in levels])
     piece = np.concatenate([level.piece for level in levels])
     counts = np.where(old >= 0, children[old], 0)
@@ -121,7 +121,7 @@ def _joined(density: Density, pieces: _Pieces, children: Ints, levels: Sequence[
     held = Held(
         *(_either(old, ours, piece, fresh) for ours, fresh in zip(density.held, pieces.held, strict=True))
     )
-    return Density(nodes, density.measures, held)
+    return BoxDensity(nodes, density.measures, held)
 
 
 def _either(old: Ints, ours: Rows, piece: Ints, fresh: Rows) -> Rows:
@@ -131,7 +131,7 @@ def _either(old: Ints, ours: Rows, piece: Ints, fresh: Rows) -> Rows:
     return rows
 
 
-def _pieces(density: Density, leaves: Ints, slopes: Floats) -> _Pieces:
+def _pieces(density: BoxDensity, leaves: Ints, slopes: Floats) -> _Pieces:
     """Each leaf cut along every axis as trees are, with its count shared out by the ramps."""
     lows, highs = density.nodes.corners(leaves)
     shifts = _shifts(highs - lows)
@@ -185,7 +185,7 @@ _BELIEF: Final = 10.0
 
 @final
 @dataclass(frozen=True, eq=False)
-class Selection:
+class CutSelection:
     """What the looks at a tree say about nodes that were cut, and about the children that followed.
 
     A node is cut if its noisy count is large, so noise that pushed it up has a part in it. The first looks at
@@ -284,7 +284,7 @@ class SpendingBoxesRelease(EngineBoxes):
         if self.total is not None:
             noisy[0] = self.total
         families = self.shape.families
-        righted = Selection(families, self.looks, self._unit, self.recipe).righted(noisy, variances)
+        righted = CutSelection(families, self.looks, self._unit, self.recipe).righted(noisy, variances)
         first = BoxSolution(families, self.shape.expanded, righted, variances)
         return replace(first, expected=self._expected(first))
 
@@ -304,7 +304,7 @@ class SpendingBoxesRelease(EngineBoxes):
             refined=self._refined,
         )
 
-    def _refined(self, density: Density) -> Density:
+    def _refined(self, density: BoxDensity) -> BoxDensity:
         if len(self.axes) > _MOST_RAMPS:
             return density
         return ramped(density, self.axes, noise=1.0 / (UNITS * self._unit))
@@ -314,8 +314,8 @@ class SpendingBoxesRelease(EngineBoxes):
         nodes = self.shape.nodes
         expected, leaves = np.full(nodes.children.size, np.nan), np.flatnonzero(nodes.leaves)
         if leaves.size <= _MOST_SURROUNDED:
-            density = Density.of(nodes, self._measures, *solution.estimates)
-            expected[leaves] = Surroundings(density, self.axes, leaves).expected()
+            density = BoxDensity.of(nodes, self._measures, *solution.estimates)
+            expected[leaves] = NodeSurroundings(density, self.axes, leaves).expected()
         return expected
 
     @property
@@ -368,7 +368,7 @@ def written_tree(shape: BoxShape, looks: TreeLooks) -> dict[str, NDArray[Any]]:
     }
 
 
-def read_tree(reader: PartsReader, slots: tuple[Slots, ...]) -> tuple[BoxShape, TreeLooks]:
+def read_tree(reader: PartsReader, slots: tuple[AxisSlots, ...]) -> tuple[BoxShape, TreeLooks]:
     """The tree and the looks that `written_tree` wrote, over these slots."""
     plan = BoxPlan(slots, _schedule(reader, len(slots)))
     steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))

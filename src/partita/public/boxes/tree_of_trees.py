@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
 from partita.public.axis.base import Hierarchy
-from partita.public.axis.curve import Bools, Floats, Ints, UInts, apportion
+from partita.public.axis.curve import apportion
 from partita.public.base import damaged
 from partita.public.boxes.density import Even, Stretches
 from partita.public.boxes.plan import Corners, runs
@@ -26,7 +27,7 @@ _ONE: Final = np.uint64(1)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Segments:
+class AxisSegments:
     """The last position of each segment, increasing, along every axis.
 
     >>> segments = Segments((np.array([2, 3, 9], np.uint64),))
@@ -215,7 +216,7 @@ class Stage:
             raise damaged("noisy", "must be positive, as all counts that are kept")
 
 
-class Cover(NamedTuple):
+class KeptCover(NamedTuple):
     """The kept nodes of the last dimension in the covers of some boxes: the box of each, and its place.
 
     For each box: how many nodes of the last dimension were `looked` for, and how many nodes of any
@@ -277,12 +278,12 @@ class TreeOfTrees:
         pairs, times = np.unique(cover.boxes // parts * places + cover.places, return_counts=True)
         return np.bincount(pairs // max(1, places), times**2, len(firsts) // parts).astype(np.int64)
 
-    def _sums(self, cover: Cover) -> Sums:
+    def _sums(self, cover: KeptCover) -> Sums:
         held, boxes = self.stages[-1].values[cover.places], cover.missed.size
         values = np.bincount(cover.boxes, held, boxes).astype(np.float64)
         return Sums(values, np.bincount(cover.boxes, None, boxes), cover.missed)
 
-    def cover(self, firsts: Ints, lasts: Ints) -> Cover:
+    def cover(self, firsts: Ints, lasts: Ints) -> KeptCover:
         """The product of the covers along each axis, dimension by dimension, as far as nodes were kept."""
         boxes = np.arange(len(firsts))
         places, looked, missed = np.zeros((3, len(firsts)), np.int64)
@@ -293,7 +294,7 @@ class TreeOfTrees:
             looked = np.bincount(boxes, minlength=len(firsts))
             missed += np.bincount(boxes[~there], minlength=len(firsts))
             boxes, places = boxes[there], found[there]
-        return Cover(boxes, places, looked, missed)
+        return KeptCover(boxes, places, looked, missed)
 
 
 def _along(tree: SegmentTree, firsts: Ints, lasts: Ints, boxes: Ints) -> tuple[Ints, Ints]:
@@ -333,7 +334,7 @@ class Pieces:
     masses: Floats
 
     @staticmethod
-    def of(trees: TreeOfTrees, segments: Segments) -> Pieces:
+    def of(trees: TreeOfTrees, segments: AxisSegments) -> Pieces:
         """The total from the top down: a node hands all it has to its kept children, by their noisy counts.
 
         What has no kept children is cut along the next axis by its own tree; what has no tree there is a

@@ -32,7 +32,7 @@ from partita.public.queries.queries import (
     written_key,
     written_number,
 )
-from partita.public.queries.ranges import MOST_QUERIES, Spans, Sparse, Vector
+from partita.public.queries.ranges import MOST_QUERIES, SpanOperator, Sparse, Vector
 
 Entry: TypeAlias = tuple[tuple[Key, ...], Fraction]
 """What stands for a cell, one key for each column, and its weight."""
@@ -209,7 +209,7 @@ class _OneColumn(Queries):
         return [((universe.number(self.column),), spans)]
 
     @abstractmethod
-    def _spans(self, domain: Domain, axis: Axis) -> Spans:
+    def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         """The ranges as positions."""
 
 
@@ -229,10 +229,10 @@ class Ranges(_OneColumn):
         """One range."""
         return Ranges(self.column, (self.ends[index],))
 
-    def _spans(self, domain: Domain, axis: Axis) -> Spans:
+    def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         spans = [_span(low, high, domain, axis, self.column) for low, high in self.ends]
         starts, stops = zip(*spans, strict=True)
-        return Spans(axis.width, starts, stops)
+        return SpanOperator(axis.width, starts, stops)
 
     def __str__(self) -> str:
         pairs = [f"{_end(low)}, {_end(high)}" for low, high in self.ends]
@@ -262,10 +262,10 @@ class Steps(_OneColumn):
         last = min(steps[high] + steps.step, domain.size) - 1
         return Ranges(self.column, ((_decoded(domain, steps[low]), _decoded(domain, last)),))
 
-    def _spans(self, domain: Domain, axis: Axis) -> Spans:
+    def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         edges = np.array([*self._steps(domain), domain.size], np.uint64) + np.uint64(axis.before)
         lows, highs = np.triu_indices(len(edges) - 1)
-        return Spans(axis.width, edges[lows], edges[highs + 1])
+        return SpanOperator(axis.width, edges[lows], edges[highs + 1])
 
     def _steps(self, domain: Domain) -> range:
         """The first cell of each step."""
@@ -291,9 +291,9 @@ class Prefixes(_OneColumn):
         """The range up to one value."""
         return Ranges(self.column, ((None, _decoded(universe.domain(self.column), index)),))
 
-    def _spans(self, domain: Domain, axis: Axis) -> Spans:
+    def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         stops = np.arange(axis.before + 1, axis.before + axis.size + 1, dtype=np.uint64)
-        return Spans(axis.width, np.zeros(len(stops), np.uint64), stops)
+        return SpanOperator(axis.width, np.zeros(len(stops), np.uint64), stops)
 
     def __str__(self) -> str:
         return written_call("prefixes", written(self.column))
@@ -319,8 +319,8 @@ class Each(_OneColumn):
         name = next(name for name, place in Axis.specials(domain).items() if place == index)
         return Matrix((self.column,), ((((Special.named(name),), Fraction(1)),),))
 
-    def _spans(self, domain: Domain, axis: Axis) -> Spans:
-        return Spans.each(axis.width)
+    def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
+        return SpanOperator.each(axis.width)
 
     def __str__(self) -> str:
         return written_call("marginal", written(self.column))

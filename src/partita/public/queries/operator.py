@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final, Literal, Self, TypeAlias, final
+from typing import Any, Final, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import UInts
 from partita.errors import InvalidParameter
 from partita.lazy import cached_property
 from partita.numbers import integer
@@ -461,10 +462,7 @@ class Pointwise(Structured):
 # Queries of one height: each weighs a stretch of positions with it, and all others with zero.
 
 
-UInts: TypeAlias = NDArray[np.uint64]
-
-
-class Raised(Structured):
+class StretchQueries(Structured):
     """Query i weighs what lies from starts[i] up to stops[i] with `height` units, in units of 1/`grain`."""
 
     starts: UInts

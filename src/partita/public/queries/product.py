@@ -27,7 +27,7 @@ from partita.public.queries.operator import (
     fitted,
     namespace,
 )
-from partita.public.queries.ranges import LARGEST_TABLE, Boxes, Spans, as_vector
+from partita.public.queries.ranges import LARGEST_TABLE, BoxOperator, SpanOperator, as_vector
 
 Factor: TypeAlias = tuple[tuple[int, ...], Structured]
 """The axes that an operator is over, and the operator."""
@@ -54,7 +54,11 @@ class Product(Structured):
         fits = all(each.shape == tuple(widths[a] for a in axes) for axes, each in factors)
         rule, fix = "must be over different axes of the shape", "merge those of one axis"
         check(len(set(taken)) == len(taken) and fits, "factors", rule, given=len(taken), fix=fix)
-        rest = [((axis,), Spans.everything(width)) for axis, width in enumerate(widths) if axis not in taken]
+        rest = [
+            ((axis,), SpanOperator.everything(width))
+            for axis, width in enumerate(widths)
+            if axis not in taken
+        ]
         freeze(self, widths=widths, factors=(*factors, *rest))
 
     @property
@@ -93,7 +97,7 @@ class Product(Structured):
     @property
     def used(self) -> frozenset[int]:
         """The axes along which weights differ."""
-        free = {axes for axes, each in self.factors if isinstance(each, Spans) and each.constant}
+        free = {axes for axes, each in self.factors if isinstance(each, SpanOperator) and each.constant}
         return frozenset(axis for axes, _ in self.factors if axes not in free for axis in axes)
 
     def __len__(self) -> int:
@@ -423,7 +427,7 @@ def _box_axes(operator: Structured) -> object:
 
 
 def _is_box(operator: Structured) -> bool:
-    plain = isinstance(operator, Spans) and (operator.height, operator.granularity) == (1, 1)
+    plain = isinstance(operator, SpanOperator) and (operator.height, operator.granularity) == (1, 1)
     return plain and len(operator) == 1
 
 
@@ -433,11 +437,11 @@ def _boxes(operators: Sequence[Structured]) -> list[Structured]:
     axes = tuple(sorted(first.used))
     sides = [_sides(cast(Product, each), axes) for each in operators]
     starts, stops = (np.array([[side[end] for side in box] for box in sides], np.uint64) for end in (0, 1))
-    return [Product(first.shape, [(axes, Boxes(tuple(first.shape[a] for a in axes), starts, stops))])]
+    return [Product(first.shape, [(axes, BoxOperator(tuple(first.shape[a] for a in axes), starts, stops))])]
 
 
 def _sides(box: Product, axes: tuple[int, ...]) -> list[tuple[int, int]]:
-    spans = {mine[0]: cast(Spans, each) for mine, each in box.factors}
+    spans = {mine[0]: cast(SpanOperator, each) for mine, each in box.factors}
     return [(int(spans[axis].starts[0]), int(spans[axis].stops[0])) for axis in axes]
 
 

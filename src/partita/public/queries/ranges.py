@@ -10,14 +10,14 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Ints, UInts
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
 from partita.public.queries.operator import (
     DENSE,
     Pointwise,
-    Raised,
+    StretchQueries,
     Structured,
-    UInts,
     all_places,
     cap,
     cumulative,
@@ -26,8 +26,6 @@ from partita.public.queries.operator import (
     namespace,
     places_like,
 )
-
-Ints = NDArray[np.int64]
 
 
 @final
@@ -180,7 +178,7 @@ LARGEST_TABLE: Final = 2**62
 
 @final
 @dataclass(frozen=True, eq=False)
-class Boxes(Raised):
+class BoxOperator(StretchQueries):
     """Query i weighs starts[i, a] <= position < stops[i, a] on every axis a with `height` units, else zero.
 
     With x summed up along all axes, a box is a signed sum of its 2^d corners.
@@ -235,7 +233,7 @@ class Boxes(Raised):
         covers = replace(self, height=1).backward(np.ones((len(self), 1), np.int64))[:, 0]
         return np.asarray(fitted(covers, len(self) * self.largest) * abs(self.height))
 
-    def _with(self, **changed: Any) -> Boxes:
+    def _with(self, **changed: Any) -> BoxOperator:
         return replace(self, **changed)
 
     @cached_property
@@ -259,7 +257,7 @@ MOST_QUERIES: Final = 2**24
 
 @final
 @frozen(eq=False)
-class Spans(Raised):
+class SpanOperator(StretchQueries):
     """Query i weighs the positions starts[i], ..., stops[i]-1 with `height` units, the others with zero.
 
     >>> Spans(4, [0, 1], [2, 4]).answers(np.array([1, 2, 3, 4])).tolist()
@@ -277,15 +275,15 @@ class Spans(Raised):
         freeze(self, starts=first, stops=np.maximum(first, behind))
 
     @staticmethod
-    def everything(width: int) -> Spans:
+    def everything(width: int) -> SpanOperator:
         """One query: all positions."""
-        return Spans(width, [0], [width])
+        return SpanOperator(width, [0], [width])
 
     @staticmethod
-    def each(width: int) -> Spans:
+    def each(width: int) -> SpanOperator:
         """A query for every position."""
         places = np.arange(width, dtype=np.uint64)
-        return Spans(width, places, places + np.uint64(1))
+        return SpanOperator(width, places, places + np.uint64(1))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -349,7 +347,7 @@ class Spans(Raised):
         covers = np.repeat(self._pieces.covers, self._pieces.lengths)
         return fitted(covers, self.column_norm) * abs(self.height)
 
-    def _with(self, **changed: Any) -> Spans:
+    def _with(self, **changed: Any) -> SpanOperator:
         return replace(self, **changed)
 
     @cached_property

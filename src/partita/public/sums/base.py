@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.answer import Answer, Bounds
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
@@ -22,7 +23,6 @@ from partita.guarantee import Guarantee
 from partita.html import card, plus_minus, span, whisker
 from partita.numbers import failure
 from partita.public.axis.base import Parts
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.base import ReleaseKind
 
 

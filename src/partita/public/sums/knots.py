@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.bounds import laplace_sum_reach
 from partita.public.sums.base import ValueLine
 from partita.public.sums.parts import Blend, PartTree
@@ -145,7 +145,7 @@ def highest_clear(noisy: NDArray[Any], *, clear: int, near: int) -> Ints:
 
 @final
 @dataclass(frozen=True)
-class Buckets:
+class ValueBuckets:
     """Null, invalid, the origin, then the offsets of each side by the least cap that holds them, and beyond.
 
     Above the origin the buckets end with "above", below it with "below": rows outside of the bounds, which

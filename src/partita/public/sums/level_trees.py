@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, Bounds
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.bounds import laplace_mix_reach, laplace_sum_reach, laplace_variance
 from partita.public.boxes.base import BoxTerm, checked_terms
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
-from partita.public.sums.knots import Buckets, Hats, Knots, Past, Pooled, Pooling, Tops, mass_unit
-from partita.public.sums.parts import MOST_PARTS, Cut, KeyCounts, Laid, PartTree
+from partita.public.sums.knots import Hats, Knots, Past, Pooled, Pooling, Tops, ValueBuckets, mass_unit
+from partita.public.sums.parts import MOST_PARTS, KeyCounts, KeyTree, Laid, PartTree
 
 # The rows of level trees: null, invalid, zero, and the controls of both sides; what each row counts for.
 
@@ -582,7 +582,7 @@ class LevelTreesRelease(SumRelease):
 
     keys: tuple[Axis, ...]
     value: ValueLine
-    cut: Cut
+    cut: KeyTree
     degree: int
     branching: int
     buckets: NDArray[Any]
@@ -680,12 +680,12 @@ class LevelTreesRelease(SumRelease):
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader, line = PartsReader(parts), ValueLine.of(value)
         reader.expect(facts=_FACTS, series=_SERIES)
-        cut = Cut(tuple(keys), reader.row("along", np.int64), reader.row("at", np.uint64))
+        cut = KeyTree(tuple(keys), reader.row("along", np.int64), reader.row("at", np.uint64))
         degree = reader.integer("degree", low=1, high=2)
         branching = reader.integer("branching", low=min(2, cut.parts), high=max(2, MOST_PARTS))
-        buckets = reader.noisy("buckets", count=Buckets(line).size)
+        buckets = reader.noisy("buckets", count=ValueBuckets(line).size)
         bucket_scale = reader.scale("bucket_scale")
-        controls = Controls(line, Buckets(line).tops(buckets, bucket_scale), degree)
+        controls = Controls(line, ValueBuckets(line).tops(buckets, bucket_scale), degree)
         return cls(
             keys=tuple(keys),
             value=line,
@@ -717,5 +717,5 @@ class LevelTreesRelease(SumRelease):
         return Answer(float(noisy), lambda: math.sqrt(laplace_variance(self.bucket_scale)), bounds)
 
     @property
-    def _magnitudes(self) -> Buckets:
-        return Buckets(self.value)
+    def _magnitudes(self) -> ValueBuckets:
+        return ValueBuckets(self.value)

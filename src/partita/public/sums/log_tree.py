@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import ORDERED_SPECIALS, Domain
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import Parts, PartsReader
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
 from partita.public.bounds import laplace_mix_reach, laplace_variance
 from partita.public.boxes.base import BoxTerm, checked_terms
 from partita.public.boxes.plan import SignedBox

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.lazy import cached_property
 from partita.numbers import freeze
 from partita.public.axis.base import Hierarchy
-from partita.public.axis.curve import Floats, Ints, UInts
 from partita.public.base import damaged
 from partita.public.bounds import spread_ranges
 from partita.public.boxes.plan import Corners, SignedBox, volumes
@@ -61,7 +61,7 @@ class Walked(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cut:
+class KeyTree:
     """A tree of halves over the product of some axes, in preorder; its leaves are the parts.
 
     `along` holds the axis along which a node is halved, -1 for a part, and `at` the first position of its
@@ -197,12 +197,12 @@ def cells_of(axes: Sequence[Axis]) -> int:
     return math.prod(axis.width for axis in axes)
 
 
-def cut_into_cells(axes: tuple[Axis, ...]) -> Cut:
+def cut_into_cells(axes: tuple[Axis, ...]) -> KeyTree:
     """Every cell of the product a part of its own."""
     return _grown(axes, lambda boxes: [True] * len(boxes))
 
 
-def cut_by_counts(axes: tuple[Axis, ...], density: KeyCounts, *, enough: float) -> Cut:
+def cut_by_counts(axes: tuple[Axis, ...], density: KeyCounts, *, enough: float) -> KeyTree:
     """Halved wherever the released counts are above `enough`; special cells apart, if they are few."""
     free = math.prod(1 + axis.before + axis.after for axis in axes) <= _MOST_FREE
 
@@ -239,7 +239,7 @@ class _Node:
             waiting += reversed(node.halves)
 
 
-def _grown(axes: tuple[Axis, ...], worth: _Worth) -> Cut:
+def _grown(axes: tuple[Axis, ...], worth: _Worth) -> KeyTree:
     """Level by level, as far as it is worth it and there is room."""
     root = _Node((tuple(0 for _ in axes), tuple(axis.width - 1 for axis in axes)))
     level, room = [root], MOST_PARTS - 1
@@ -253,7 +253,7 @@ def _grown(axes: tuple[Axis, ...], worth: _Worth) -> Cut:
             node.halves = tuple(_Node(half) for half in halves(node.box, *node.split))
         level = [half for node in level for half in node.halves]
     along, at = zip(*root.preorder(), strict=True)
-    return Cut(axes, np.array(along, np.int64), np.array(at, np.uint64))
+    return KeyTree(axes, np.array(along, np.int64), np.array(at, np.uint64))
 
 
 def _place(axes: Sequence[Axis], box: Box) -> tuple[int, int]:
@@ -355,7 +355,7 @@ class PartTree:
         return np.asarray(parents[..., np.arange(self.hierarchy.nodes[level]) // self.branching])
 
 
-class Coefficients(NamedTuple):
+class PartCoefficients(NamedTuple):
     """What the estimate of a linear question takes of the measured nodes, and of the guesses of parts."""
 
     nodes: Floats
@@ -375,7 +375,7 @@ class Blend:
     tree: PartTree
     distrust: Floats
 
-    def __call__(self, asked: Floats) -> Coefficients:
+    def __call__(self, asked: Floats) -> PartCoefficients:
         """The coefficients for each linear question, a row of weights over the parts."""
         tree = self.tree
         pulls = [np.asarray(asked * np.ones_like(self.distrust))]
@@ -388,7 +388,7 @@ class Blend:
             given = pulls[level - 1] + tree.handed(given * (1.0 - own) - pulls[level], level - 1)
         own = self._variances[0]
         nodes = np.concatenate([given * own, *reversed(found)], axis=-1)
-        return Coefficients(nodes, given * (1.0 - own))
+        return PartCoefficients(nodes, given * (1.0 - own))
 
     @cached_property
     def _variances(self) -> list[Floats]:

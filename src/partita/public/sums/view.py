@@ -9,11 +9,11 @@ from typing import TypeAlias, TypeVar, final
 import numpy as np
 
 from partita.answer import Answer
+from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, InvalidRelease, check_release
 from partita.guarantee import Guarantee, rows_changed
-from partita.public.axis.curve import Floats
 from partita.public.base import view_card
 from partita.public.boxes.plan import Corners
 from partita.public.conditions import Where
@@ -26,19 +26,19 @@ from partita.public.views import BoxView, View, box_terms, having
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class KeyCounts:
+class ViewKeyCounts:
     """Counts of boxes of positions along the axes of some columns, as one view has released them."""
 
     view: AnyView
     keys: tuple[str, ...]
 
     @staticmethod
-    def of_sums(views: Sequence[AnyView], keys: tuple[str, ...], column: str) -> KeyCounts | None:
+    def of_sums(views: Sequence[AnyView], keys: tuple[str, ...], column: str) -> ViewKeyCounts | None:
         """What the view of fewest columns that has all keys of sums of a column says.
 
         None if there is no key, or if the column is its own: then sums tell everything themselves.
         """
-        return None if keys in ((), (column,)) else KeyCounts(having(views, keys), keys)
+        return None if keys in ((), (column,)) else ViewKeyCounts(having(views, keys), keys)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -106,7 +106,7 @@ class SumView:
     column: str
     declared: Mapping[str, Domain]
     sums: Sums
-    beside: KeyCounts | None
+    beside: ViewKeyCounts | None
     mechanism: str
     why: str = ""
 

@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter
 from partita.lazy import cached_property
 from partita.numbers import one_of
-from partita.public.axis.curve import Floats, Ints
 from partita.public.queries.operator import Operator, Structured, all_places, is_integer, like
 from partita.public.queries.product import Factor, Product, Stack
-from partita.public.queries.ranges import Spans, Sparse
+from partita.public.queries.ranges import SpanOperator, Sparse
 from partita.public.sums.knots import Hats, Knots, clear_level, highest_clear, near_level
 from partita.public.workload.weights import Weighed
 
@@ -579,7 +579,7 @@ class Decomposed:
         if not values:
             return None
         value = max(values, key=lambda factor: factor[1].highest)
-        rest = [factor for factor in factors if factor is not value] or [((), Spans.everything(1))]
+        rest = [factor for factor in factors if factor is not value] or [((), SpanOperator.everything(1))]
         axes = tuple(axis for mine, _ in rest for axis in mine)
         return Decomposed(axes, _over_own_axes(rest), *value)
 
@@ -631,7 +631,7 @@ def space_of(operator: Structured, method: Method) -> Space:
 def _free(factor: Factor) -> bool:
     """Whether a factor counts everything along its axes."""
     each = factor[1]
-    return isinstance(each, Spans) and each.constant and each.height == each.granularity == 1
+    return isinstance(each, SpanOperator) and each.constant and each.height == each.granularity == 1
 
 
 def _over_own_axes(factors: list[Factor]) -> Structured:

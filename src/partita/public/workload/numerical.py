@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee, best_rate, rows_changed
 from partita.lazy import cached_property
 from partita.numbers import failure
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Floats, Ints
 from partita.public.base import damaged
 from partita.public.bounds import half_width, laplace_variances, largest_reach
 from partita.public.queries.operator import Structured

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Bools, Floats, Ints
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer
 from partita.public.axis.base import Parts, PartsReader
-from partita.public.axis.curve import Bools, Floats, Ints
 from partita.public.base import damaged
 from partita.public.bounds import half_width, laplace_variance, largest_reach, repeated_reach
 from partita.public.queries.operator import Operator, limbs

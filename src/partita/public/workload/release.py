@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer, Answers
+from partita.arrays import Floats
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.guarantee import (
@@ -27,7 +28,6 @@ from partita.guarantee import (
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze, integer
 from partita.public.axis.base import Parts, PartsReader
-from partita.public.axis.curve import Floats
 from partita.public.base import ReleaseKind, damaged, noisy_integers, view_card
 from partita.public.bounds import laplace_variance, largest_reach
 from partita.public.queries.operator import Operator, Structured

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
+from partita.arrays import Floats
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, measurement_rate, positive_epsilon, selection_rate, zcdp_budget
 from partita.lazy import cached_property
 from partita.numbers import Exact, failure, freeze, frozen, integer, parameter, rational
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Floats
 from partita.public.base import damaged, noisy_integers
 from partita.public.bounds import half_width, laplace_variance
 from partita.public.queries.operator import Operator, cumulative, like, namespace, places_like
@@ -215,7 +215,7 @@ _REFRESHED: Final = 5
 
 @final
 @dataclass(frozen=True, eq=False)
-class Measured:
+class NoisySums:
     """Noisy sums: how to take them and their adjoint, their values, and one over their variances.
 
     Both give new arrays. What was not measured has a precision of zero. Weights are at most one; `signed`
@@ -230,11 +230,11 @@ class Measured:
 
 
 @final
-class Fit:
+class WeightsFit:
     """Numbers for all measurements, and the mass over the universe that they stand for."""
 
     def __init__(
-        self, shape: tuple[int, ...], mass: float, blocks: Sequence[Measured], arrays: Any = None
+        self, shape: tuple[int, ...], mass: float, blocks: Sequence[NoisySums], arrays: Any = None
     ) -> None:
         self._arrays = np.zeros(()) if arrays is None else arrays
         self._shape, self._mass, self._blocks = shape, mass, tuple(blocks)
@@ -245,13 +245,13 @@ class Fit:
         """The mass of each cell."""
         return self._mass_of(self._duals)
 
-    def with_blocks(self, blocks: Sequence[Measured]) -> Fit:
+    def with_blocks(self, blocks: Sequence[NoisySums]) -> WeightsFit:
         """The same numbers, to go on from with more measurements of the same kinds, or of one kind more."""
-        fit = Fit(self._shape, self._mass, blocks, self._arrays)
+        fit = WeightsFit(self._shape, self._mass, blocks, self._arrays)
         fit._duals[: len(self._duals)] = self._duals
         return fit
 
-    def climb(self, steps: int) -> Fit:
+    def climb(self, steps: int) -> WeightsFit:
         """Move all numbers so many times towards the optimum."""
         now = last = self._duals
         cover, covers = self._cover(), list[Any]()
@@ -275,7 +275,7 @@ class Fit:
             (self._held(block, covered) + _LEAST) / (self._held(block, x) + _LEAST) for block in self._blocks
         ]
 
-    def _step(self, block: Measured, dual: Any, x: Any, cover: Any) -> Any:
+    def _step(self, block: NoisySums, dual: Any, x: Any, cover: Any) -> Any:
         """Newton's step along each number, and no longer than moves exponents by about one together.
 
         The matrix of second derivatives is at most A diag(x) A', and that is at most the diagonal matrix
@@ -289,7 +289,7 @@ class Fit:
         step = (trust * (values - answers) - dual) / (trust * curvature + 1.0)
         return xp.clip(step, -_LONGEST / cover, _LONGEST / cover)
 
-    def _held(self, block: Measured, x: Any) -> Any:
+    def _held(self, block: NoisySums, x: Any) -> Any:
         return namespace(x).sum(x) if block.signed else block.sums(x)
 
     def _cover(self) -> Any:
@@ -321,20 +321,20 @@ class Fit:
         return like(values, self._arrays)
 
 
-def margin_block(margin: Margin, values: WeightFloats, variance: float) -> Measured:
+def margin_block(margin: Margin, values: WeightFloats, variance: float) -> NoisySums:
     """Noisy sums along one axis."""
-    return Measured(margin.sums, margin.spread, values, np.full(values.size, 1.0 / variance))
+    return NoisySums(margin.sums, margin.spread, values, np.full(values.size, 1.0 / variance))
 
 
 def query_block(
     operator: Operator, indices: Sequence[int], values: Sequence[float], variance: float
-) -> Measured:
+) -> NoisySums:
     """Noisy answers to some queries, with all weights over the largest; several to one count together."""
     times, sums = np.zeros(len(operator)), np.zeros(len(operator))
     np.add.at(times, np.asarray(indices, np.int64), 1.0)
     np.add.at(sums, np.asarray(indices, np.int64), np.asarray(values, np.float64))
     largest = float(max(abs(operator.lowest), abs(operator.highest), 1))
-    return Measured(
+    return NoisySums(
         sums=lambda x: operator.answers(x) / largest,
         spread=lambda y: operator.combine(y / largest),
         values=sums / np.maximum(times, 1.0),
@@ -416,7 +416,7 @@ class Weighed:
         return max(1.0, float(precision @ totals / precision.sum()) / self.unit)
 
     @property
-    def blocks(self) -> list[Measured]:
+    def blocks(self) -> list[NoisySums]:
         """All that was measured, in rows, with weights over the largest: along axes, and queries if any."""
         variance = laplace_variance(self.scales.marginal) / self.unit**2
         along = [
@@ -425,9 +425,9 @@ class Weighed:
         ]
         return [*along, self._query_block] if self.indices.size else along
 
-    def settled(self, steps: int | None = None) -> Fit:
+    def settled(self, steps: int | None = None) -> WeightsFit:
         """The synthetic mass that all measurements ask for, from the even guess on."""
-        fit = Fit(self.operator.shape, self.mass, self.blocks, self.arrays)
+        fit = WeightsFit(self.operator.shape, self.mass, self.blocks, self.arrays)
         return fit.climb(_SETTLING if steps is None else steps)
 
     @cached_property
@@ -501,7 +501,7 @@ class Weighed:
         return self.before(self.indices.size - 1)
 
     @property
-    def _query_block(self) -> Measured:
+    def _query_block(self) -> NoisySums:
         values = self.noisy.astype(np.float64) * self._row
         return query_block(self.operator, self.indices.tolist(), values.tolist(), self._variance)
 

@@ -26,14 +26,14 @@ from partita.public.grammar import parse_question, parse_where
 from partita.public.questions import (
     COUNT,
     KINDS,
-    HalfSpace,
+    HalfSpaceText,
     Parameter,
     QueryRunner,
     Question,
     QuestionKind,
     Type,
 )
-from partita.public.records import ANSWERS, Cell, Number, QuantileValue, Record, Result, Summary, Table
+from partita.public.records import ANSWERS, Cell, Number, QuantileValue, Record, Result, Summary, TableResult
 from partita.public.release import Release
 from partita.public.views import View
 from partita.service.reading.catalogue import (
@@ -96,7 +96,7 @@ class NumberAnswer(Shown):
     small: bool = Field(description="whether noise dominates: the bar is as wide as the value is large")
 
 
-class Covers(Shown):
+class CoversDetails(Shown):
     """Which values count in full."""
 
     low: float | None
@@ -110,7 +110,7 @@ class Covers(Shown):
 class SummaryAnswer(NumberAnswer):
     """A sum, a mean, a variance or a standard deviation, and what values it covers."""
 
-    covers: Covers
+    covers: CoversDetails
 
 
 class ValueInterval(Shown):
@@ -170,12 +170,12 @@ _CELLS: Final[Mapping[Cell, Any]] = {
 
 def answer_model(kind: QuestionKind) -> type[BaseModel]:
     """The model of the answers to a kind of question."""
-    if isinstance(kind.result, Table):
+    if isinstance(kind.result, TableResult):
         return _table_model(kind.name.capitalize(), kind.result)
     return _MODELS.get(type(kind.result), AnyAnswer)
 
 
-def _table_model(name: str, table: Table) -> type[BaseModel]:
+def _table_model(name: str, table: TableResult) -> type[BaseModel]:
     """Rows; beside an error stand its bar and, unless there are shares, whether noise dominates."""
     columns: dict[str, Any] = {column.name: (_CELLS[column.cell], ...) for column in table.columns}
     bars: dict[str, Any] = {"half": (float, ...)} if "error" in columns else {}
@@ -247,7 +247,7 @@ JsonWhere: TypeAlias = dict[str, AskedCell]
 AnyWhere: TypeAlias = str | JsonWhere
 
 
-def conditions_of(where: AnyWhere, half_spaces: list[HalfSpace] | None = None) -> dict[str, object]:
+def conditions_of(where: AnyWhere, half_spaces: list[HalfSpaceText] | None = None) -> dict[str, object]:
     """Conditions from text or from JSON; a half-space, which only text may have, goes in the list, if any."""
     if isinstance(where, str):
         return parse_where(where, half_spaces) if where.strip() else {}
@@ -306,7 +306,7 @@ class Bars(BaseModel):
     )
 
 
-class Asked(Bars):
+class QuestionRequest(Bars):
     """A question to a release, of one kind."""
 
     kind: ClassVar[QuestionKind]
@@ -320,7 +320,7 @@ class Asked(Bars):
         return self.kind(**arguments)
 
 
-class TextAsked(Asked):
+class TextAsked(QuestionRequest):
     """Any question, as text."""
 
     q: str = Field(
@@ -334,7 +334,7 @@ class TextAsked(Asked):
         return parse_question(self.q)
 
 
-def request_model(kind: QuestionKind, *, body: bool) -> type[Asked]:
+def request_model(kind: QuestionKind, *, body: bool) -> type[QuestionRequest]:
     """The model of a kind of question: of the body of a request, or of the parameters of an address."""
     fields = {
         each.name: (str if each.type is Type.CONDITIONS and not body else _TYPES[each.type], _field(each))
@@ -342,7 +342,7 @@ def request_model(kind: QuestionKind, *, body: bool) -> type[Asked]:
         if each.type is not Type.HALF_SPACE
     }
     name = f"{kind.name.capitalize()}Asked{'Body' if body else 'Text'}"
-    model: type[Asked] = create_model(name, __base__=Asked, __doc__=kind.help, **fields)  # type: ignore[call-overload]
+    model: type[QuestionRequest] = create_model(name, __base__=QuestionRequest, __doc__=kind.help, **fields)  # type: ignore[call-overload]
     model.kind = kind
     return model
 
@@ -373,7 +373,7 @@ def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str,
         case Type.VALUES:
             return {parameter.name: tuple(map(said, given))}
         case Type.CONDITIONS:
-            found: list[HalfSpace] = []
+            found: list[HalfSpaceText] = []
             shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
             where = conditions_of(given, found if shapes else None)
             return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
@@ -577,7 +577,7 @@ def _check_most(parameter: str, number: int, most: int, what: str) -> None:
 
 
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
-AnyAsked = TypeVar("AnyAsked", bound=Asked)
+AnyAsked = TypeVar("AnyAsked", bound=QuestionRequest)
 
 _UNKEPT: Final = {"Cache-Control": "no-store"}
 
@@ -591,7 +591,7 @@ class Questions:
     replies: Replies
     answering: Answering
 
-    def by_address(self, model: type[Asked]) -> Endpoint:
+    def by_address(self, model: type[QuestionRequest]) -> Endpoint:
         """Answers what an address asks; an answer that is kept is not even read for what it asks."""
 
         async def ask(request: Request) -> Response:
@@ -614,7 +614,7 @@ class Questions:
     def by_body(self, model: Any) -> Endpoint:
         """Answers what a body asks."""
 
-        async def ask(name: Name, asking: Asked) -> Response:
+        async def ask(name: Name, asking: QuestionRequest) -> Response:
             entry = await self.catalogue.ready(name)
             question = self._checked(asking).question()
             lane = self.replies.lanes.lane(small=self.answering.is_small(entry, question, asking))

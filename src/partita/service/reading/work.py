@@ -31,7 +31,7 @@ from partita.public.base import Stop, Stopped, stoppable
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.conditions import OneOf, Where
 from partita.public.questions import Question, Type
-from partita.public.records import ANSWERS, QuantileValue, Summary, Table
+from partita.public.records import ANSWERS, QuantileValue, Summary, TableResult
 from partita.public.release import Release, summing
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
@@ -122,13 +122,13 @@ class Predicted:
             return self._summary(columns[0], wheres[0])
         if isinstance(result, QuantileValue):
             return self.quantile(columns[0], wheres[0], beta=beta)
-        if isinstance(result, Table):
+        if isinstance(result, TableResult):
             return self._table(question, result, columns, wheres[0])
         # Several counts together are linear questions, with guaranteed bounds or without.
         linear = beta or len(wheres) > 1
         return sum(self.count(where, beta=linear, more=tuple(columns)) for where in wheres)
 
-    def _table(self, question: Question, table: Table, columns: list[str], where: Where) -> int:
+    def _table(self, question: Question, table: TableResult, columns: list[str], where: Where) -> int:
         if table is ANSWERS:
             queries = self.facts.release.queries
             return 0 if queries is None else _QUERY * len(queries)

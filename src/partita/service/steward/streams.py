@@ -23,7 +23,7 @@ from partita.service.settings import NAME, ServiceSettings
 from partita.service.web import Log
 from partita.trusted.durable.journal import SECRET
 from partita.trusted.durable.open import open_counter, open_family, resume_stream
-from partita.trusted.durable.slots import SLOTS, Slots
+from partita.trusted.durable.slots import SLOTS, SlotStore
 from partita.trusted.durable.stream import DurableCounter, DurableFamily
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.system import Noise
@@ -381,7 +381,7 @@ def _stored_names(folder: Path) -> list[str]:
 
 
 def _is_begun(path: Path) -> bool:
-    return path.suffix == SLOTS and Slots.exists(path)
+    return path.suffix == SLOTS and SlotStore.exists(path)
 
 
 def _check_same(stream: AnyStream, asked: NewStream) -> None:

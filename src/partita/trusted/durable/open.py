@@ -26,14 +26,20 @@ from partita.public.streams import (
 )
 from partita.trusted.durable.events import MOST_PERIODS, make_counter
 from partita.trusted.durable.journal import SECRET, Journal
-from partita.trusted.durable.slots import SLOTS, Slots
-from partita.trusted.durable.stream import Account, DurableCounter, DurableFamily, StateStore, account_of
+from partita.trusted.durable.slots import SLOTS, SlotStore
+from partita.trusted.durable.stream import (
+    DurableCounter,
+    DurableFamily,
+    StateStore,
+    StreamAccount,
+    account_of,
+)
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.system import Noise
 
 AnyStream: TypeAlias = DurableCounter | DurableFamily
 
-_STORES: Final[dict[str, Any]] = {SECRET: Journal, SLOTS: Slots}
+_STORES: Final[dict[str, Any]] = {SECRET: Journal, SLOTS: SlotStore}
 
 
 class OpenOptions(TypedDict, total=False):
@@ -102,7 +108,7 @@ class Opener:
             store.close()
             raise
 
-    def _begin(self, store: StateStore, account: Account | None) -> AnyStream:
+    def _begin(self, store: StateStore, account: StreamAccount | None) -> AnyStream:
         """What a store has: paid for, begun, and up to date."""
         settings, new = store.settings, store.counter is None
         if new and account is not None:
@@ -133,7 +139,7 @@ class Opener:
         places = [(with_suffix(self.base, suffix), store) for suffix, store in _STORES.items()]
         return next((place for place, store in places if store.exists(place)), None)
 
-    def _create(self, settings: Settings, account: Account | None) -> Path:
+    def _create(self, settings: Settings, account: StreamAccount | None) -> Path:
         """A new secret file; or the one of somebody who was faster, and has paid what was left for it."""
         try:
             if account is not None:

@@ -337,7 +337,7 @@ _LENGTH: Final = 4
 
 
 @final
-class Slots:
+class SlotStore:
     """The secret file of a pan-private counter, written by the clock only.
 
     Events go straight into noisy cells in memory, and no cell is ever on disk: cells in the file would be a

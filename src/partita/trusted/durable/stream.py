@@ -33,7 +33,7 @@ from partita.errors import (
     StreamForked,
 )
 from partita.guarantee import Guarantee
-from partita.ledger.entries import Connection, Debit, Store
+from partita.ledger.entries import Connection, Debit, LedgerStore
 from partita.ledger.ledger import Ledger
 from partita.numbers import integer
 from partita.public.streams import (
@@ -85,7 +85,7 @@ WHERE counter = ? AND writer = ? AND (periods = ? OR periods = ? AND record = ?)
 
 @final
 @dataclass(frozen=True)
-class Account:
+class StreamAccount:
     """The budget of a dataset, for one counter."""
 
     ledger: Ledger
@@ -133,7 +133,7 @@ class Account:
 class Writer:
     """The right to publish a counter, from its opening on until somebody else opens it, or a copy of it."""
 
-    def __init__(self, store: Store, counter: str, periods: int) -> None:
+    def __init__(self, store: LedgerStore, counter: str, periods: int) -> None:
         self._store, self._counter, self._periods = store, counter, periods
         self._token = token()
 
@@ -177,7 +177,7 @@ class Writer:
             )
 
 
-def account_of(ledger: Ledger | None, dataset: str | None) -> Account | None:
+def account_of(ledger: Ledger | None, dataset: str | None) -> StreamAccount | None:
     """Who pays: a ledger and a dataset in it, or nobody."""
     if ledger is None and dataset is None:
         return None
@@ -185,7 +185,7 @@ def account_of(ledger: Ledger | None, dataset: str | None) -> Account | None:
         raise InvalidParameter(
             "ledger", "and dataset go together", given=None, fix="pass both of them, or neither"
         )
-    return Account(ledger, dataset)
+    return StreamAccount(ledger, dataset)
 
 
 def _key(settings: Settings) -> str:
@@ -397,7 +397,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     one process has it open.
     """
 
-    def __init__(self, store: StateStore, outputs: OutputsFile, account: Account | None) -> None:
+    def __init__(self, store: StateStore, outputs: OutputsFile, account: StreamAccount | None) -> None:
         self._store, self._file = store, outputs
         self._lock, self._calls = ClockPriorityLock(), threading.Lock()
         self._owner, self._open = os.getpid(), True

@@ -11,26 +11,24 @@ from typing import Any, ClassVar, Final, Protocol, TypedDict, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter, check, check_data
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.numbers import Converted, Exact, freeze, frozen, integer, parameter
-from partita.public.axis.base import Ranges, Specials
-from partita.public.axis.curve import Ints
+from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import FlatRelease
-from partita.public.axis.tree_solver import Evidence, Fork, SpendingRule, TreeLooks
+from partita.public.axis.tree_solver import Fork, LevelEvidence, SpendingRule, TreeLooks
 from partita.public.bounds import laplace_variance
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.laws import Exact as laws_Exact
-from partita.trusted.noise.laws import Ints as laws_Ints
-from partita.trusted.noise.laws import UInts
 from partita.trusted.noise.system import (
     LARGEST_SCALE,
     SMALLEST_SCALE,
     SYSTEM,
     Noise,
     Positions,
-    Segments,
+    SuccessSearch,
     SystemNoise,
 )
 from partita.trusted.secret import AxisCounts, PointCounts
@@ -215,7 +213,7 @@ class NoisyLooks:
         self._offset += self._counts.size
         self._counts = counts
 
-    def take(self, evidence: Evidence, nodes: Ints, units: Ints) -> None:
+    def take(self, evidence: LevelEvidence, nodes: Ints, units: Ints) -> None:
         """Pay for one look at each of the nodes, take it, and learn from what was released."""
         if not nodes.size:
             return
@@ -224,7 +222,7 @@ class NoisyLooks:
         evidence.learn(nodes, units, noisy)
         self._steps.append(TreeLooks.step(nodes + self._offset, units, noisy))
 
-    def take_all(self, evidence: Evidence, units: Ints, rule: SpendingRule, fork: Fork) -> None:
+    def take_all(self, evidence: LevelEvidence, units: Ints, rule: SpendingRule, fork: Fork) -> None:
         """A first look at every node of the level, and second looks where they decide."""
         self.take(evidence, np.arange(units.size), units)
         for _ in range(_MOST_LOOKS - 1):
@@ -270,8 +268,8 @@ class PartNoise:
         return self.whole.first_success(law, scale)
 
     def segments(
-        self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: laws_Ints, last: int
-    ) -> Segments | None:
+        self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
+    ) -> SuccessSearch | None:
         """As the whole walks fast."""
         return self.whole.segments(law, scale, threshold, positions, weights, last)
 
@@ -336,7 +334,7 @@ class AxisMechanism(Protocol):
     def predicted_numbers(self, rows: int) -> int:
         """About how many integers the release holds."""
 
-    def release(self, data: AxisCounts, *, noise: Noise = ...) -> Ranges:
+    def release(self, data: AxisCounts, *, noise: Noise = ...) -> AxisRelease:
         """Draw noise and release."""
 
 
@@ -374,14 +372,14 @@ class WithSpecials:
 
     def release(
         self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise = SYSTEM
-    ) -> tuple[Ranges, Specials]:
+    ) -> tuple[AxisRelease, Specials]:
         """Release the axis and, beside it, the noisy count of each special cell."""
         axis, noisy = self.measure(data, beside, noise=noise)
         return axis, Specials(counts=dict(zip(self.specials, noisy.tolist(), strict=True)), scale=self.scale)
 
     def measure(
         self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise
-    ) -> tuple[Ranges, NDArray[Any]]:
+    ) -> tuple[AxisRelease, NDArray[Any]]:
         """Everything that is drawn: the axis by its mechanism, then noise on each special count."""
         counts = fitting(data, self.axis.size, self.axis.contributions)
         specials = self._counts(beside)

@@ -12,12 +12,12 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import MOST_AXES, Axis, checked_axes
 from partita.errors import check
 from partita.numbers import Converted, freeze, frozen, integer, parameter
-from partita.public.axis.curve import Bools, Floats, Ints, UInts
-from partita.public.axis.tree_solver import MOST_NODES, UNITS, Evidence, SpendingRule, TreeLooks
-from partita.public.boxes.base import Boxes
+from partita.public.axis.tree_solver import MOST_NODES, UNITS, LevelEvidence, SpendingRule, TreeLooks
+from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.density import TOP_BITS, importance, pairs, trimmed
 from partita.public.boxes.grid import MOST_CELLS, GridRelease
 from partita.public.boxes.plan import (
@@ -25,8 +25,8 @@ from partita.public.boxes.plan import (
     BoxLevel,
     BoxPlan,
     BoxShape,
+    BoxSplit,
     Corners,
-    Cut,
     RankSlots,
     Recipe,
     SlotBoxes,
@@ -83,7 +83,7 @@ class BoxMechanism(Private, ABC):
         return fitting_points(points, self.axes, self.contributions)
 
     @abstractmethod
-    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> Boxes:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> BoxRelease:
         """Draw noise and release."""
 
 
@@ -297,17 +297,17 @@ def _front(plan: BoxPlan, looks: _Looks, total: int | None) -> _Front:
     """The root, with the public total, or with a look at it."""
     if total is not None:
         return _Front(plan.root, np.array([UNITS]), np.array([float(total)]))
-    evidence = Evidence(left=np.array([UNITS]), splittable=np.ones(1, bool))
+    evidence = LevelEvidence(left=np.array([UNITS]), splittable=np.ones(1, bool))
     looks.take(evidence, np.zeros(1, np.int64), np.array([_TOTAL_UNITS]))
     return _Front(plan.root, evidence.left, evidence.counts)
 
 
 def _looked_at(
-    looks: _Looks, rule: SpendingRule, level: BoxLevel, cut: Cut, front: _Front, splittable: Bools
-) -> Evidence:
+    looks: _Looks, rule: SpendingRule, level: BoxLevel, cut: BoxSplit, front: _Front, splittable: Bools
+) -> LevelEvidence:
     """A first look at every child, and second looks where they decide."""
     parents = np.repeat(np.arange(front.budget.size), cut.sizes)
-    evidence = Evidence(left=front.budget[parents], splittable=splittable & (level.left > 1))
+    evidence = LevelEvidence(left=front.budget[parents], splittable=splittable & (level.left > 1))
     looks.open(cut)
     units = rule.first_look(level, front.counts, front.budget)
     looks.take_all(evidence, units[parents], rule, level)
@@ -328,7 +328,7 @@ class _Looks(NoisyLooks):
         super().__init__(session, scale, root=root)
         self._walk = points.descent(partial(_at_root, plan))
 
-    def open(self, cut: Cut) -> None:
+    def open(self, cut: BoxSplit) -> None:
         """Turn to the next level: every point moves to its child."""
         self._walk.go(partial(_moved, cut))
         self.turn_to(self._walk.folded(partial(_counted, int(cut.sizes.sum()))))
@@ -350,7 +350,7 @@ def _at_root(plan: BoxPlan, places: Corners, counts: Ints) -> _Walkers:
     return _Walkers(plan.holding(places), counts, np.zeros(counts.size, np.int64))
 
 
-def _moved(cut: Cut, points: _Walkers) -> _Walkers:
+def _moved(cut: BoxSplit, points: _Walkers) -> _Walkers:
     return points._replace(boxes=cut.child(points.boxes, points.slots))
 
 

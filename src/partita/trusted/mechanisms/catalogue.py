@@ -16,8 +16,8 @@ from partita.domain.category import Category
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, Unit
 from partita.lazy import find_classes
-from partita.public.axis.base import Ranges
-from partita.public.boxes.base import Boxes
+from partita.public.axis.base import AxisRelease
+from partita.public.boxes.base import BoxRelease
 from partita.public.queries.queries import Queries, Universe
 from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
@@ -60,13 +60,13 @@ def mechanisms() -> dict[str, type[Any]]:
 @cache
 def axis_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases an axis of cells, by the name users know."""
-    return _made_from({"size"}, Ranges)
+    return _made_from({"size"}, AxisRelease)
 
 
 @cache
 def box_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases several axes together, by the name users know."""
-    return _made_from({"axes"}, Boxes)
+    return _made_from({"axes"}, BoxRelease)
 
 
 @cache

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Ints, UInts
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Composition, best_composition
 from partita.numbers import Exact, freeze, frozen, one_of, parameter
-from partita.public.axis.curve import Ints, UInts
 from partita.public.bounds import laplace_variance
 from partita.public.queries.expressions import Value
 from partita.public.queries.operator import Structured, exact_product, exact_sums
@@ -204,7 +204,7 @@ _MOST_AT_ONCE: Final = 1 << 22
 _LARGEST_INT: Final = np.iinfo(np.int64).max
 
 
-class Rows(Protocol):
+class QueryRows(Protocol):
     """Exact answers about rows, for every query of a list."""
 
     def octaves(self, tops: tuple[int, ...]) -> Ints:
@@ -214,7 +214,7 @@ class Rows(Protocol):
         """The sum of min(w, cut) of each query, in units, as Python ints."""
 
 
-def rows_of(operator: Structured, points: PointCounts) -> Rows:
+def rows_of(operator: Structured, points: PointCounts) -> QueryRows:
     """By classes where queries are products of zeros and ones and one value, else point by point."""
     decomposed = Decomposed.of(operator)
     if decomposed is not None and decomposed.classes.binary and decomposed.classes.cells <= _MOST_AT_ONCE:
@@ -316,7 +316,7 @@ def _cut(weights: NDArray[Any], cuts: NDArray[Any]) -> NDArray[Any]:
 _MOST_NUMBERS: Final = 1 << 24
 
 
-class Cut(NamedTuple):
+class OctaveCounts(NamedTuple):
     """Noisy counts of rows in every octave of each query, and noisy sums in units of their grids."""
 
     octaves: NDArray[Any]
@@ -347,11 +347,11 @@ class Truncation:
         """The noise on a sum cut at the last threshold, in units of its grid."""
         return self._finest * self.contributions / self.rate
 
-    def cut(self, rows: Rows, session: Noise) -> Cut:
+    def cut(self, rows: QueryRows, session: Noise) -> OctaveCounts:
         """Count octaves, read the thresholds off what is released of them, and sum what lies below."""
         noisy = session.add(rows.octaves(self.tops), self.octave_scale)
         cuts = np.array(self.tops, dtype=object)[top_octave(noisy, self.octave_scale)]
-        return Cut(noisy, self._noisy_sums(rows.sums(cuts), cuts, session))
+        return OctaveCounts(noisy, self._noisy_sums(rows.sums(cuts), cuts, session))
 
     def _noisy_sums(self, sums: NDArray[Any], cuts: NDArray[Any], session: Noise) -> NDArray[Any]:
         """Sums on their grids, with noise in proportion to their thresholds; those cut at 0 are 0."""

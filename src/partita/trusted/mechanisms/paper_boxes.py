@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Bools, Ints, UInts
 from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
-from partita.public.axis.curve import Bools, Ints, UInts
 from partita.public.axis.tree_solver import MOST_NODES
 from partita.public.boxes.paper import Guess, PaperRectanglesRelease
 from partita.public.boxes.tree_of_trees import SegmentTree, Stage, TreeOfTrees, nodes_over_one_point, spread

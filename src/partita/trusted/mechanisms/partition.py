@@ -14,9 +14,9 @@ from typing import ClassVar, Final, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Ints, UInts
 from partita.errors import EntropyError, InvalidData, InvalidParameter, unchained
 from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, one_of, parameter
-from partita.public.axis.curve import Ints, UInts
 from partita.public.axis.tent_solver import (
     GRAIN_BITS,
     MOST_LEVELS,
@@ -89,7 +89,7 @@ class Partition(Mechanism):
         return 1 / self.rate
 
     @property
-    def empty_segments(self) -> hazard.Bound:
+    def empty_segments(self) -> hazard.RealBound:
         """The expected number of empty segments is at most this: size P[N - N' > threshold]."""
         return hazard.scaled(hazard.difference(self.law, self.scale, self.threshold + 1), self.size)
 

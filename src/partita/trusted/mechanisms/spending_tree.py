@@ -9,12 +9,12 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from partita.arrays import Floats, Ints, UInts
 from partita.errors import check
 from partita.numbers import Exact, freeze, frozen, integer, parameter, rational
-from partita.public.axis.curve import Floats, Ints, UInts
-from partita.public.axis.spending_tree import Boxes, SpendingPlan, SpendingTreeRelease, Step
+from partita.public.axis.spending_tree import NodeBoxes, SpendingPlan, SpendingTreeRelease, Step
 from partita.public.axis.tents import LITTLE, PartitionTentsRelease
-from partita.public.axis.tree_solver import UNITS, Evidence, TreeLevel, TreeShape
+from partita.public.axis.tree_solver import UNITS, LevelEvidence, TreeLevel, TreeShape
 from partita.public.base import LARGEST_NUMBER
 from partita.public.bounds import typical_error
 from partita.trusted.mechanisms.base import Mechanism, NoisyLooks, PartNoise, check_scale, fitting
@@ -130,10 +130,10 @@ class SpendingTree(Mechanism):
             front = _Front(boxes.first[expanded], evidence.left[expanded], evidence.counts[expanded])
         return levels
 
-    def _look(self, looks: _Looks, step: Step, boxes: Boxes, front: _Front) -> Evidence:
+    def _look(self, looks: _Looks, step: Step, boxes: NodeBoxes, front: _Front) -> LevelEvidence:
         """A first look at every box, and second looks where they decide."""
         splittable = (boxes.last > boxes.first) & (step.left > 1)
-        evidence = Evidence(left=front.budget[boxes.parent], splittable=splittable)
+        evidence = LevelEvidence(left=front.budget[boxes.parent], splittable=splittable)
         looks.open(boxes)
         units = self.plan.first_look(step, front.counts, front.budget)
         looks.take_all(evidence, units[boxes.parent], self.plan, step)
@@ -155,7 +155,7 @@ class _Looks(NoisyLooks):
         super().__init__(session, scale, root=0)
         self._walk = counts.descent(_Running.over)
 
-    def open(self, boxes: Boxes) -> None:
+    def open(self, boxes: NodeBoxes) -> None:
         """Turn to the next level."""
         self.turn_to(self._walk.folded(partial(_between, boxes)))
 
@@ -171,7 +171,7 @@ class _Running(NamedTuple):
         return cls(cells, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
 
 
-def _between(boxes: Boxes, running: _Running) -> Ints:
+def _between(boxes: NodeBoxes, running: _Running) -> Ints:
     """The exact count of each box."""
     behind = running.before[np.searchsorted(running.cells, boxes.last, side="right")]
     return np.asarray(behind - running.before[np.searchsorted(running.cells, boxes.first)])

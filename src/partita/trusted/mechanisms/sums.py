@@ -11,20 +11,20 @@ from typing import Any, ClassVar, Final, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
+from partita.arrays import Ints, UInts
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, check, check_bool
 from partita.numbers import Converted, freeze, frozen, parameter
-from partita.public.axis.curve import Ints, UInts
 from partita.public.bounds import laplace_variance
 from partita.public.sums.base import ValueLine
-from partita.public.sums.knots import Buckets, Tops
+from partita.public.sums.knots import Tops, ValueBuckets
 from partita.public.sums.level_trees import Controls, LevelTreesRelease
 from partita.public.sums.log_tree import LogCells, LogTreeRelease
 from partita.public.sums.parts import (
     MOST_PARTS,
-    Cut,
     KeyCounts,
+    KeyTree,
     PartTree,
     best_tree,
     cells_of,
@@ -66,9 +66,9 @@ class ValueCap(Private):
         return 1 / self.rate
 
     @cached_property
-    def buckets(self) -> Buckets:
+    def buckets(self) -> ValueBuckets:
         """What is counted."""
-        return Buckets(self.value)
+        return ValueBuckets(self.value)
 
     def measure(self, points: PointCounts, *, session: Noise) -> NDArray[Any]:
         """The noisy count of every bucket: each row is in one. The value is the last column of the points."""
@@ -76,7 +76,7 @@ class ValueCap(Private):
         return noisy
 
 
-def _bucketed(buckets: Buckets, places: UInts, counts: Ints) -> Ints:
+def _bucketed(buckets: ValueBuckets, places: UInts, counts: Ints) -> Ints:
     """How many rows are in each bucket."""
     exact = np.zeros(buckets.size, np.int64)
     np.add.at(exact, buckets.of(places[:, -1]), counts)
@@ -185,7 +185,7 @@ class LevelTrees(Private):
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _cut(self, density: KeyCounts | None) -> Cut:
+    def _cut(self, density: KeyCounts | None) -> KeyTree:
         """The parts of the keys, a function of public facts and of what was released about the keys."""
         cells = cells_of(self.keys)
         if cells <= _FEW_CELLS or (density is None and cells <= MOST_PARTS):
@@ -220,7 +220,7 @@ class LevelTrees(Private):
         return Controls(self.cap.value, tops, self.degree)
 
 
-def _masses(cut: Cut, controls: Controls, places: UInts, counts: Ints) -> NDArray[Any]:
+def _masses(cut: KeyTree, controls: Controls, places: UInts, counts: Ints) -> NDArray[Any]:
     """The whole mass of every row in each part of the keys, exactly."""
     return controls.summed(cut.of(places[:, :-1]), places[:, -1], counts, cut.parts)
 

@@ -10,11 +10,11 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
+from partita.arrays import Ints, UInts
 from partita.errors import check, check_bool
 from partita.guarantee import Guarantee
 from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
 from partita.public.axis.base import Hierarchy
-from partita.public.axis.curve import Ints, UInts
 from partita.public.axis.tree import PaperIntervalsRelease, TreeRelease
 from partita.public.bounds import (
     independent_error,

@@ -85,7 +85,7 @@ def _rounds(truth: NDArray[Any], weighed: Weighed, rounds: int, session: Noise) 
     return weighed
 
 
-class Plan(NamedTuple):
+class MeasurementPlan(NamedTuple):
     """What is measured after the total."""
 
     rounds: int
@@ -93,14 +93,16 @@ class Plan(NamedTuple):
     scales: Scales
 
 
-def planned(rows: float, operator: Operator, unit: int, change: Change, budget: WeightsBudget) -> Plan:
+def planned(
+    rows: float, operator: Operator, unit: int, change: Change, budget: WeightsBudget
+) -> MeasurementPlan:
     """What suits about so many rows, as the noisy total has them."""
     axes = warm_axes(operator.shape, budget)
     rounds = budget.rounds_for(rows, len(operator), len(axes), change.of_cells / unit)
     rates = budget.rates(rounds, len(axes))
     scales = scales_of(rates, change, operator)
     margins = margins_for(operator.shape, axes, rows * unit / float(scales.marginal))
-    return Plan(rounds, margins, scales)
+    return MeasurementPlan(rounds, margins, scales)
 
 
 def warm_axes(shape: tuple[int, ...], budget: WeightsBudget) -> list[int]:

@@ -19,16 +19,14 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from flint import arb, fmpz
-from numpy.typing import NDArray
 
+from partita.arrays import Floats, Ints, UInts
 from partita.errors import InvalidParameter
 from partita.trusted.noise import laws
 from partita.trusted.noise.laws import (
     UNSURE,
     GeometricTables,
-    Ints,
     Real,
-    UInts,
     Uncopyable,
     Uniform,
     WordSource,
@@ -38,7 +36,6 @@ from partita.trusted.noise.laws import (
 )
 
 Law: TypeAlias = Literal["geometric", "laplace"]
-Floats = NDArray[np.float64]
 
 MARGIN: Final = 2.0**-36
 """A float decides only what is certain with this much relative slack; else integers do."""
@@ -615,7 +612,7 @@ def _widths(words: UInts) -> Floats:
 
 
 @dataclass(frozen=True)
-class Bound:
+class RealBound:
     """A public real number, compared without rounding."""
 
     real: Real
@@ -631,9 +628,9 @@ class Bound:
         return f"Bound({float(self):.6g})"
 
 
-def scaled(real: Real, factor: int) -> Bound:
+def scaled(real: Real, factor: int) -> RealBound:
     """factor times a real."""
-    return Bound(lambda: real() * factor)
+    return RealBound(lambda: real() * factor)
 
 
 def difference(law: Law, scale: Fraction, least: int) -> Real:

@@ -21,8 +21,9 @@ from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from partita.arrays import Bools, Ints, UInts
 from partita.errors import EntropyError, InvalidParameter, TapeExhausted
 from partita.trusted.noise.kernel import entropy
 
@@ -74,8 +75,6 @@ def worthwhile(count: int, *, large: int) -> bool:
 # A source hands out words strictly in order. A caller that took more than it needed gives
 # the rest back, so compiled code may look ahead and still leave the same tape behind.
 
-
-UInts = NDArray[np.uint64]
 
 _WORD_BYTES: Final = 8
 
@@ -344,13 +343,11 @@ def _side(value: Exact, digits: int, bits: int) -> int:
 # cumulative probabilities, because a tiny tail has digits and a probability near one has none.
 
 
-Ints = NDArray[np.int64]
-
 _GUIDE_BITS: Final = 12
 UNSURE: Final = -1
 
 
-class Table:
+class ThresholdTable:
     """A categorical law given by its tails.
 
     `tail(i)` is the probability of a category of at least i, positive for every category. With
@@ -437,9 +434,9 @@ class GeometricTables:
     def __init__(self, scale: Fraction, bits: int) -> None:
         self.rate = 1 / scale
         self.shift = _shift(scale)
-        self.top = Table(self._signed_tail, bits=bits)
+        self.top = ThresholdTable(self._signed_tail, bits=bits)
         self.digits = tuple(
-            (place, Table(self._digit_tail(place, width), 1 << width, bits=bits))
+            (place, ThresholdTable(self._digit_tail(place, width), 1 << width, bits=bits))
             for place, width in _places(self.shift)
         )
 
@@ -513,8 +510,6 @@ def _places(shift: int) -> Iterator[tuple[int, int]]:
 
 # Columns of uniform draws, exact and columnar: comparisons with a threshold, and integers below a bound.
 
-
-Bools = NDArray[np.bool_]
 
 _BYTE_BITS: Final = 8
 

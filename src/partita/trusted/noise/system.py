@@ -12,18 +12,16 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import integer_array
+from partita.arrays import Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check, check_data
 from partita.numbers import integer, one_of, rational
 from partita.trusted.noise import laws
 from partita.trusted.noise.hazard import MARGIN, FirstSuccess, Law, Sweep, hazard
 from partita.trusted.noise.laws import (
     Exact,
-    Ints,
     KernelWords,
     Real,
-    Table,
-    UInts,
+    ThresholdTable,
     Uniform,
     Words,
     WordSource,
@@ -49,7 +47,7 @@ class Positions(Protocol):
         """The offset of the first success among the next `length` positions, or None."""
 
 
-class Segments(Protocol):
+class SuccessSearch(Protocol):
     """A fast way to find many first successes, one after another."""
 
     def ends(self, start: int) -> UInts:
@@ -77,7 +75,7 @@ class Noise(Protocol):
 
     def segments(
         self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
-    ) -> Segments | None:
+    ) -> SuccessSearch | None:
         """A fast walk over a stream of weights, where this noise has one."""
 
     def bernoulli(self, probability: Exact) -> bool:
@@ -262,7 +260,7 @@ class SystemNoise:
         indices, positive = support(weights)
         tails = list(accumulate(reversed(positive)))[::-1]
         source = self._words()
-        table = Table(lambda i: tails[i] / tails[0], len(positive), bits=source.bits)
+        table = ThresholdTable(lambda i: tails[i] / tails[0], len(positive), bits=source.bits)
         return indices[int(table.draw(1, source)[0])]
 
     def exponential(self, scores: ArrayLike, scale: object) -> int:

@@ -46,7 +46,7 @@ _MICROSECONDS: Final = _DAYS * 86_400 * 10**6
 
 @final
 @dataclass(frozen=True)
-class Kind:
+class TransferType:
     """One way to travel: to the type `wide`, by an `expression` in which `{}` is the column.
 
     What is counted from a day in the year 2000 has that day as its `zero`.
@@ -70,7 +70,7 @@ class Kind:
         return wide(pa.array(values, self.wide), "")
 
 
-def kind_of(code: int, category: str | None, name: str) -> Kind:
+def kind_of(code: int, category: str | None, name: str) -> TransferType:
     """How a column of this type travels; what is no single value is refused."""
     if code in _KINDS:
         return _KINDS[code]
@@ -108,23 +108,23 @@ def _finite(kind: str, first: str, last: str) -> str:
     )
 
 
-def _timed(kind: str, zone: str | None) -> Kind:
+def _timed(kind: str, zone: str | None) -> TransferType:
     edges = _finite(kind, "4713-01-02 00:00:00 BC", "290000-01-01 00:00:00")
-    return Kind(pa.timestamp("us", zone), edges, _MICROSECONDS)
+    return TransferType(pa.timestamp("us", zone), edges, _MICROSECONDS)
 
 
-_TEXT: Final = Kind(pa.large_binary(), '{}::text COLLATE "C"')
+_TEXT: Final = TransferType(pa.large_binary(), '{}::text COLLATE "C"')
 
 _KINDS: Final = {
-    16: Kind(pa.bool_()),
-    17: Kind(pa.large_binary()),
-    20: Kind(pa.int64()),
-    21: Kind(pa.int64()),
-    23: Kind(pa.int64()),
-    700: Kind(pa.float64(), "{}::float8"),
-    701: Kind(pa.float64()),
-    1700: Kind(PYTHON, "trim_scale({})"),
-    1082: Kind(pa.date32(), _finite("date", "4713-01-02 BC", "5874897-12-31"), _DAYS),
+    16: TransferType(pa.bool_()),
+    17: TransferType(pa.large_binary()),
+    20: TransferType(pa.int64()),
+    21: TransferType(pa.int64()),
+    23: TransferType(pa.int64()),
+    700: TransferType(pa.float64(), "{}::float8"),
+    701: TransferType(pa.float64()),
+    1700: TransferType(PYTHON, "trim_scale({})"),
+    1082: TransferType(pa.date32(), _finite("date", "4713-01-02 BC", "5874897-12-31"), _DAYS),
     1114: _timed("timestamp", None),
     1184: _timed("timestamptz", "UTC"),
     2950: _TEXT,
@@ -204,7 +204,7 @@ class Postgres:
         register(psycopg, connection)
         return connection
 
-    def _kinds(self, psycopg: ModuleType, connection: Any, names: Sequence[str]) -> list[Kind]:
+    def _kinds(self, psycopg: ModuleType, connection: Any, names: Sequence[str]) -> list[TransferType]:
         """How each column travels, by its declared type."""
         empty = psycopg.sql.SQL("SELECT * FROM {} LIMIT 0").format(self._rows(psycopg))
         columns = attempt(lambda: connection.execute(empty).description, _misunderstood())
@@ -216,7 +216,7 @@ class Postgres:
         return [kind_of(code, categories.get(code), name) for code, name in zip(codes, names, strict=True)]
 
     def _grouping(
-        self, psycopg: ModuleType, kinds: Sequence[Kind], keys: Sequence[str], sums: Sequence[str]
+        self, psycopg: ModuleType, kinds: Sequence[TransferType], keys: Sequence[str], sums: Sequence[str]
     ) -> Any:
         """The one question that the server is asked."""
         sql = psycopg.sql
@@ -239,14 +239,14 @@ class Postgres:
         return sql.SQL("({}\n) AS source").format(sql.SQL(str(self.query).rstrip("; \t\r\n")))
 
 
-def _gathered(connection: Any, asked: Any, kinds: Sequence[Kind], sums: int) -> Table:
+def _gathered(connection: Any, asked: Any, kinds: Sequence[TransferType], sums: int) -> Table:
     """The groups, from a cursor that the server keeps."""
     types = [*(kind.engine for kind in kinds), pa.int64(), *[pa.decimal128(38, 0)] * sums]
     schema = pa.schema([(str(place), kind) for place, kind in enumerate(types)])
     return pa.Table.from_batches(_batches(connection, asked, kinds, schema), schema)
 
 
-def _batches(connection: Any, asked: Any, kinds: Sequence[Kind], schema: Any) -> Iterator[Any]:
+def _batches(connection: Any, asked: Any, kinds: Sequence[TransferType], schema: Any) -> Iterator[Any]:
     with connection.cursor(name="partita") as cursor:
         cursor.execute(asked, binary=True)
         while rows := cursor.fetchmany(_BATCH):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from partita.arrays import changes
+from partita.arrays import Ints, changes
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Encoded, Special, is_domain
 from partita.domain.category import Category
@@ -32,7 +32,6 @@ from partita.trusted.sources.base import Source, Table, checked, positions
 
 
 Array: TypeAlias = npt.NDArray[Any]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 def regroup(keys: Sequence[Array], counts: Ints) -> tuple[list[Array], Ints]:
@@ -179,7 +178,7 @@ def _can_identify(kind: Any) -> bool:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Column:
+class ColumnCounts:
     """One column of a table: how many rows in each ordinary cell, and in each special one."""
 
     histogram: AxisCounts
@@ -199,7 +198,7 @@ class Tally:
     counts: Ints
     contributions: int
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> ColumnCounts:
         """The counts of one column by itself."""
         positions([name], list(self.cells))
         encoded, domain = self.cells[name], self.schema[name]
@@ -207,7 +206,9 @@ class Tally:
         there = special == Special.ORDINARY
         ordinary = Histogram(domain.size, cells[there], counts[there], self.contributions)
         found = dict(zip(special[~there].tolist(), counts[~there].tolist(), strict=True))
-        return Column(ordinary, {name: found.get(int(Special.named(name)), 0) for name in domain.specials})
+        return ColumnCounts(
+            ordinary, {name: found.get(int(Special.named(name)), 0) for name in domain.specials}
+        )
 
     def points(self, names: Sequence[str]) -> Points:
         """The counts of several columns together: rows are at positions along the axes of their domains."""

@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from partita.arrays import Ints
 from partita.errors import SourceError
 from partita.trusted.sources.arrow import UNREADABLE
 from partita.trusted.sources.base import Batches, File, positions
-
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 LONGEST_LINE: Final = 2**20
 _BLOCK: Final = 2**22
@@ -33,7 +32,7 @@ _RETURN: Final = ord("\r")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Lines:
+class LineBlock:
     """Many lines in one block of bytes: where each starts and stops, and whether it is readable."""
 
     block: bytes
@@ -42,7 +41,7 @@ class Lines:
     readable: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, block: bytes) -> Lines:
+    def of(cls, block: bytes) -> LineBlock:
         """The lines of a block in which every line ends in a line feed."""
         data = np.frombuffer(block, np.uint8)
         feeds = np.flatnonzero(data == _FEED)
@@ -60,9 +59,9 @@ class Lines:
         ):
             yield self.block[low:high] if readable else None
 
-    def chosen(self, which: npt.NDArray[np.bool_]) -> Lines:
+    def chosen(self, which: npt.NDArray[np.bool_]) -> LineBlock:
         """Some of these lines."""
-        return Lines(self.block, self.start[which], self.stop[which], self.readable[which])
+        return LineBlock(self.block, self.start[which], self.stop[which], self.readable[which])
 
 
 def blocks(stream: BinaryIO, size: int = _BLOCK) -> Iterator[bytes]:
@@ -144,7 +143,7 @@ class Csv:
                 names, rest = self._opened(file, blocks(stream))
                 places = positions(schema.names, names, listed=self.names is not None)
                 for block in rest:
-                    arrays = split(Lines.of(block), len(names), places, self.delimiter)
+                    arrays = split(LineBlock.of(block), len(names), places, self.delimiter)
                     yield pa.record_batch(arrays, schema=schema)
 
     def _opened(self, file: File, rest: Iterator[bytes]) -> tuple[list[str], Iterator[bytes]]:
@@ -160,7 +159,7 @@ class Csv:
         return names, chain([body] if body else [], rest)
 
     def _header(self, line: bytes) -> list[str] | None:
-        [text] = Lines.of(line + b"\n")
+        [text] = LineBlock.of(line + b"\n")
         parts = None if text is None else fields(text, self.delimiter)
         return None if parts is None else [part.decode() for part in parts]
 
@@ -183,7 +182,7 @@ def fields(line: bytes, delimiter: str) -> list[bytes] | None:
     return None
 
 
-def split(lines: Lines, width: int, places: Sequence[int], delimiter: str) -> list[Any]:
+def split(lines: LineBlock, width: int, places: Sequence[int], delimiter: str) -> list[Any]:
     """The columns at these places, of lines that must have `width` fields each."""
     start, stop, neat = _fields_at_once(lines, width, delimiter)
     others = list(chain.from_iterable(_fields_of(line, width, delimiter) for line in lines.chosen(~neat)))
@@ -205,7 +204,7 @@ def _field(delimiter: str) -> re.Pattern[bytes]:
     return re.compile(b'(?:"((?:[^"]|"")*)"|(' + plain + b"))" + end, re.DOTALL)
 
 
-def _fields_at_once(lines: Lines, width: int, delimiter: str) -> tuple[Ints, Ints, Flags]:
+def _fields_at_once(lines: LineBlock, width: int, delimiter: str) -> tuple[Ints, Ints, Flags]:
     """Where the fields of each line start and stop, and for which lines that is certain.
 
     A delimiter separates if the number of quotes before it in its line is even. That is
@@ -268,7 +267,7 @@ class JsonLines:
         for file in self.files:
             with file.reading() as stream:
                 for block in blocks(stream):
-                    yield _batch(Lines.of(block), schema)
+                    yield _batch(LineBlock.of(block), schema)
 
 
 def cells_of(line: bytes, names: Sequence[str]) -> list[bytes | None]:
@@ -287,7 +286,7 @@ def cells_of(line: bytes, names: Sequence[str]) -> list[bytes | None]:
     return [_cell(row.get(name)) for name in names]
 
 
-def _batch(lines: Lines, schema: Any) -> Any:
+def _batch(lines: LineBlock, schema: Any) -> Any:
     unreadable = [UNREADABLE] * len(schema.names)
     names = schema.names
     rows = [cells_of(line, names) if line is not None else unreadable for line in lines]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import integer_array
+from partita.arrays import Floats, integer_array
 from partita.errors import (
     EntropyError,
     HorizonReached,
@@ -26,11 +26,9 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.numbers import integer
-from partita.public.streams import LARGEST, WIDTH, Terms, misfit
+from partita.public.streams import LARGEST, WIDTH, CounterTerms, misfit
 from partita.trusted.noise.laws import Uncopyable
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-
-Floats = NDArray[np.float64]
 
 
 class Running(NamedTuple):
@@ -68,7 +66,7 @@ class ContinualCounter(ABC):
 
     name: ClassVar[str]
 
-    terms: Terms
+    terms: CounterTerms
     guarantee: Guarantee | None
     horizon: int | None
     """The number of periods, if it is known beforehand."""
@@ -302,7 +300,7 @@ class Stepping(ABC, Uncopyable):
 
     _alive: ClassVar[weakref.WeakSet[Stepping]] = weakref.WeakSet()
 
-    def __init__(self, *, terms: Terms, horizon: int | None, secure: bool) -> None:
+    def __init__(self, *, terms: CounterTerms, horizon: int | None, secure: bool) -> None:
         self.terms = terms
         self.horizon = horizon
         self.guarantee = terms.guarantee if secure else None
@@ -331,7 +329,7 @@ class Stepping(ABC, Uncopyable):
         """The counter that gave this state; anything else is an `InvalidState`."""
         fields = unpack(state, cls.name, _VERSION)
         try:
-            counter = cls._fresh(Terms.unpacked(fields["terms"]), fields, noise)
+            counter = cls._fresh(CounterTerms.unpacked(fields["terms"]), fields, noise)
             periods, secure = fields["clock"]
             counter._periods = integer(periods, "periods", low=0, high=counter._end)
             counter._restore(fields)
@@ -346,7 +344,7 @@ class Stepping(ABC, Uncopyable):
 
     @classmethod
     @abstractmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         """A counter that was made with the same, before its first period."""
 
     @abstractmethod

@@ -49,7 +49,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TreePlan:
     """A tree of `levels` rows of nodes: blocks on top, each with branching^(levels-1) periods.
 
     Every row below the top has the share low / SHARES of what its block has; the top row has the rest.
@@ -84,7 +84,7 @@ class Plan:
         return self.horizon, self.branching, self.levels, self.low, *self.taper
 
     @classmethod
-    def all_of(cls, numbers: Sequence[int]) -> list[Plan]:
+    def all_of(cls, numbers: Sequence[int]) -> list[TreePlan]:
         """The plans in a row of a state."""
         size = 4 + _PROFILE.size
         rows = [numbers[i : i + size] for i in range(0, len(numbers), size)]
@@ -145,18 +145,18 @@ class Plan:
 
 
 @lru_cache(maxsize=256)
-def plan(horizon: int) -> Plan:
+def plan(horizon: int) -> TreePlan:
     """The plan of least mean variance over a known number of periods."""
     return _best(horizon, last_counts=0.0)
 
 
 @lru_cache(maxsize=64)
-def epoch_plan(horizon: int) -> Plan:
+def epoch_plan(horizon: int) -> TreePlan:
     """The plan of an epoch whose last error stays in all outputs after it."""
     return _best(horizon, last_counts=_LAST_COUNTS)
 
 
-def _best(horizon: int, *, last_counts: float) -> Plan:
+def _best(horizon: int, *, last_counts: float) -> TreePlan:
     shapes = _shapes(horizon)
     return min((_shared(horizon, *shape, last_counts) for shape in shapes), key=lambda found: found[0])[1]
 
@@ -181,17 +181,17 @@ def _root(number: int, degree: int) -> int:
     return max(2, root)
 
 
-def _shared(horizon: int, branching: int, levels: int, last_counts: float) -> tuple[float, Plan]:
+def _shared(horizon: int, branching: int, levels: int, last_counts: float) -> tuple[float, TreePlan]:
     """The best shares for a shape: a grid of all three numbers that make them."""
     equal = SHARES // levels
     lows = np.unique(np.linspace(equal, min(equal * 1.25, (SHARES - 1) / max(levels - 1, 1)), 12).astype(int))
     lows = lows if levels > 1 else np.ones(1, dtype=int)
-    empty = Plan(horizon, branching, levels, int(lows[0]), (0,) * _PROFILE.size)
+    empty = TreePlan(horizon, branching, levels, int(lows[0]), (0,) * _PROFILE.size)
     tapers = _tapers(_EVENNESS if last_counts else np.zeros(1))
     quarters = np.arange(empty.blocks) * _PROFILE.size // empty.blocks
     found = [_objective(empty, int(low), tapers[:, quarters] / TAPERS, last_counts) for low in lows]
     row, column = divmod(int(np.argmin(found)), len(tapers))
-    chosen = Plan(horizon, branching, levels, int(lows[row]), tuple(tapers[column].tolist()))
+    chosen = TreePlan(horizon, branching, levels, int(lows[row]), tuple(tapers[column].tolist()))
     return float(found[row][column]), chosen
 
 
@@ -202,7 +202,7 @@ def _tapers(evenness: _Floats) -> NDArray[np.int64]:
     return np.unique(tapers.astype(np.int64), axis=0)
 
 
-def _objective(shape: Plan, low: int, thetas: _Floats, last_counts: float) -> _Floats:
+def _objective(shape: TreePlan, low: int, thetas: _Floats, last_counts: float) -> _Floats:
     """For each taper: the mean variance over all periods of whole blocks, and the last one counted in.
 
     In units of the variance that noise has with all of epsilon; see docs/proofs/counter.md.
@@ -221,7 +221,7 @@ def _objective(shape: Plan, low: int, thetas: _Floats, last_counts: float) -> _F
     return total
 
 
-def _below(shape: Plan, low: int) -> tuple[float, float]:
+def _below(shape: TreePlan, low: int) -> tuple[float, float]:
     """The mean variance within a block, and the variance of a block's own refined noise."""
     top = SHARES - (shape.levels - 1) * low
     own = (SHARES / top) ** 2
@@ -262,7 +262,7 @@ class CentredPath:
     level 2 are worked out at once and ahead, or those of all periods in a tree with fewer levels.
     """
 
-    def __init__(self, plan: Plan, rate: Fraction, noise: Noise) -> None:
+    def __init__(self, plan: TreePlan, rate: Fraction, noise: Noise) -> None:
         self.plan = plan
         self.rate = rate
         self.position = 0

@@ -12,23 +12,14 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import integer_array
+from partita.arrays import Floats, integer_array
 from partita.errors import InvalidParameter, check
 from partita.numbers import failure, integer
 from partita.public.bounds import laplace_variances, log_moments, repeated_reach
-from partita.public.streams import LARGEST, Terms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-from partita.trusted.streams.base import (
-    ContinualCounter,
-    Fields,
-    Floats,
-    Row,
-    Running,
-    Stepping,
-    counted,
-    counts_of,
-)
+from partita.trusted.streams.base import ContinualCounter, Fields, Row, Running, Stepping, counted, counts_of
 from partita.trusted.streams.centred import (
     BITS,
     ROUNDS,
@@ -36,7 +27,7 @@ from partita.trusted.streams.centred import (
     TAPERS,
     WEIGHTS,
     CentredPath,
-    Plan,
+    TreePlan,
     epoch_plan,
     plan,
     widest_scale,
@@ -116,7 +107,7 @@ def largest_of(levels: Iterable[Iterable[Mix]], number: int, beta: float) -> flo
 class _Centred:
     """The coefficients of the noises of a centred tree in the error of one output."""
 
-    def __init__(self, plan: Plan, rate: Fraction) -> None:
+    def __init__(self, plan: TreePlan, rate: Fraction) -> None:
         self.plan, self.rate = plan, float(rate)
         self.weights = [1.0, *(plan.weight(level) / WEIGHTS for level in range(1, plan.levels))]
         self.children = plan.branching if plan.levels > 1 else 0
@@ -153,7 +144,7 @@ class _Centred:
         return terms
 
 
-def centred_mix(plan: Plan, rate: Fraction, periods: int) -> Mix:
+def centred_mix(plan: TreePlan, rate: Fraction, periods: int) -> Mix:
     """The noise in the output of a centred tree after so many periods."""
     law = _Centred(plan, rate)
     place, left = divmod(periods, plan.block)
@@ -182,7 +173,7 @@ def _inside(
     return terms
 
 
-def centred_variances(plan: Plan, rate: Fraction, periods: NDArray[np.int64]) -> Floats:
+def centred_variances(plan: TreePlan, rate: Fraction, periods: NDArray[np.int64]) -> Floats:
     """The variances of many outputs of a centred tree, each after so many periods.
 
     The blocks and the bridges within them are uncorrelated: see docs/proofs/counter.md.
@@ -209,7 +200,7 @@ def centred_variances(plan: Plan, rate: Fraction, periods: NDArray[np.int64]) ->
     return variances
 
 
-def _node_variances(plan: Plan, rate: Fraction, level: int, tapers: Floats) -> Floats:
+def _node_variances(plan: TreePlan, rate: Fraction, level: int, tapers: Floats) -> Floats:
     """The variance of a node of a level, refined, in each of the blocks."""
     rates = float(rate) / SHARES * (1 - tapers)
     own = laplace_variances(rates * plan.share(level))
@@ -226,7 +217,7 @@ def _bridge(left: NDArray[np.int64], k: int, width: int) -> Floats:
     return np.asarray(whole + (rest / width) ** 2 - (within / width) ** 2 / k)
 
 
-def centred_everywhere(plan: Plan, rate: Fraction, carried: Mix, beta: float) -> float:
+def centred_everywhere(plan: TreePlan, rate: Fraction, carried: Mix, beta: float) -> float:
     """How far any output of a centred tree may be off, all at once, on top of noise that it starts with."""
     law = _Centred(plan, rate)
     tops = [law.top(place, 0.0) for place in range(plan.blocks + 1)]
@@ -255,7 +246,7 @@ def _bridges(law: _Centred, level: int, largest: float) -> Iterable[Mix]:
         yield mix(law.siblings(level, taper, [(1 - part, whole), (part, k - whole)], pull))
 
 
-def _slack(plan: Plan) -> float:
+def _slack(plan: TreePlan) -> float:
     """Each level rounds a part of the sum down by less than one unit."""
     return plan.levels * 2.0**-16
 
@@ -273,7 +264,7 @@ class Epochs:
     A period lies in one tree only, and the last error of a tree stays in all later outputs.
     """
 
-    def __init__(self, first: Plan, rate: Fraction, noise: Noise) -> None:
+    def __init__(self, first: TreePlan, rate: Fraction, noise: Noise) -> None:
         self.plans = [first]
         self.tree = CentredPath(first, rate, noise)
         self._rate, self._noise = rate, noise
@@ -293,7 +284,7 @@ class Epochs:
         """The error of the next periods together."""
         return sum(self.tree.skip(count) for count in self._counts(periods))
 
-    def until(self, periods: int) -> Iterator[Plan]:
+    def until(self, periods: int) -> Iterator[TreePlan]:
         """The plans of all trees that so many periods need."""
         plan, end = self.plans[0], 0
         while end < periods:
@@ -307,7 +298,7 @@ class Epochs:
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
         """Go on with what was drawn before."""
-        plans = Plan.all_of(fields["plans"])
+        plans = TreePlan.all_of(fields["plans"])
         grown = [_GROWTH * plan.horizon for plan in plans[:-1]]
         if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:
             raise misfit("fit its trees")
@@ -329,11 +320,11 @@ class Epochs:
         self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
 
 
-def _after(plan: Plan) -> Plan:
+def _after(plan: TreePlan) -> TreePlan:
     return epoch_plan(_GROWTH * plan.horizon)
 
 
-def first_epoch() -> Plan:
+def first_epoch() -> TreePlan:
     """The first of the trees without a known end."""
     return epoch_plan(_FIRST)
 
@@ -374,7 +365,7 @@ class NoisyCount(Stepping, ContinualCounter):
     def __init__(
         self,
         *,
-        terms: Terms,
+        terms: CounterTerms,
         horizon: int | None,
         bits: int,
         path: ErrorPath,
@@ -510,10 +501,10 @@ class Counter(NoisyCount):
         horizon: int | None = None,
         change: int = 1,
         contributions: int = 1,
-        plan: Plan | None = None,
+        plan: TreePlan | None = None,
         noise: Noise = SYSTEM,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         first = _first_plan(horizon, plan)
         check_scale(widest_scale(terms.rate), terms.epsilon)
         session = noise.session()
@@ -535,10 +526,10 @@ class Counter(NoisyCount):
         return [] if self.horizon is None else self._epochs.plans[0].numbers
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         if not fields["shape"]:
             return cls(noise=noise, **terms.keywords)
-        (known,) = Plan.all_of(fields["shape"])
+        (known,) = TreePlan.all_of(fields["shape"])
         return cls(horizon=known.horizon, plan=known, noise=noise, **terms.keywords)
 
     def _law(self) -> Mix:
@@ -549,12 +540,12 @@ class Counter(NoisyCount):
     def _everywhere(self, beta: float) -> float:
         return _everywhere(tuple(self._epochs.plans), self.terms.rate, beta, ends=self.horizon is not None)
 
-    def _carried(self, plans: Sequence[Plan]) -> Mix:
+    def _carried(self, plans: Sequence[TreePlan]) -> Mix:
         return _carried(plans, self.terms.rate)
 
 
 @lru_cache(maxsize=256)
-def _everywhere(plans: tuple[Plan, ...], rate: Fraction, beta: float, *, ends: bool) -> float:
+def _everywhere(plans: tuple[TreePlan, ...], rate: Fraction, beta: float, *, ends: bool) -> float:
     """How far any output may be off, all at once.
 
     Each tree has its share of beta: all if there is one, else a half, a quarter and so on.
@@ -566,12 +557,12 @@ def _everywhere(plans: tuple[Plan, ...], rate: Fraction, beta: float, *, ends: b
     )
 
 
-def _carried(plans: Sequence[Plan], rate: Fraction) -> Mix:
+def _carried(plans: Sequence[TreePlan], rate: Fraction) -> Mix:
     """The noise that whole trees leave behind."""
     return sum((centred_mix(plan, rate, plan.horizon) for plan in plans), mix([]))
 
 
-def _first_plan(horizon: int | None, given: Plan | None) -> Plan:
+def _first_plan(horizon: int | None, given: TreePlan | None) -> TreePlan:
     if horizon is None:
         check(given is None, "plan", "needs a horizon", given=given, fix="pass plan.horizon")
         return first_epoch()

@@ -12,22 +12,13 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Floats
 from partita.errors import InvalidParameter, check, check_data
 from partita.numbers import failure, integer
-from partita.public.streams import LARGEST, WIDTH, Terms, misfit
+from partita.public.streams import LARGEST, WIDTH, CounterTerms, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-from partita.trusted.streams.base import (
-    LONGEST,
-    Fields,
-    Floats,
-    Row,
-    Running,
-    Stepping,
-    counts_of,
-    integers,
-    row,
-)
+from partita.trusted.streams.base import LONGEST, Fields, Row, Running, Stepping, counts_of, integers, row
 from partita.trusted.streams.centred import SHARES
 from partita.trusted.streams.counter import Mix, largest_of, mix
 
@@ -46,7 +37,7 @@ _WORD: Final = 8
 
 
 @dataclass(frozen=True)
-class Shape:
+class PeriodTree:
     """A tree over some periods: rows of siblings, leaves first, and the share of epsilon of each level.
 
     Below the top, siblings are 2^bits[level]. The top row has as many nodes as the periods need.
@@ -72,7 +63,7 @@ class Shape:
         return self.horizon, *self.bits, *self.shares
 
     @classmethod
-    def of(cls, numbers: Sequence[int]) -> Shape:
+    def of(cls, numbers: Sequence[int]) -> PeriodTree:
         """The shape in a row of a state."""
         horizon, *rest = numbers
         half = len(rest) // 2
@@ -99,7 +90,7 @@ class Shape:
         return -(-self.horizon // self.widths[-1])
 
     @property
-    def whole(self) -> Shape:
+    def whole(self) -> PeriodTree:
         """The same tree up to the end of its last block."""
         return replace(self, horizon=self.blocks * self.widths[-1])
 
@@ -161,7 +152,7 @@ class Shape:
 
 
 @lru_cache(maxsize=256)
-def shape_for(horizon: int) -> Shape:
+def shape_for(horizon: int) -> PeriodTree:
     """The shape of the least mean variance over the horizon.
 
     With weights C of the levels the variance is the sum of C / share^2, the least for shares in
@@ -173,7 +164,7 @@ def shape_for(horizon: int) -> Shape:
     candidates = [(_roots(horizon, bits), bits) for bits in _all_bits(horizon)]
     roots, bits = min(candidates, key=lambda candidate: sum(candidate[0]))
     shares = [max(1, int(SHARES * root / sum(roots))) for root in roots[:-1]]
-    return Shape(horizon, bits, (*shares, SHARES - sum(shares)))
+    return PeriodTree(horizon, bits, (*shares, SHARES - sum(shares)))
 
 
 def _all_bits(horizon: int, below: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
@@ -198,14 +189,14 @@ def _roots(horizon: int, bits: tuple[int, ...]) -> list[float]:
     return [math.cbrt(max(weight, 1e-9)) for weight in weights]
 
 
-class Columns:
+class TreeErrors:
     """The errors of trees of one shape, from their first period to their last.
 
     A row of siblings is kept for each level, with a column for each tree. What is open follows from the
     position alone.
     """
 
-    def __init__(self, shape: Shape, rate: Fraction, columns: int, noise: Noise) -> None:
+    def __init__(self, shape: PeriodTree, rate: Fraction, columns: int, noise: Noise) -> None:
         self.shape, self.rate, self.columns = shape, rate, columns
         self.position = 0
         self._noise = noise
@@ -313,10 +304,10 @@ class CounterFamily(Stepping):
         horizon: int,
         change: int = 1,
         contributions: int = 1,
-        shape: Shape | None = None,
+        shape: PeriodTree | None = None,
         noise: Noise = SYSTEM,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         self.keys = _public_keys(keys)
         self._places = {key: place for place, key in enumerate(self.keys)}
         self._tree = _tree_over(integer(horizon, "horizon", low=1, high=FAMILY_LARGEST), shape)
@@ -325,7 +316,7 @@ class CounterFamily(Stepping):
         session = noise.session()
         super().__init__(terms=terms, horizon=self._tree.horizon, secure=session.secure)
         self.granularity = Fraction(1, 1 << self._tree.fraction_bits)
-        self._errors = Columns(self._tree, terms.rate, len(self.keys), session)
+        self._errors = TreeErrors(self._tree, terms.rate, len(self.keys), session)
         self._counts: NDArray[np.int64] = np.zeros(len(self.keys), dtype=np.int64)
         self._error: Any = self._errors.array([0] * len(self.keys))
 
@@ -420,8 +411,8 @@ class CounterFamily(Stepping):
         }
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
-        shape = Shape.of(fields["shape"])
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        shape = PeriodTree.of(fields["shape"])
         keys = bytes(fields["names"]).decode().split(_BETWEEN) if fields["names"] else len(fields["counts"])
         return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)
 
@@ -443,12 +434,12 @@ def _public_keys(keys: object) -> tuple[int, ...] | tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _everywhere(tree: Shape, rate: Fraction, beta: float) -> float:
+def _everywhere(tree: PeriodTree, rate: Fraction, beta: float) -> float:
     """How far any output for a key may be off, all at once."""
     return tree.largest(rate, beta)
 
 
-def _tree_over(horizon: int, shape: Shape | None) -> Shape:
+def _tree_over(horizon: int, shape: PeriodTree | None) -> PeriodTree:
     if shape is not None and shape.horizon != horizon:
         fix = "leave it out"
         raise InvalidParameter("shape", f"must have {horizon} periods", given=shape.horizon, fix=fix)

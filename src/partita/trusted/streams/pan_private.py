@@ -11,15 +11,15 @@ from typing import ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Floats
 from partita.errors import InvalidData, InvalidParameter, check, check_bool, unchained
 from partita.guarantee import Guarantee
 from partita.numbers import failure, integer, one_of
-from partita.public.streams import LARGEST, Terms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.noise.system import KERNEL, SMALLEST_SCALE, IntegerArray, Noise
 from partita.trusted.streams.base import (
     ContinualCounter,
     Fields,
-    Floats,
     Running,
     Stepping,
     counted,
@@ -47,7 +47,7 @@ _MOST_BITS: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block(ABC):
+class PeriodBlock(ABC):
     """How `length` periods are counted in given cells; it remembers nothing itself.
 
     Intervals are those of a binary tree over the periods, without its root: at level j the periods that
@@ -99,7 +99,7 @@ class Block(ABC):
 
 
 @final
-class TreeBlock(Block):
+class TreeBlock(PeriodBlock):
     """Figure 12.1 with fresh noise on every output [DR14].
 
     Cell j belongs to the open interval of level j: the output before it, a noise, and the events in it so
@@ -167,7 +167,7 @@ class TreeBlock(Block):
 
 
 @final
-class BookBlock(Block):
+class BookBlock(PeriodBlock):
     """Figure 12.2 [DR14]: a noisy count, and a noise for each interval, erased when the interval ends.
 
     Cell 0 is the count, which begins with the last output and a noise; cell 1 + j is the noise of the open
@@ -205,7 +205,7 @@ class BookBlock(Block):
         return value
 
 
-BLOCKS: Final[dict[Variant, type[Block]]] = {"default": TreeBlock, "book": BookBlock}
+BLOCKS: Final[dict[Variant, type[PeriodBlock]]] = {"default": TreeBlock, "book": BookBlock}
 
 
 def block_length(start: int, horizon: int | None) -> int:
@@ -242,7 +242,7 @@ def _end(level: int, position: int) -> int:
 # How many noises are in the outputs of a pan-private counter: public numbers, by the levels of blocks.
 
 
-def noises_after(block: Block, carried: Cells, periods: int) -> Cells:
+def noises_after(block: PeriodBlock, carried: Cells, periods: int) -> Cells:
     """The noises in an output after so many periods of a block that began with an output that had some."""
     noises = carried.copy()
     if periods:
@@ -250,7 +250,7 @@ def noises_after(block: Block, carried: Cells, periods: int) -> Cells:
     return noises
 
 
-def most_noises(block: Block, carried: Cells) -> Cells:
+def most_noises(block: PeriodBlock, carried: Cells) -> Cells:
     """At least as many as in any output of this block and those before it."""
     most = carried.copy()
     for levels in {block.levels, *np.flatnonzero(carried).tolist()}:
@@ -258,7 +258,7 @@ def most_noises(block: Block, carried: Cells) -> Cells:
     return most
 
 
-def law_of(block: Block, noises: Cells) -> Mix:
+def law_of(block: PeriodBlock, noises: Cells) -> Mix:
     """The sum of so many noises of blocks with so many levels."""
     return mix(
         (1.0, float(1 / _alike(block, levels).scale), float(noises[levels]))
@@ -266,7 +266,7 @@ def law_of(block: Block, noises: Cells) -> Mix:
     )
 
 
-def _alike(block: Block, levels: int) -> Block:
+def _alike(block: PeriodBlock, levels: int) -> PeriodBlock:
     return replace(block, length=1 << levels)
 
 
@@ -312,7 +312,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         contributions: int = 1,
         noise: Noise = KERNEL,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         known = None if horizon is None else horizon_of(horizon)
         self._cells = _zeros()
         super().__init__(terms=terms, horizon=known, secure=noise is KERNEL)
@@ -451,7 +451,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         }
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         known, variant, live = fields["shape"]
         return cls(
             epsilon=terms.epsilon,
@@ -501,7 +501,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         self._start = self._periods
         self._block = self._block_here()
 
-    def _block_here(self) -> Block:
+    def _block_here(self) -> PeriodBlock:
         """The block that starts with the next period: up to the horizon, or longer than all before."""
         return BLOCKS[self.variant](
             length=block_length(self._start, self.horizon),
@@ -531,7 +531,7 @@ def _zeros() -> Cells:
     return np.zeros(CELLS, dtype=np.int64)
 
 
-def _check_scale(scale: Fraction, terms: Terms) -> None:
+def _check_scale(scale: Fraction, terms: CounterTerms) -> None:
     rule, fix = "must give noise of a scale between 2^-20 and 2^40", "choose a usual one, like 1"
     check(SMALLEST_SCALE <= scale <= _LARGEST_SCALE, "epsilon", rule, given=terms.epsilon, fix=fix)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from partita.arrays import Floats
 from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus, shortlist, span, whisker
 from partita.public.base import promise
@@ -15,7 +16,7 @@ from partita.public.boxes.base import new_axes
 from partita.public.plot import as_text, figure_of, graphs, title
 from partita.public.streams import AnyOutput, FamilyOutput, Output, Settings
 from partita.trusted.durable.events import AnyCounter, make_counter
-from partita.trusted.streams.base import ContinualCounter, Floats, Running
+from partita.trusted.streams.base import ContinualCounter, Running
 from partita.trusted.streams.family import CounterFamily
 from partita.trusted.streams.sparse import SparseCounter
 

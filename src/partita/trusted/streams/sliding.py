@@ -8,23 +8,16 @@ from typing import ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from partita.arrays import Floats
 from partita.errors import check
 from partita.numbers import failure, integer
-from partita.public.streams import LARGEST, Terms, misfit
+from partita.public.streams import LARGEST, CounterTerms, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.streams.base import (
-    ContinualCounter,
-    Fields,
-    Floats,
-    Running,
-    Stepping,
-    counted,
-    counts_of,
-)
+from partita.trusted.streams.base import ContinualCounter, Fields, Running, Stepping, counted, counts_of
 from partita.trusted.streams.centred import SHARES
 from partita.trusted.streams.counter import Mix
-from partita.trusted.streams.family import Columns, Shape, shape_for
+from partita.trusted.streams.family import PeriodTree, TreeErrors, shape_for
 
 _LONGEST: Final = 2**20
 
@@ -58,10 +51,10 @@ class SlidingCounter(Stepping, ContinualCounter):
         epsilon: object,
         change: int = 1,
         contributions: int = 1,
-        shape: Shape | None = None,
+        shape: PeriodTree | None = None,
         noise: Noise = SYSTEM,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         self.window = integer(window, "window", low=1, high=_LONGEST)
         self._tree = (shape or shape_for(self.window)).whole
         rule, fix = f"must have {self.window} periods, and less than twice as many", "leave it out"
@@ -125,7 +118,7 @@ class SlidingCounter(Stepping, ContinualCounter):
 
     def _begin(self) -> None:
         """Begin a block: fresh noise, and nothing counted."""
-        self._errors = Columns(self._tree, self.terms.rate, 1, self._noise)
+        self._errors = TreeErrors(self._tree, self.terms.rate, 1, self._noise)
         self._prefixes = [0] * (self._tree.horizon + 1)
 
     def _close(self, x: int) -> float:
@@ -161,9 +154,9 @@ class SlidingCounter(Stepping, ContinualCounter):
         }
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         (window,) = fields["window"]
-        return cls(window=window, shape=Shape.of(fields["shape"]), noise=noise, **terms.keywords)
+        return cls(window=window, shape=PeriodTree.of(fields["shape"]), noise=noise, **terms.keywords)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         self._before, self._prefixes = fields["before"], fields["prefixes"]

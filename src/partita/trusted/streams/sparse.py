@@ -19,22 +19,15 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, f
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Floats
 from partita.errors import InvalidParameter
 from partita.numbers import failure, integer, one_of
-from partita.public.streams import LARGEST, Terms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise import hazard
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.streams.base import (
-    ContinualCounter,
-    Fields,
-    Floats,
-    Running,
-    Stepping,
-    counted,
-    counts_of,
-)
+from partita.trusted.streams.base import ContinualCounter, Fields, Running, Stepping, counted, counts_of
 from partita.trusted.streams.counter import Counter
 from partita.trusted.streams.tree_counter import TreeCounter
 
@@ -201,7 +194,7 @@ class InnerCounters:
     many as the one before. A segment lies in one of them, and the last output of a full one stays.
     """
 
-    def __init__(self, kind: type[Any], terms: Terms, plan: SparsePlan, noise: Noise) -> None:
+    def __init__(self, kind: type[Any], terms: CounterTerms, plan: SparsePlan, noise: Noise) -> None:
         self.kind = kind
         self.terms = replace(terms, epsilon=terms.epsilon * (PARTS - plan.seals) / PARTS)
         self._capacity = _FIRST if plan.capacity is None and self.kind is not Counter else plan.capacity
@@ -342,7 +335,7 @@ class SparseCounter(Stepping, ContinualCounter):
         contributions: int = 1,
         noise: Noise = SYSTEM,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         self._length = horizon_of(horizon)
         check_scale(PARTS / terms.rate, terms.epsilon)
         paper = one_of(constants, "constants", get_args(Constants)) == "paper"
@@ -482,7 +475,7 @@ class SparseCounter(Stepping, ContinualCounter):
         }
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         horizon, seals, threshold, offset, capacity, spread, law = fields["plan"]
         plan = SparsePlan(
             seals=seals,

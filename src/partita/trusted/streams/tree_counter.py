@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partita.arrays import Floats
 from partita.numbers import failure, integer
 from partita.public.bounds import laplace_variance
-from partita.public.streams import LARGEST, Terms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
 from partita.trusted.streams.base import (
     ContinualCounter,
     Fields,
-    Floats,
     Row,
     Running,
     Stepping,
@@ -108,7 +108,7 @@ class _NaiveCount(NoisyCount):
         contributions: int = 1,
         noise: Noise = SYSTEM,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
         self._length = horizon_of(horizon)
         self.scale = self._outputs_of_an_event / terms.rate
         check_scale(self.scale, terms.epsilon)
@@ -136,7 +136,7 @@ class _NaiveCount(NoisyCount):
         return [self._length]
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         (horizon,) = fields["shape"]
         return cls(horizon=horizon, noise=noise, **terms.keywords)
 
@@ -219,7 +219,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
     def __init__(
         self, *, epsilon: object, horizon: int, contributions: int = 1, noise: Noise = SYSTEM
     ) -> None:
-        terms = Terms.of(epsilon, contributions=contributions)
+        terms = CounterTerms.of(epsilon, contributions=contributions)
         self._length = horizon_of(horizon)
         check_scale(1 / terms.rate, terms.epsilon)
         self._noise, self._ones = noise.session(), 0
@@ -279,7 +279,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         return {"horizon": [self._length], "ones": [self._ones]}
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         (horizon,) = fields["horizon"]
         return cls(epsilon=terms.epsilon, contributions=terms.contributions, horizon=horizon, noise=noise)
 
@@ -309,7 +309,7 @@ _BITS: Final = 16
 _FINE_TREES: Final = 1 << _BITS
 
 
-class Shape:
+class CounterTree:
     """The nodes of a b-ary tree over a horizon, without its root: a period lies in one of each level."""
 
     def __init__(self, *, horizon: int, branching: int, refine: bool) -> None:
@@ -368,7 +368,7 @@ class TreePath:
     children leave the sum for it.
     """
 
-    def __init__(self, shape: Shape, rate: Fraction, noise: Noise) -> None:
+    def __init__(self, shape: CounterTree, rate: Fraction, noise: Noise) -> None:
         self.shape = shape
         self.position = 0
         self.bits = _BITS if shape.refine else 0
@@ -463,8 +463,8 @@ class TreeCounter(NoisyCount):
         contributions: int = 1,
         noise: Noise = SYSTEM,
     ) -> None:
-        terms = Terms.of(epsilon, change=change, contributions=contributions)
-        shape = Shape(
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
+        shape = CounterTree(
             horizon=horizon_of(horizon),
             branching=integer(branching, "branching", low=2, high=LARGEST),
             refine=bool(refine),
@@ -501,7 +501,7 @@ class TreeCounter(NoisyCount):
         return [shape.horizon, shape.branching, int(shape.refine)]
 
     @classmethod
-    def _fresh(cls, terms: Terms, fields: dict[str, list[int]], noise: Noise) -> Self:
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         horizon, branching, refine = fields["shape"]
         return cls(horizon=horizon, branching=branching, refine=bool(refine), noise=noise, **terms.keywords)
 

@@ -19,7 +19,7 @@ from partita.public.axis.tree_solver import TreeLooks
 from partita.public.bounds import laplace_mix_reach
 from partita.public.boxes import cover
 from partita.public.boxes.cover import Plane, laid_out, without_equals
-from partita.public.boxes.density import Curved, Density, Even, Measure, Stretches
+from partita.public.boxes.density import BoxDensity, Curved, Even, Measure, Stretches
 from partita.public.boxes.engine import BoxEngine, ranged, widest_miss, widest_miss_of_looks
 from partita.public.boxes.plan import BoxNodes, Corners, SignedBox
 
@@ -274,14 +274,14 @@ def _pairs(covers: Sequence[cover.Cover]) -> dict[tuple[int, int], float]:
 
 def test_a_tree_is_seen_along_the_same_axes_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it is shown as it was solved; of many sets of axes, those that were asked about last are kept."""
-    engine, onto = _made([2] * 6, [range(6)], 1, curved=False).engine, Density.onto
+    engine, onto = _made([2] * 6, [range(6)], 1, curved=False).engine, BoxDensity.onto
     seen: list[list[int]] = []
 
-    def counted(tree: Density, axes: Sequence[int]) -> Density:
+    def counted(tree: BoxDensity, axes: Sequence[int]) -> BoxDensity:
         seen.append(list(axes))
         return onto(tree, axes)
 
-    monkeypatch.setattr(Density, "onto", counted)
+    monkeypatch.setattr(BoxDensity, "onto", counted)
     sets = [list(axes) for number in (1, 2, 3) for axes in combinations(range(6), number)]
 
     def ask(axes: list[int]) -> tuple[float, float]:
@@ -553,7 +553,7 @@ def test_no_box_misses_by_more_than_the_bound_for_all(made: Made, seed: int, sla
     truth = _sums(made.nodes, cells)
     side = random.choice([-1.0, 1.0]) if random.random() < 0.5 else random.choice([-1.0, 1.0], truth.size)
     values = np.maximum(truth + slack * side, 0.0)
-    density = Density.of(made.nodes, made.engine.measures, values, np.ones(truth.size))
+    density = BoxDensity.of(made.nodes, made.engine.measures, values, np.ones(truth.size))
     ranges = NodeRange(np.minimum(truth, density.held.values), np.maximum(truth, density.held.values))
     corners = _corners(made.boxes())
 
@@ -621,7 +621,7 @@ def test_bounds_know_which_look_is_at_which_leaf() -> None:
 def test_both_sides_of_a_box_may_miss() -> None:
     """All rows of two leaves lie where they meet, and a box of just these cells misses most of both."""
     nodes = _tree((8,), [(0,)], iter([]))
-    density = Density.of(nodes, [Even()], np.array([0.0, 10.0, 10.0]), np.ones(3))
+    density = BoxDensity.of(nodes, [Even()], np.array([0.0, 10.0, 10.0]), np.ones(3))
     exact = NodeRange(density.held.values, density.held.values)
     box = [Stretches(np.array([3], np.uint64), np.array([4], np.uint64))]
 
@@ -644,7 +644,7 @@ def test_no_box_misses_by_more_than_looks_allow(made: Made, seed: int) -> None:
     noise = random.integers(-2, 3, len(made.nodes.lows))
     looks = _sums(made.nodes, cells) + noise
     values = np.maximum(looks + random.integers(-20, 21, looks.size), 0.0)
-    density = Density.of(made.nodes, made.engine.measures, values, np.ones(looks.size))
+    density = BoxDensity.of(made.nodes, made.engine.measures, values, np.ones(looks.size))
     rates = np.full(looks.size, 1.0)
     reach = laplace_mix_reach(np.ones(len(leaves)), rates[leaves], 0.05)
     exact = [_held(cells, box) for box in made.boxes()]

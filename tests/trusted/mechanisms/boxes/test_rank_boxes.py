@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.arrays import Floats
 from partita.domain import Integer
 from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
-from partita.public.axis.curve import Floats
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.rank_boxes import RankBoxesRelease

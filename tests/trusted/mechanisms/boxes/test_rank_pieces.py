@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve import Curve, Floats
+from partita.arrays import Floats
+from partita.public.axis.curve import Curve
 from partita.public.boxes.cover import RankBins, raked
 from partita.public.boxes.density import distribution, expected_counts, importance, pairs, rank_edges, trimmed
 from partita.public.boxes.rank_boxes import rank_schedule

@@ -14,7 +14,7 @@ import pytest
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors
-from partita.public.boxes.base import Boxes
+from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.grid import GridRelease
 from partita.public.boxes.plan import grid_error, rank_error, tree_error
 from partita.public.boxes.rank_boxes import RectanglesRelease
@@ -126,7 +126,7 @@ def released(mechanism: Rectangles) -> Run:
     return run
 
 
-def _published(release: Boxes) -> tuple[Hashable, ...]:
+def _published(release: BoxRelease) -> tuple[Hashable, ...]:
     """All facts and all series."""
     parts = release.parts()
     series = sorted((name, tuple(values.tolist())) for name, values in parts.series.items())

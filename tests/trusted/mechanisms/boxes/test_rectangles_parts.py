@@ -10,7 +10,7 @@ import pytest
 from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
 from partita.public.axis.base import Parts
-from partita.public.boxes.base import Boxes, BoxTerm
+from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.rank_boxes import RectanglesRelease
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.boxes import Rectangles
@@ -32,7 +32,7 @@ def _release(rows: int) -> RectanglesRelease:
 def test_parts_make_the_same_release(rows: int, kind: str) -> None:
     """Whatever was chosen, all answers are the same to the last bit, and so is the total."""
     release = _release(rows)
-    again = Boxes.of_kind("rectangles").from_parts(release.parts(), None)
+    again = BoxRelease.of_kind("rectangles").from_parts(release.parts(), None)
     corners = np.array([BOX.low], np.uint64), np.array([BOX.high], np.uint64)
 
     assert isinstance(again, RectanglesRelease)

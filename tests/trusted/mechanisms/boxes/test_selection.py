@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
-from partita.public.boxes.spending_boxes import Selection
+from partita.public.boxes.spending_boxes import CutSelection
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.boxes import SpendingBoxes
 from partita.trusted.secret import Points
@@ -26,7 +26,7 @@ def _righted(release: Any) -> tuple[Any, Any]:
     """The noisy counts of all nodes as they were seen, and without what they lean."""
     unit = float(1 / release.scale)
     noisy, variances = release.looks.means(release.shape.expanded.size, unit)
-    selection = Selection(release.shape.families, release.looks, unit, release.recipe)
+    selection = CutSelection(release.shape.families, release.looks, unit, release.recipe)
     return noisy, selection.righted(noisy, variances)
 
 

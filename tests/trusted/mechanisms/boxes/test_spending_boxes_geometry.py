@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
 from partita.public.boxes.plan import (
+    AxisSlots,
     BoxPlan,
     BoxShape,
     RankSlots,
     SlotBoxes,
-    Slots,
     halvings,
     native_schedule,
     native_slots,
@@ -86,7 +86,7 @@ def test_ranks_leave_out_what_is_empty(steps: list[list[int]]) -> None:
 
 def test_an_axis_may_wait() -> None:
     """A schedule may cut one axis first and another one later, or never to the end."""
-    slots: tuple[Slots, ...] = (_edges(0, 1, 2, 3, 9), _edges(0, 2, 2, 4, 5))
+    slots: tuple[AxisSlots, ...] = (_edges(0, 1, 2, 3, 9), _edges(0, 2, 2, 4, 5))
 
     _check_full_tree(BoxPlan(slots, np.array([[1, 0], [0, 1], [1, 0]])), [9, 5])
 

@@ -16,8 +16,8 @@ from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
 from partita.public.axis import tree_solver
 from partita.public.axis import tree_solver as tree_looks
-from partita.public.axis.tree_solver import UNITS, Evidence, SpendingRule, TreeLooks
-from partita.public.boxes.plan import BoxPlan, BoxShape, Cut, Recipe
+from partita.public.axis.tree_solver import UNITS, LevelEvidence, SpendingRule, TreeLooks
+from partita.public.boxes.plan import BoxPlan, BoxShape, BoxSplit, Recipe
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.testing import (
     CouplingBroken,
@@ -314,7 +314,7 @@ def _root_looked_at_for_free(patch: pytest.MonkeyPatch) -> None:
 
 def _rows_counted_in_two_boxes(patch: pytest.MonkeyPatch) -> None:
     class Doubling(LOOKS):
-        def open(self, cut: Cut) -> None:
+        def open(self, cut: BoxSplit) -> None:
             super().open(cut)
             self._counts += np.roll(self._counts, 1)
 
@@ -328,7 +328,7 @@ def _rows_of_leaves_counted_on(patch: pytest.MonkeyPatch) -> None:
             self._walk.go(lambda points: points._replace(boxes=behind[points.boxes]))
 
     patch.setattr(module, "_Looks", Keeping)
-    patch.setattr(Cut, "child", lambda cut, boxes, slots: cut.starts[boxes])
+    patch.setattr(BoxSplit, "child", lambda cut, boxes, slots: cut.starts[boxes])
 
 
 def _half_scale(patch: pytest.MonkeyPatch) -> None:
@@ -337,13 +337,13 @@ def _half_scale(patch: pytest.MonkeyPatch) -> None:
 
 
 def _second_looks_unpaid(patch: pytest.MonkeyPatch) -> None:
-    right = Evidence.pay
+    right = LevelEvidence.pay
 
-    def pay(evidence: Evidence, nodes: Any, units: Any) -> None:
+    def pay(evidence: LevelEvidence, nodes: Any, units: Any) -> None:
         if not evidence.squares[nodes].all():
             right(evidence, nodes, units)
 
-    patch.setattr(Evidence, "pay", pay)
+    patch.setattr(LevelEvidence, "pay", pay)
 
 
 def _children_paid_from_the_whole_budget(patch: pytest.MonkeyPatch) -> None:
@@ -358,7 +358,7 @@ def _true_count_in_the_first_look(patch: pytest.MonkeyPatch) -> None:
     right = SpendingRule.first_look
 
     class Telling(LOOKS):
-        def open(self, cut: Cut) -> None:
+        def open(self, cut: BoxSplit) -> None:
             counted[:] = [self._walk.folded(partial(module._counted, cut.sizes.size))]
             super().open(cut)
 

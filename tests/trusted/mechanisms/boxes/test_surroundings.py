@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
-from partita.public.boxes.cover import Surroundings
-from partita.public.boxes.density import Density, Even
+from partita.public.boxes.cover import NodeSurroundings
+from partita.public.boxes.density import BoxDensity, Even
 from partita.public.boxes.plan import BoxNodes
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease, ramped
 from partita.testing import EndlessTape, tape_noise
@@ -24,7 +24,7 @@ SIDE: Final = 8
 PLAIN: Final = (Axis(size=SIDE), Axis(size=SIDE))
 
 
-def _flat(values: np.ndarray, width: int, offset: int = 0) -> Density:
+def _flat(values: np.ndarray, width: int, offset: int = 0) -> BoxDensity:
     """A root cut into equal squares of `width` cells with these values."""
     side = values.shape[0]
     starts = np.array(list(itertools.product(range(side), repeat=2)), np.uint64) * np.uint64(width)
@@ -40,10 +40,10 @@ def _flat(values: np.ndarray, width: int, offset: int = 0) -> Density:
         np.array([side**2] + [0] * side**2),
     )
     held = np.concatenate([[values.sum()], values.ravel()]).astype(np.float64)
-    return Density.of(nodes, [Even(), Even()], held, np.ones(held.size))
+    return BoxDensity.of(nodes, [Even(), Even()], held, np.ones(held.size))
 
 
-def _dense(density: Density) -> np.ndarray:
+def _dense(density: BoxDensity) -> np.ndarray:
     """The count of every cell."""
     table = np.zeros((SIDE, SIDE))
     for low, high, value in zip(
@@ -61,7 +61,7 @@ def test_a_leaf_is_expected_to_be_as_full_as_the_cells_around_it(counts: list[in
     density = _flat(values, 2)
     table = _dense(density)
 
-    expected = Surroundings(density, PLAIN, np.arange(1, 17)).expected()
+    expected = NodeSurroundings(density, PLAIN, np.arange(1, 17)).expected()
 
     for at, (row, column) in enumerate(itertools.product(range(4), repeat=2)):
         rows, columns = (slice(max(0, 2 * each - 2), 2 * each + 4) for each in (row, column))
@@ -76,8 +76,8 @@ def test_labels_and_special_cells_have_nothing_beside_them() -> None:
     labels = Axis(size=SIDE, labels=True)
     specials = Axis(size=SIDE - 4, before=2, after=2)
 
-    assert np.isnan(Surroundings(density, (labels, labels), leaves).expected()).all()
-    below, above = Surroundings(density, (specials, PLAIN[1]), leaves).beside(0)
+    assert np.isnan(NodeSurroundings(density, (labels, labels), leaves).expected()).all()
+    below, above = NodeSurroundings(density, (specials, PLAIN[1]), leaves).beside(0)
     outer = np.isin(np.arange(16) // 4, (0, 3))
     assert (below[outer] == np.arange(16.0)[outer]).all()
     assert above[4:8].tolist() == [8.0, 9.0, 10.0, 11.0]
@@ -122,7 +122,7 @@ def test_ramps_are_exact_on_the_longest_axes() -> None:
     lows = np.array([[0, 0], [0, 0], [0, 1], [0, 2]], np.uint64)
     highs = np.array([[last, 2], [last, 0], [last, 1], [last, 2]], np.uint64)
     nodes = BoxNodes(np.array([1, 3]), lows, highs, np.ones(4, np.int64), np.array([3, 0, 0, 0]))
-    density = Density.of(nodes, [Even(), Even()], np.array([0.0, 5.0, 50.0, 500.0]), np.ones(4))
+    density = BoxDensity.of(nodes, [Even(), Even()], np.array([0.0, 5.0, 50.0, 500.0]), np.ones(4))
 
     shown = ramped(density, (Axis(size=2**63), Axis(size=3)), noise=0.01)
 

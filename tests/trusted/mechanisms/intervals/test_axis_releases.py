@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import partita as pt
 from partita import Histogram, InvalidParameter, InvalidRelease
-from partita.public.axis.base import Parts, Ranges, Term
+from partita.public.axis.base import AxisRelease, Parts, Term
 from partita.public.bounds import laplace_variance
 from partita.testing import EndlessTape, ZeroNoise, check_mechanism, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms
@@ -236,7 +236,7 @@ def test_extreme_values_in_a_file_do_no_harm(name: str) -> None:
         assert math.isfinite(extreme.error(0.5))
 
 
-BAD_QUESTIONS: list[tuple[str, Callable[[Ranges], object]]] = [
+BAD_QUESTIONS: list[tuple[str, Callable[[AxisRelease], object]]] = [
     ("sign", lambda release: release.answer(Term(0, 1, 0))),
     ("sign", lambda release: release.answer(Term(0, 1, 2))),
     ("low", lambda release: release.answer(Term(0, 1), Term(-1, 3))),
@@ -254,7 +254,7 @@ BAD_QUESTIONS: list[tuple[str, Callable[[Ranges], object]]] = [
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize(("parameter", "ask"), BAD_QUESTIONS)
 def test_bad_questions_are_refused_by_name(
-    name: str, parameter: str, ask: Callable[[Ranges], object]
+    name: str, parameter: str, ask: Callable[[AxisRelease], object]
 ) -> None:
     """The error says which parameter it is about."""
     with pytest.raises(InvalidParameter) as refused:

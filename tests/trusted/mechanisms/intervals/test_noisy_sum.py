@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from partita.public.axis.base import Line, NoisySum
+from partita.public.axis.base import NoisyRow, NoisySum
 
 Kinds = Mapping[tuple[int, Fraction], int]
 
@@ -79,7 +79,7 @@ def test_sums_of_runs_are_exact(values: list[int], runs: list[tuple[int, int, in
     """Overlapping signed runs give the exact sum, and each integer's noise has its factor without sign."""
     size = len(values)
     inside = [(min(a, b, size), min(max(a, b), size), sign) for a, b, sign in runs]
-    line = Line(np.array(values, dtype=object), Fraction(1))
+    line = NoisyRow(np.array(values, dtype=object), Fraction(1))
     factors = [sum(sign for a, b, sign in inside if a <= i < b) for i in range(size)]
 
     found = NoisySum.of([(line, inside)])
@@ -93,7 +93,7 @@ def test_sums_of_runs_are_exact(values: list[int], runs: list[tuple[int, int, in
 @pytest.mark.parametrize("value", [1, 2**40, 2**62, 2**63 - 1, -(2**63)])
 def test_running_sums_do_not_wrap(value: int) -> None:
     """Sums of values at the ends of 64 bits are exact."""
-    line = Line(np.array([value] * 5), Fraction(1))
+    line = NoisyRow(np.array([value] * 5), Fraction(1))
 
     assert line.sum(1, 4) == 3 * value
     assert line.sums(np.array([0, 2]), np.array([5, 2])).tolist() == [5.0 * value, 0.0]

@@ -250,7 +250,7 @@ def _true_thresholds(self: Truncation, rows: ClassRows, session: Noise) -> Any:
     octaves = rows.octaves(self.tops)
     cuts = np.array([self.tops[max(np.flatnonzero(row), default=0)] for row in octaves], object)
     noisy = session.add(np.zeros_like(octaves), self.octave_scale)
-    return single_truncation.Cut(noisy, self._noisy_sums(rows.sums(cuts), cuts, session))
+    return single_truncation.OctaveCounts(noisy, self._noisy_sums(rows.sums(cuts), cuts, session))
 
 
 def _counted_twice(table: Any, rows: Any, octave: Any, counts: Any) -> None:

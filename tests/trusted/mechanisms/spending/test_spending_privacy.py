@@ -12,7 +12,7 @@ import pytest
 
 from partita.errors import InvalidRelease
 from partita.public.axis.spending_tree import SpendingPlan, SpendingTreeRelease, Step
-from partita.public.axis.tree_solver import UNITS, Evidence, TreeLooks, TreeShape
+from partita.public.axis.tree_solver import UNITS, LevelEvidence, TreeLooks, TreeShape
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -144,7 +144,7 @@ def test_every_leaf_spends_its_path_to_the_last_unit() -> None:
 
 def _true_count_in_a_branch(patch: pytest.MonkeyPatch) -> None:
     class Peeking(LOOKS):
-        def take(self, evidence: Evidence, nodes: Any, units: Any) -> None:
+        def take(self, evidence: LevelEvidence, nodes: Any, units: Any) -> None:
             super().take(evidence, nodes, units)
             evidence._weighted = evidence.squares * self._counts.astype(float)
 
@@ -153,7 +153,7 @@ def _true_count_in_a_branch(patch: pytest.MonkeyPatch) -> None:
 
 def _noise_reused(patch: pytest.MonkeyPatch) -> None:
     class Reusing(LOOKS):
-        def take(self, evidence: Evidence, nodes: Any, units: Any) -> None:
+        def take(self, evidence: LevelEvidence, nodes: Any, units: Any) -> None:
             super().take(evidence, nodes, units)
             if nodes.size > 1:
                 noise = self._steps[-1].noisy[0] - self._counts[nodes[0]]
@@ -164,7 +164,7 @@ def _noise_reused(patch: pytest.MonkeyPatch) -> None:
 
 def _empty_nodes_skipped(patch: pytest.MonkeyPatch) -> None:
     class Skipping(LOOKS):
-        def take(self, evidence: Evidence, nodes: Any, units: Any) -> None:
+        def take(self, evidence: LevelEvidence, nodes: Any, units: Any) -> None:
             present = (self._counts[nodes] > 0) | (evidence.squares[nodes] == 0)
             super().take(evidence, nodes[present], units[present])
 
@@ -173,7 +173,7 @@ def _empty_nodes_skipped(patch: pytest.MonkeyPatch) -> None:
 
 def _units_by_true_count(patch: pytest.MonkeyPatch) -> None:
     class Favouring(LOOKS):
-        def take(self, evidence: Evidence, nodes: Any, units: Any) -> None:
+        def take(self, evidence: LevelEvidence, nodes: Any, units: Any) -> None:
             super().take(evidence, nodes, np.where(self._counts[nodes] > 1, np.maximum(1, units // 2), units))
 
     patch.setattr(module, "_Looks", Favouring)
@@ -181,7 +181,7 @@ def _units_by_true_count(patch: pytest.MonkeyPatch) -> None:
 
 def _large_counts_exact(patch: pytest.MonkeyPatch) -> None:
     class Careless(LOOKS):
-        def take(self, evidence: Evidence, nodes: Any, units: Any) -> None:
+        def take(self, evidence: LevelEvidence, nodes: Any, units: Any) -> None:
             super().take(evidence, nodes, units)
             if nodes.size:
                 noisy, counts = self._steps[-1].noisy, self._counts[nodes]
@@ -192,7 +192,7 @@ def _large_counts_exact(patch: pytest.MonkeyPatch) -> None:
 
 def _leaves_paid_once_and_looked_at_twice(patch: pytest.MonkeyPatch) -> None:
     class Doubling(LOOKS):
-        def take(self, evidence: Evidence, nodes: Any, units: Any) -> None:
+        def take(self, evidence: LevelEvidence, nodes: Any, units: Any) -> None:
             super().take(evidence, nodes, units)
             if nodes.size and not evidence.left[nodes].any():
                 evidence.left[nodes] += units
@@ -224,13 +224,13 @@ def _contributions_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _second_looks_unpaid(patch: pytest.MonkeyPatch) -> None:
-    right = Evidence.pay
+    right = LevelEvidence.pay
 
-    def pay(evidence: Evidence, nodes: Any, units: Any) -> None:
+    def pay(evidence: LevelEvidence, nodes: Any, units: Any) -> None:
         if not evidence.squares[nodes].all():
             right(evidence, nodes, units)
 
-    patch.setattr(Evidence, "pay", pay)
+    patch.setattr(LevelEvidence, "pay", pay)
 
 
 def _children_paid_from_the_whole_budget(patch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def _memory_guard_by_true_counts(patch: pytest.MonkeyPatch) -> None:
             super().open(boxes)
             opened[:] = [self._counts]
 
-    def expanded(plan: SpendingPlan, step: Step, evidence: Evidence) -> Any:
+    def expanded(plan: SpendingPlan, step: Step, evidence: LevelEvidence) -> Any:
         chosen = right(plan, step, evidence)
         largest = np.argsort(-opened[0], kind="stable")[:1]
         return chosen & np.isin(np.arange(chosen.size), largest)
@@ -282,7 +282,7 @@ def _rounds_by_the_number_of_rows(patch: pytest.MonkeyPatch) -> None:
             super().__init__(histogram, session, scale)
             rows[:] = [histogram.total]
 
-    def second_look(plan: SpendingPlan, step: Step, evidence: Evidence) -> Any:
+    def second_look(plan: SpendingPlan, step: Step, evidence: LevelEvidence) -> Any:
         nodes, units = right(plan, step, evidence)
         return (nodes, units) if rows[0] % 2 else (nodes[:0], units[:0])
 

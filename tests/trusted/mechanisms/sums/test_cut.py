@@ -9,7 +9,7 @@ import pytest
 
 from partita.domain.axis import Axis
 from partita.errors import InvalidRelease
-from partita.public.sums.parts import MOST_PARTS, Cut, cut_by_counts, cut_into_cells
+from partita.public.sums.parts import MOST_PARTS, KeyTree, cut_by_counts, cut_into_cells
 
 AXES = (Axis(size=5, before=1, after=3), Axis(size=3, after=2, labels=True))
 
@@ -27,7 +27,7 @@ class _Even:
 @pytest.mark.parametrize(
     "cut", [cut_into_cells(AXES), cut_by_counts(AXES, _Even(), enough=6.0)], ids=["cells", "counts"]
 )
-def test_every_point_is_in_the_part_that_says_so(cut: Cut) -> None:
+def test_every_point_is_in_the_part_that_says_so(cut: KeyTree) -> None:
     """Parts are disjoint and make up all cells, and `of` finds the one that holds a point."""
     points = np.array(list(product(range(9), range(5))), np.uint64)
     inside = ((points[:, None] >= cut.lows) & (points[:, None] <= cut.highs)).all(axis=2)
@@ -86,4 +86,4 @@ def test_no_key_is_one_part() -> None:
 def test_what_is_no_tree_is_refused(along: list[int], at: list[int]) -> None:
     """A list of halves that is no tree over the axes is an `InvalidRelease`."""
     with pytest.raises(InvalidRelease):
-        Cut((Axis(size=16),), np.array(along, np.int64), np.array(at, np.uint64))
+        KeyTree((Axis(size=16),), np.array(along, np.int64), np.array(at, np.uint64))

@@ -10,7 +10,7 @@ import pytest
 
 from partita.domain import Integer
 from partita.public.sums.base import ValueLine
-from partita.public.sums.knots import Buckets, Tops
+from partita.public.sums.knots import Tops, ValueBuckets
 from partita.public.sums.level_trees import Controls
 
 WIDEST = [Integer(0, 2**63 - 1), Integer(-(2**63) + 1, 0), Integer(-(2**62), 2**62 - 1)]
@@ -22,7 +22,7 @@ WIDEST = [Integer(0, 2**63 - 1), Integer(-(2**63) + 1, 0), Integer(-(2**62), 2**
 def test_every_cap_of_the_widest_lines_can_be_laid(domain: Any, degree: int) -> None:
     """Whichever bucket is full, of either side, rows at both ends and in between have one unit of mass."""
     line = ValueLine.of(domain)
-    buckets = Buckets(line)
+    buckets = ValueBuckets(line)
     places = np.unique(np.array([1, line.size // 2 + 1, line.down + 1, line.size], np.uint64))
     parts, counts = np.arange(places.size), np.ones(places.size, np.int64)
     for full in range(3, buckets.size):

@@ -14,7 +14,7 @@ from partita.domain import Category, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
 from partita.public.boxes.base import BoxTerm
-from partita.public.sums.knots import Buckets, Tops
+from partita.public.sums.knots import Tops, ValueBuckets
 from partita.public.sums.level_trees import Controls, LevelTreesRelease
 from partita.public.sums.parts import best_tree, cut_into_cells
 from partita.testing import CouplingBroken, EndlessTape, ForbiddenNoise, ZeroNoise, coupled, tape_noise
@@ -217,14 +217,14 @@ def test_a_true_maximum_as_cap_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
     value = Integer(0, 10**6)
     mechanism = LevelTrees(keys=[], value=value, epsilon=1)
     largest: list[int] = []
-    honest = Buckets.of
+    honest = ValueBuckets.of
 
-    def spied(self: Buckets, places: Any) -> Any:
+    def spied(self: ValueBuckets, places: Any) -> Any:
         largest.append(int(places.max()))
         return honest(self, places)
 
-    monkeypatch.setattr(Buckets, "of", spied)
-    monkeypatch.setattr(Buckets, "tops", lambda *_: Tops(1 << largest[-1].bit_length(), None))
+    monkeypatch.setattr(ValueBuckets, "of", spied)
+    monkeypatch.setattr(ValueBuckets, "tops", lambda *_: Tops(1 << largest[-1].bit_length(), None))
 
     def run(rows: Any, noise: Any) -> Any:
         return _everything(mechanism.release(_points(rows, (), value), noise=noise))

@@ -11,7 +11,15 @@ import pytest
 from partita.domain import Category, Integer, Real
 from partita.errors import InvalidParameter
 from partita.public.sums.base import ValueLine
-from partita.public.sums.knots import Buckets, Knots, Tops, aligned, clear_level, highest_clear, octave_level
+from partita.public.sums.knots import (
+    Knots,
+    Tops,
+    ValueBuckets,
+    aligned,
+    clear_level,
+    highest_clear,
+    octave_level,
+)
 from partita.testing import RationalNoise, law, privacy_loss
 from partita.trusted.mechanisms.sums import ValueCap
 from partita.trusted.secret import Points
@@ -57,7 +65,7 @@ def test_the_law_of_the_cap_loses_no_more_than_epsilon() -> None:
 
 def test_rows_at_the_origin_and_without_a_number_choose_nothing() -> None:
     """The caps are the same whatever the first three buckets hold."""
-    buckets = Buckets(ValueLine.of(Integer(-50, 1000)))
+    buckets = ValueBuckets(ValueLine.of(Integer(-50, 1000)))
     noisy = np.arange(buckets.size) * 30
     other = np.concatenate([[10**6, -5, 10**9], noisy[3:]])
     assert buckets.tops(noisy, Fraction(20)) == buckets.tops(other, Fraction(20))
@@ -65,7 +73,7 @@ def test_rows_at_the_origin_and_without_a_number_choose_nothing() -> None:
 
 def test_every_position_has_one_bucket_in_order() -> None:
     """Buckets grow with the distance from the origin, on both sides, and special cells have their own."""
-    buckets = Buckets(ValueLine.of(Integer(-9, 20)))
+    buckets = ValueBuckets(ValueLine.of(Integer(-9, 20)))
     found = buckets.of(np.arange(34, dtype=np.uint64))
 
     assert sorted(set(found.tolist())) == list(range(buckets.size))
@@ -87,7 +95,7 @@ def test_clear_values_set_the_cap() -> None:
 
 def test_a_side_that_is_not_clear_has_the_cap_of_the_other() -> None:
     """Its values may be as large: a fifth of all rows is seldom clear by itself. None where none can be."""
-    buckets, scale = Buckets(ValueLine.of(Integer(-300, 10**6))), Fraction(20)
+    buckets, scale = ValueBuckets(ValueLine.of(Integer(-300, 10**6))), Fraction(20)
     first = {"up": 3, "down": 4 + len(buckets.above)}
     for side in first:
         noisy = np.zeros(buckets.size, np.int64)
@@ -106,7 +114,7 @@ def test_where_nothing_is_clear_the_fullest_bucket_caps_both_sides() -> None:
         (Integer(-300, 900), Tops(48, 48, (12, 12))),
         (Integer(0, 900), Tops(48, None, (12, None))),
     ):
-        buckets = Buckets(ValueLine.of(domain))
+        buckets = ValueBuckets(ValueLine.of(domain))
         for first in (3, *((4 + len(buckets.above),) if domain.low < 0 else ())):
             noisy = np.zeros(buckets.size, np.int64)
             noisy[first + buckets.above.index(12)] = 30

@@ -18,7 +18,7 @@ from partita.public.axis.tent_solver import (
     prefix_bounds,
     with_last_cells_apart,
 )
-from partita.public.bounds import Question, laplace_mix_reach
+from partita.public.bounds import RangeCombination, laplace_mix_reach
 
 counts = st.lists(st.floats(-50, 100), min_size=1, max_size=40)
 
@@ -107,7 +107,7 @@ def test_questions_are_summed_up_cell_by_cell(asked: list[tuple[int, int, int]],
         coefficient[low : high + 1] += sign
     groups = np.split(coefficient, [end + 1 for end in ends[:-1]])
 
-    question = Question.about(pieces, asked)
+    question = RangeCombination.about(pieces, asked)
 
     assert question.mean == pytest.approx([group.mean() for group in groups])
     assert question.variance == pytest.approx([group.var() for group in groups], abs=1e-9)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee
-from partita.public.axis.base import Parts, Ranges, Term
+from partita.public.axis.base import AxisRelease, Parts, Term
 from partita.public.axis.tents import PartitionTentsRelease, TentRelease
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.partition import PartitionTents, Tents
@@ -21,7 +21,7 @@ from partita.trusted.secret import Histogram
 TAPE = tape_noise(EndlessTape("parts"))
 SPREAD = Histogram.from_counts([5, 2**40, 2**53 + 1, 2**63], [900, 10, 400, 1], size=2**64)
 DENSE = Histogram.dense([100] * 600)
-RELEASES: dict[str, Ranges] = {
+RELEASES: dict[str, AxisRelease] = {
     "tents": Tents(size=100, epsilon=1).release(Histogram.dense(range(100)), noise=TAPE),
     "integers of more than 64 bits": Tents(size=500, epsilon=1).release(
         Histogram.dense([2**52] * 500), noise=TAPE

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from partita.public.axis.curve import UInts
+from partita.arrays import UInts
 from partita.public.axis.tent_solver import PairEvidence, Pairs, with_last_cells_apart
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from partita.public.axis.base import Ranges
+from partita.public.axis.base import AxisRelease
 from partita.testing.doubles import EndlessTape, tape_noise
 from partita.trusted.mechanisms.partition import PartitionTents, Tents
 from partita.trusted.noise.system import SYSTEM, Noise
@@ -23,7 +23,7 @@ BETA = 0.2
 RELEASES = 150
 
 
-def made(name: str, form: str, epsilon: str, noise: Noise = SYSTEM) -> Ranges:
+def made(name: str, form: str, epsilon: str, noise: Noise = SYSTEM) -> AxisRelease:
     data = Histogram.dense(DATA[name])
     if form == "tents":
         return Tents(size=CELLS, epsilon=epsilon).release(data, noise=noise)

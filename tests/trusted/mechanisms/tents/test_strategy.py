@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.public.axis.tent_solver import GRAIN, TentCounts, TentLevel, TentStrategy, planned
-from partita.public.bounds import Position, Posterior
+from partita.public.bounds import Posterior, RangePosition
 
 SIZES = (1, 2, 3, 20, 21, 57, 400, 401, 12_000, 12_001, 300_000, 300_001)
 
@@ -136,7 +136,7 @@ def test_ranges_have_the_covariance_of_the_estimate(units: int) -> None:
     """The variance of every range of whole units is that of the difference of two prefixes."""
     exact = covariance_of_prefixes(units)
     low, high = np.triu_indices(units)
-    first, last = Position(low, np.zeros(low.size)), Position(high, np.ones(low.size))
+    first, last = RangePosition(low, np.zeros(low.size)), RangePosition(high, np.ones(low.size))
 
     found = silent(units).range_variances(first, last)
 

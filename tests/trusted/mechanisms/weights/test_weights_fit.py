@@ -10,14 +10,14 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.public.queries.product import Product
-from partita.public.queries.ranges import Spans
+from partita.public.queries.ranges import SpanOperator
 from partita.public.workload.release import Change
 from partita.public.workload.weights import (
     MOST_ROUNDS,
-    Fit,
     Margin,
     Weighed,
     WeightsBudget,
+    WeightsFit,
     margin_block,
     query_block,
 )
@@ -26,7 +26,7 @@ from partita.trusted.mechanisms.weights import weigh
 
 from .weights_tools import explicit
 
-ROWS, COLUMNS = Spans(6, [0, 2, 1], [3, 6, 4]), Spans(5, [0, 1], [2, 5])
+ROWS, COLUMNS = SpanOperator(6, [0, 2, 1], [3, 6, 4]), SpanOperator(5, [0, 1], [2, 5])
 PLANE = Product((6, 5), [((0,), ROWS), ((1,), COLUMNS)])
 
 
@@ -61,7 +61,7 @@ def test_the_fit_minimises_what_it_says() -> None:
         margin_block(Margin((4,), 0, 2), np.array([8.0, 90.0]), 200.0),
     ]
 
-    fit = Fit((4,), 100.0, blocks).climb(1500)
+    fit = WeightsFit((4,), 100.0, blocks).climb(1500)
 
     for block, dual in zip(blocks, fit._duals, strict=True):
         expected = 100.0 * block.precision * (block.values - block.sums(fit.x))
@@ -76,7 +76,7 @@ def test_negative_weights_are_fitted() -> None:
     operator = explicit([[1, -1, 0], [0, 1, -1]])
     block = query_block(operator, [0, 1], [40.0, -20.0], 1.0)
 
-    fit = Fit((3,), 100.0, [block]).climb(500)
+    fit = WeightsFit((3,), 100.0, [block]).climb(500)
 
     assert block.sums(fit.x) == pytest.approx([40.0, -20.0], abs=0.2)
 

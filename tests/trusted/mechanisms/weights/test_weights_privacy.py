@@ -16,7 +16,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Neighbors
 from partita.public.queries.operator import Operator
 from partita.public.queries.product import Product
-from partita.public.queries.ranges import Spans
+from partita.public.queries.ranges import SpanOperator
 from partita.public.workload import weights
 from partita.public.workload.release import Change
 from partita.public.workload.weights import Rates, Scales, WeightsBudget, grain_of, steps_of
@@ -31,7 +31,7 @@ from partita.testing import (
     tape_noise,
 )
 from partita.trusted.mechanisms import weights as weights_rounds
-from partita.trusted.mechanisms.weights import Plan, planned, scales_of, weigh
+from partita.trusted.mechanisms.weights import MeasurementPlan, planned, scales_of, weigh
 from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, Recorder, Replayer, explicit, losses, output, released
@@ -113,7 +113,7 @@ def _with(scales: Scales, **changed: Fraction) -> Scales:
     return replace(scales, **changed)
 
 
-PLANE = Product((2, 2), [((0,), Spans(2, [0, 0], [1, 2])), ((1,), Spans(2, [0, 1], [2, 2]))])
+PLANE = Product((2, 2), [((0,), SpanOperator(2, [0, 0], [1, 2])), ((1,), SpanOperator(2, [0, 1], [2, 2]))])
 
 
 def _pairs(neighbors: Neighbors) -> Iterator[tuple[Counts, Counts]]:
@@ -205,7 +205,9 @@ def test_the_true_total_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         list(losses(watched, _pairs("add-remove"), seeds=1))
 
 
-BANDS = Product((8, 8), [((0,), Spans(8, [0, 0, 2], [1, 4, 8])), ((1,), Spans(8, [0, 3, 5], [3, 8, 8]))])
+BANDS = Product(
+    (8, 8), [((0,), SpanOperator(8, [0, 0, 2], [1, 4, 8])), ((1,), SpanOperator(8, [0, 3, 5], [3, 8, 8]))]
+)
 """Nine queries over two axes: up to nine rounds, and up to eight bins along each axis."""
 
 
@@ -215,7 +217,7 @@ def _borders(changed: Any, budget: WeightsBudget) -> list[int]:
     return [rows for rows in range(1, 1_999) if changed(plans[rows - 1]) != changed(plans[rows])]
 
 
-def _bins(plan: Plan) -> list[int]:
+def _bins(plan: MeasurementPlan) -> list[int]:
     return [margin.bins for margin in plan.margins]
 
 
@@ -243,8 +245,8 @@ def test_a_plan_for_the_true_total_is_caught(bug: str, monkeypatch: pytest.Monke
     changed, wrong = PLANTED[bug]
     run, secret = _run("add-remove", BANDS, rounds=None), [0]
 
-    def leaking(rows: float, *rest: Any) -> Plan:
-        return cast(Plan, wrong(planned(rows, *rest), planned(float(secret[0]), *rest)))
+    def leaking(rows: float, *rest: Any) -> MeasurementPlan:
+        return cast(MeasurementPlan, wrong(planned(rows, *rest), planned(float(secret[0]), *rest)))
 
     def watched(counts: Counts, noise: Any) -> Any:
         secret[0] = sum(counts)

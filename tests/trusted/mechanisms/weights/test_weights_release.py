@@ -15,7 +15,7 @@ from partita.guarantee import Guarantee
 from partita.public.axis.base import Parts
 from partita.public.queries.language import marginal, prefixes, ranges, value
 from partita.public.queries.queries import Universe
-from partita.public.workload.weights import Fit, WeightsBudget, WeightsRelease
+from partita.public.workload.weights import WeightsBudget, WeightsFit, WeightsRelease
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.weights import MultiplicativeWeights
 from partita.trusted.secret import Points
@@ -179,14 +179,14 @@ def test_rounding_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         _points(rows=100), noise=tape_noise(EndlessTape("shaken"))
     )
     exact, shaken = release.weighed.settled().x, EndlessTape("shakes")
-    mass_of = Fit._mass_of
+    mass_of = WeightsFit._mass_of
 
-    def shake(fit: Fit, duals: list[Any]) -> Any:
+    def shake(fit: WeightsFit, duals: list[Any]) -> Any:
         x = mass_of(fit, duals)
         words = shaken.take(x.size).astype(np.float64).reshape(x.shape) / 2.0**64
         return x * (1 + 1e-12 * (2 * words - 1))
 
-    monkeypatch.setattr(Fit, "_mass_of", shake)
+    monkeypatch.setattr(WeightsFit, "_mass_of", shake)
     off = np.abs(release.weighed.settled().x - exact).sum() / release.weighed.mass
 
     assert 0 < off < 1e-10

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from partita.public.queries.product import Product
-from partita.public.queries.ranges import Spans
+from partita.public.queries.ranges import SpanOperator
 from partita.public.workload.release import Change
 from partita.public.workload.weights import WeightsBudget
 from partita.testing import EndlessTape
@@ -25,7 +25,8 @@ def _uniform(count: int, below: int, seed: str) -> np.ndarray[tuple[int], np.dty
 def _workload() -> Product:
     ends = np.sort(_uniform(4 * RANGES, SIZE, "ranges").reshape(2, RANGES, 2), axis=2)
     factors = [
-        ((axis,), Spans(SIZE, ends[axis, :, 0].tolist(), (ends[axis, :, 1] + 1).tolist())) for axis in (0, 1)
+        ((axis,), SpanOperator(SIZE, ends[axis, :, 0].tolist(), (ends[axis, :, 1] + 1).tolist()))
+        for axis in (0, 1)
     ]
     return Product((SIZE, SIZE), factors)
 

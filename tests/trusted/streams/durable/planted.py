@@ -79,7 +79,7 @@ def charge_every_time() -> None:
     """Each start pays again."""
     from dataclasses import replace
 
-    from partita.trusted.durable.stream import Account
+    from partita.trusted.durable.stream import StreamAccount as Account
     from partita.trusted.noise.kernel import token
 
     pay = Account.mark_done

@@ -35,7 +35,7 @@ from partita.trusted.durable import stream
 from partita.trusted.durable.events import MECHANISMS
 from partita.trusted.durable.journal import Journal
 from partita.trusted.durable.open import open_counter, resume_counter
-from partita.trusted.durable.stream import Account, DurableCounter
+from partita.trusted.durable.stream import DurableCounter, StreamAccount
 from partita.trusted.noise import SYSTEM
 from partita.trusted.streams.base import ContinualCounter
 from tests.trusted.streams.durable.conftest import Opener, known_by, made_with
@@ -261,16 +261,16 @@ def test_whoever_comes_second_is_told_that_the_counter_is_open(
     opened: Opener, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that nothing is left to pay with: the first one has paid the last of it, in the same moment."""
-    plain = Account.check_room
+    plain = StreamAccount.check_room
     raced: list[object] = []
 
-    def slow(self: Account, settings: Settings) -> None:
+    def slow(self: StreamAccount, settings: Settings) -> None:
         if not raced:
             raced.append(True)
             raced.append(opened(epsilon=3, ledger=ledger, dataset="visits"))
         plain(self, settings)
 
-    monkeypatch.setattr(Account, "check_room", slow)
+    monkeypatch.setattr(StreamAccount, "check_room", slow)
     with pytest.raises(StreamBusy):
         opened(epsilon=3, ledger=ledger, dataset="visits")
 

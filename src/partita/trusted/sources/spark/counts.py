@@ -15,14 +15,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as sf
 
+from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Encoded, Special
 from partita.trusted.mechanisms.base import noise_elsewhere
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.secret import AxisCounts, Histogram, Ints, PointCounts, ShardWork, UInts, Work
+from partita.trusted.secret import AxisCounts, Histogram, PointCounts, ShardWork, Work
 from partita.trusted.sources.base import positions
 from partita.trusted.sources.spark.session import Batch, Cluster, Frame, not_once
-from partita.trusted.sources.tally import Column, places, regroup
+from partita.trusted.sources.tally import ColumnCounts, places, regroup
 
 # Rows of a partition as a worker meets them: some batches at a time.
 
@@ -182,7 +183,7 @@ def columns(width: int) -> str:
     return ", ".join([*pairs, "rows bigint"])
 
 
-class Block(NamedTuple):
+class CellBlock(NamedTuple):
     """Some distinct cells: special cells and places have a column for each one of the table."""
 
     shard: int
@@ -191,31 +192,31 @@ class Block(NamedTuple):
     counts: NDArray[np.int64]
 
     @staticmethod
-    def read(batches: Iterator[Batch]) -> Iterator[Block]:
+    def read(batches: Iterator[Batch]) -> Iterator[CellBlock]:
         """The blocks of a partition."""
         for batch in batches:
             for shard, width, *parts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 kinds, cells, counts = map(np.frombuffer, parts, (np.uint8, np.uint64, np.int64))
                 shape = (counts.size, width)
-                yield Block(shard, kinds.reshape(shape), cells.reshape(shape), counts)
+                yield CellBlock(shard, kinds.reshape(shape), cells.reshape(shape), counts)
 
     @staticmethod
-    def joined(blocks: Iterator[Block]) -> Iterator[Block]:
+    def joined(blocks: Iterator[CellBlock]) -> Iterator[CellBlock]:
         """The same cells in longer blocks, those of a shard in order; a block without cells is left out."""
-        held: list[Block] = []
+        held: list[CellBlock] = []
         for block in blocks:
             held += [block] if block.counts.size else []
             if sum(each.counts.size for each in held) >= _ENOUGH:
-                yield Block.of(held)
+                yield CellBlock.of(held)
                 held = []
         if held:
-            yield Block.of(held)
+            yield CellBlock.of(held)
 
     @staticmethod
-    def of(blocks: Sequence[Block]) -> Block:
+    def of(blocks: Sequence[CellBlock]) -> CellBlock:
         """Several blocks as one; the shard is that of the first."""
         arrays = [np.concatenate(parts) for parts in zip(*(block[1:] for block in blocks), strict=True)]
-        return Block(blocks[0].shard, *arrays)
+        return CellBlock(blocks[0].shard, *arrays)
 
     def batch(self) -> Batch:
         """The block as a row."""
@@ -286,7 +287,7 @@ def _pack(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield from (block.batch() for block in _blocks(shard, rows))
 
 
-def _blocks(shard: int, table: Any) -> Iterator[Block]:
+def _blocks(shard: int, table: Any) -> Iterator[CellBlock]:
     width = (table.num_columns - 2) // 2
     counts = table.column("rows").to_numpy()
     there = counts > 0
@@ -298,7 +299,7 @@ def _blocks(shard: int, table: Any) -> Iterator[Block]:
     for start in range(0, max(1, added.size), _LONGEST):
         part = slice(start, start + _LONGEST)
         kinds, cells = (np.stack([key[part] for key in ordered[side::2]], axis=1) for side in (0, 1))
-        yield Block(shard, kinds, cells, added[part])
+        yield CellBlock(shard, kinds, cells, added[part])
 
 
 @final
@@ -309,7 +310,7 @@ class _Unpacking:
     column: int
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        for block in Block.read(batches):
+        for block in CellBlock.read(batches):
             if block.counts.size:
                 keys: list[NDArray[Any]] = [block.special[:, self.column], block.cells[:, self.column]]
                 (kinds, cells), counts = regroup(keys, block.counts)
@@ -332,7 +333,7 @@ _PIECE: Final = 2**16
 _MADE_SUMS: Final = "piece int, sum binary"
 
 
-Reading: TypeAlias = Callable[[Block], tuple[UInts, Ints]]
+Reading: TypeAlias = Callable[[CellBlock], tuple[UInts, Ints]]
 """The things in a block, ascending, and how many rows each has."""
 
 
@@ -360,8 +361,10 @@ def _by_piece(found: list[tuple[int, NDArray[Any]]]) -> dict[int, NDArray[Any]]:
     return sums
 
 
-def _no_block(width: int) -> Block:
-    return Block(0, np.zeros((0, width), np.uint8), np.zeros((0, width), np.uint64), np.zeros(0, np.int64))
+def _no_block(width: int) -> CellBlock:
+    return CellBlock(
+        0, np.zeros((0, width), np.uint8), np.zeros((0, width), np.uint64), np.zeros(0, np.int64)
+    )
 
 
 @final
@@ -373,7 +376,7 @@ class _Summing:
     work: Work
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        sums = (self.work(*self.reading(block)) for block in Block.joined(Block.read(batches)))
+        sums = (self.work(*self.reading(block)) for block in CellBlock.joined(CellBlock.read(batches)))
         first = next(sums, None)
         if first is not None:
             pieces = enumerate(_parts(reduce(add, sums, first)))
@@ -447,7 +450,7 @@ class SparkCounts(AxisCounts):
         return f"SparkCounts(size={self.size}, contributions={self.contributions}, secret)"
 
 
-def _ordinary(block: Block) -> tuple[UInts, Ints]:
+def _ordinary(block: CellBlock) -> tuple[UInts, Ints]:
     """The ordinary cells of the one column, which were packed in ascending order."""
     there = block.special[:, 0] == int(Special.ORDINARY)
     cells = block.cells[there, 0]
@@ -470,19 +473,19 @@ class _Cutting:
     shards: Shards
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        blocks = list(Block.read(batches))
+        blocks = list(CellBlock.read(batches))
         for number in dict.fromkeys(block.shard for block in blocks):
             seals = self._seals_or_none([block for block in blocks if block.shard == number], number)
             arrays = [pa.array([number], pa.int32()), pa.array([seals], pa.binary())]
             yield pa.record_batch(arrays, names=["shard", "seals"])
 
-    def _seals_or_none(self, blocks: list[Block], number: int) -> bytes | None:
+    def _seals_or_none(self, blocks: list[CellBlock], number: int) -> bytes | None:
         try:
-            return self._seals(Block.of(blocks), self.shards.ranges[number]).tobytes()
+            return self._seals(CellBlock.of(blocks), self.shards.ranges[number]).tobytes()
         except Exception:
             return None
 
-    def _seals(self, block: Block, shard: range) -> UInts:
+    def _seals(self, block: CellBlock, shard: range) -> UInts:
         cells, counts = _ordinary(block)
         if cells.size and not (int(cells[0]) in shard and int(cells[-1]) in shard):
             raise ValueError("cells of another shard")
@@ -552,7 +555,7 @@ class _Placing:
     domains: tuple[Domain, ...]
     order: tuple[int, ...]
 
-    def __call__(self, block: Block) -> tuple[UInts, Ints]:
+    def __call__(self, block: CellBlock) -> tuple[UInts, Ints]:
         """Points in ascending order of the first axis, then the second, and so on."""
         along = [
             places(domain, Encoded(block.cells[:, column], block.special[:, column]))
@@ -587,7 +590,7 @@ class SparkTally:
             packed = Packed.in_shards(cluster, cells, Shards.of(domain.size, parts=parts))
         return SparkTally(schema, contributions, parts, packed)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> ColumnCounts:
         """The counts of one column by itself: those of its special cells come here, the others stay."""
         [number] = positions([name], list(self.schema))
         domain = self.schema[name]
@@ -596,7 +599,7 @@ class SparkTally:
         by_kind = folded(packed, _kinds, _sums).tolist()
         total = by_kind[Special.ORDINARY]
         counts = SparkCounts(domain.size, self.contributions, shards, packed, total)
-        return Column(counts, {name: by_kind[Special.named(name)] for name in domain.specials})
+        return ColumnCounts(counts, {name: by_kind[Special.named(name)] for name in domain.specials})
 
     def points(self, names: Sequence[str]) -> SparkPoints:
         """The counts of several columns together."""
@@ -612,7 +615,7 @@ class SparkTally:
         return f"SparkTally({list(self.schema)}, contributions={self.contributions}, secret)"
 
 
-def _kinds(block: Block) -> tuple[UInts, Ints]:
+def _kinds(block: CellBlock) -> tuple[UInts, Ints]:
     """Which special cell, if any, each cell of the one column is."""
     return block.special[:, 0].astype(np.uint64), block.counts
 
