@@ -1276,8 +1276,12 @@ LOCAL: Final = (
         "local model",
         "blocks of a column with equal cells have equal reports",
         "local/frequency.py",
-        "    return np.concatenate([randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks])",
-        "    first = randomizer.sample(blocks[0], ColumnDraws(len(blocks[0]), source))\n    rest = [first[: len(block)] if (block == blocks[0][: len(block)]).all() else randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks[1:]]\n    return np.concatenate([first, *rest])",
+        "    return np.concatenate("
+        "[randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks])",
+        "    first = randomizer.sample(blocks[0], ColumnDraws(len(blocks[0]), source))\n    rest = "
+        "[first[: len(block)] if (block == blocks[0][: len(block)]).all() else "
+        "randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks[1:]]\n    "
+        "return np.concatenate([first, *rest])",
         "tests/local/test_many_answers.py::test_no_block_of_a_long_column_repeats_another",
     ),
     Bug(
