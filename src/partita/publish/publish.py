@@ -407,7 +407,7 @@ def publish(
 
     docs/reference/publishing.md has all parameters in a table. In short:
 
-    - The rows are those of `source`: a path, a table, a data frame. `delimiter` and `header` are for CSV, where
+    - The rows are those of `source`: a path, a table, a data frame. `delimiter` and `header` are for CSV:
       every line is one row and no field may hold a line feed. `schema` has the domains of the columns.
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
       several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
