@@ -54,8 +54,12 @@ PAGES = {
     local.Rectangles: "local_rectangles",
     local.LROracle: "local_oracles",
     local.SQOracle: "local_oracles",
-} | {found: found.__module__.rpartition(".")[2] for found in mechanisms().values()}
-"""The page of each public tool; that of a mechanism is named like its module."""
+    partita.ComposedTruncation: "composition",
+}
+"""The pages of tools that are not named like their class."""
+PAGES = {
+    found: re.sub(r"(?<!^)(?=[A-Z])", "_", found.__name__).lower() for found in mechanisms().values()
+} | PAGES
 
 NAMES = sorted(set(PAGES.values()))
 
