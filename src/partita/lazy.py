@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from os.path import isdir
 from types import ModuleType
 from typing import Any
 
@@ -91,20 +92,25 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     The stub is split, not parsed: that takes a fraction of a millisecond, and importing `ast` takes several.
     """
     homes = _read_names(package)
-    names = sorted(name for name, home in homes.items() if home != package)
     module = sys.modules[package]
+    names = sorted(name for name, home in homes.items() if not _is_folder(module, f"{home}.{name}"))
     module.__dict__["_functions"] = frozenset(names)
     module.__class__ = _Package
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if homes[name] == package:
-            return import_module(f"{package}.{name}")
-        home = import_module(homes[name])
-        return getattr(home, name) if hasattr(home, name) else import_module(f"{homes[name]}.{name}")
+        if name not in names:
+            return import_module(f"{homes[name]}.{name}")
+        return getattr(import_module(homes[name]), name)
 
     return get, lambda: sorted(names), names
+
+
+def _is_folder(module: ModuleType, path: str) -> bool:
+    """Whether a name that is in the stub of a package is a package itself."""
+    inside = path.removeprefix(module.__name__).strip(".").replace(".", "/")
+    return inside.rpartition("/")[2].islower() and isdir(f"{module.__path__[0]}/{inside}")
 
 
 def _read_names(package: str) -> dict[str, str]:
