@@ -231,11 +231,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
         says="True and False are other values than 1 and 0, and show",
         tries=_values(True, False, np.True_),
     ),
-    Attack(
-        name="values in messages",
-        says="an error or a warning shows a value of a row",
-        tries=_canaries,
-    ),
+    Attack(name="values in messages", says="an error or a warning shows a value of a row", tries=_canaries),
 )
 
 

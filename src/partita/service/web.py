@@ -453,12 +453,7 @@ def secure(
     app.add_middleware(ErrorMiddleware, unexpected=_error_logger(log, hidden))
     app.add_middleware(SecurityHeaders)
     app.add_middleware(
-        RequestLog,
-        log=log,
-        metrics=metrics,
-        hidden=hidden,
-        addresses=settings.log_addresses,
-        now=now,
+        RequestLog, log=log, metrics=metrics, hidden=hidden, addresses=settings.log_addresses, now=now
     )
     return app
 
