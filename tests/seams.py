@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
-COUNT: Final = "partita.publish.publish.count"
-"""The step of `publish` that reads rows: the last one before the debit."""
-
-DRAW: Final = "partita.publish.publish.draw"
-"""The step of `publish` that draws noise: the first one after the debit."""
+PIPELINE: Final = import_module("partita.publish.publish")
+"""The steps of `publish`. `count` reads rows and is the last before the debit, `draw` the first after it."""
 
 SETTLING: Final = "partita.public.workload.weights._SETTLING"
 """In how many steps weights settle their public guess."""

@@ -11,7 +11,7 @@ from benchmarks.speed.row import Row, Target
 BARE = "pass"
 IMPORT = "import partita"
 EVERYTHING = "import partita\nfor name in partita.__all__: getattr(partita, name)"
-FIRST = "from partita.noise import SystemNoise\nSystemNoise(path={path!r}).discrete_laplace(20, 10)"
+FIRST = "from partita.trusted.noise import SystemNoise\nSystemNoise(path={path!r}).discrete_laplace(20, 10)"
 
 
 def import_partita(quick: bool) -> Row:

@@ -14,7 +14,7 @@ from partita.public.boxes.regions import HalfSpace
 from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import QueryRunner
-from tests.seams import DRAW
+from tests.seams import PIPELINE
 
 from .conftest import CANARY, Run, table
 
@@ -326,7 +326,7 @@ def test_an_interrupted_box_release_leaves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DRAW, interrupt)
+    monkeypatch.setattr(PIPELINE, "draw", interrupt)
     before = set(people.parent.iterdir())
 
     done = run("publish", people, *COLUMNS, "--epsilon", 1, "-o", "out.parquet")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partita.public.file import load
-from tests.seams import DRAW
+from tests.seams import PIPELINE
 
 from .conftest import CANARY, SPEC, Run
 
@@ -302,7 +302,7 @@ def test_an_interrupted_payment_says_where_to_look(
         raise KeyboardInterrupt
 
     run("ledger", "open", "people", "--epsilon", 8)
-    monkeypatch.setattr(DRAW, interrupt)
+    monkeypatch.setattr(PIPELINE, "draw", interrupt)
     asked = ("publish", people, "--spec", spec, "-o", "out.parquet")
 
     unpaid, paid = run(*asked), run(*asked, "--ledger", "budget.db", "--dataset", "people")

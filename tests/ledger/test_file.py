@@ -355,7 +355,7 @@ def test_a_ledger_loads_no_noise_and_no_data() -> None:
         "partita.trusted.noise",
         "partita.trusted.secret",
         "partita.domain",
-        "partita.releases",
+        "partita.public",
         "pyarrow",
         "duckdb",
     }

@@ -42,7 +42,7 @@ class Helper:
 
 MECHANISM = f"""
 from {HistogramCounts.__module__} import HistogramCounts
-from partita.noise.system import SYSTEM
+from partita.trusted.noise.system import SYSTEM
 from {PUBLIC}.seed_bed import PlantedRelease
 
 class PlantedCounts(HistogramCounts):

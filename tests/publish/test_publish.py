@@ -38,7 +38,7 @@ from partita.publish.publish import publish, salt
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.tally import tally
 from tests.publish.people import AGE, CANARY, NUMBER, SCHEMA, people, single
-from tests.seams import COUNT
+from tests.seams import PIPELINE
 
 VIEWS = list(SCHEMA)
 LARGE = 10_000
@@ -223,7 +223,7 @@ def test_parameters_are_checked_before_data(
     changes: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is wrong with public parameters is said before a row is read."""
-    monkeypatch.setattr(COUNT, raising)
+    monkeypatch.setattr(PIPELINE, "count", raising)
     monkeypatch.chdir(tmp_path)
     schema = changes.pop("schema", AGE)
     if "header" in changes:
@@ -245,7 +245,7 @@ def test_a_path_that_is_taken_is_refused_before_data(
     """Nothing is overwritten, nothing is spent and no row is read."""
     path = tmp_path / "taken"
     path.write_text("precious")
-    monkeypatch.setattr(COUNT, raising)
+    monkeypatch.setattr(PIPELINE, "count", raising)
 
     with pytest.raises(InvalidParameter, match="path must not exist yet"):
         publish(people(), AGE, epsilon=1, path=path, ledger=ledger, dataset="people")

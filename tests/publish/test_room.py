@@ -25,7 +25,7 @@ from partita.publish.request import _view as entries_of
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from tests.public.file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
 from tests.publish.people import AGE
-from tests.seams import COUNT
+from tests.seams import PIPELINE
 
 MINIMAL = Provenance(version="0", day="2026-11-15")
 
@@ -134,7 +134,7 @@ def test_what_does_not_fit_costs_nothing(
     schema: Any, other: dict[str, Any], ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too many columns, too many labels, too long a name: refused before rows are read, with a fix."""
-    monkeypatch.setattr(COUNT, never)
+    monkeypatch.setattr(PIPELINE, "count", never)
 
     with pytest.raises(
         InvalidParameter, match=r"^views must fit into one file.*; publish fewer columns at a time"

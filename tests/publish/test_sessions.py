@@ -12,6 +12,7 @@ import partita as pt
 from partita.errors import BudgetExceeded, InvalidParameter, SourceError
 from partita.testing import ZeroNoise
 from partita.trusted.mechanisms.online_weights import open_session
+from tests.seams import PIPELINE
 
 pytestmark = pytest.mark.usefixtures("quick_settling")
 
@@ -27,7 +28,7 @@ TERMS: dict[str, Any] = {"epsilon": 2, "updates": 40, "threshold": 1}
 def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions without noise."""
     quiet = partial(open_session, noise=ZeroNoise())
-    monkeypatch.setattr("partita.publish.publish.open_session", quiet)
+    monkeypatch.setattr(PIPELINE, "open_session", quiet)
 
 
 def _csv(folder: Path) -> Path:

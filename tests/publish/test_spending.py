@@ -26,15 +26,10 @@ from partita.publish import publish as making
 from partita.publish.publish import publish
 from partita.storage import Temporary
 from tests.publish.people import AGE, SCHEMA, people, single
-from tests.seams import COUNT, DRAW
+from tests.seams import PIPELINE
 
 ASKED: dict[str, Any] = {"epsilon": 2, "mechanism": "tree", "dataset": "people", "key": "k1"}
-STEPS = [
-    DRAW,
-    "partita.publish.publish.encode",
-    "partita.storage.Temporary.write",
-    "partita.storage.Temporary.commit",
-]
+STEPS = [(PIPELINE, "draw"), (PIPELINE, "encode"), (Temporary, "write"), (Temporary, "commit")]
 
 
 def ask(ledger: Ledger, folder: Path, schema: Any = AGE, **other: Any) -> Release:
@@ -84,8 +79,8 @@ def test_the_same_key_returns_what_is_stored(
 ) -> None:
     """Nothing is read, drawn or charged, and the data may be gone."""
     first = ask(ledger, tmp_path)
-    monkeypatch.setattr(COUNT, never)
-    monkeypatch.setattr(DRAW, never)
+    monkeypatch.setattr(PIPELINE, "count", never)
+    monkeypatch.setattr(PIPELINE, "draw", never)
 
     again = publish(
         "gone.parquet", AGE, **{**ASKED, "ledger": ledger, "path": tmp_path / "people.release.parquet"}
@@ -129,11 +124,11 @@ def test_a_debit_without_a_release_is_lost(
 ) -> None:
     """A key that was charged and whose maker was never heard of again is not charged or drawn again."""
     with monkeypatch.context() as broken:
-        broken.setattr(DRAW, failing(RuntimeError("no")))
+        broken.setattr(PIPELINE, "draw", failing(RuntimeError("no")))
         broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
         with pytest.raises(RuntimeError, match="no"):
             ask(ledger, tmp_path)
-    monkeypatch.setattr(DRAW, never)
+    monkeypatch.setattr(PIPELINE, "draw", never)
 
     with pytest.raises(BudgetLost, match="use a new key"):
         ask(ledger, tmp_path)
@@ -141,14 +136,18 @@ def test_a_debit_without_a_release_is_lost(
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no"), MemoryError()], ids=repr)
 def test_a_failure_after_the_debit_loses_it(
-    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+    ledger: Ledger,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: tuple[Any, str],
+    error: BaseException,
 ) -> None:
     """Nothing is left at the path or beside it, the entry says lost, and a new key pays again."""
     with monkeypatch.context() as broken:
-        broken.setattr(step, failing(error))
+        broken.setattr(*step, failing(error))
         with pytest.raises(type(error)):
             ask(ledger, tmp_path, epsilon=1)
 
@@ -165,7 +164,7 @@ def test_an_interrupt_while_counting_costs_nothing(
 ) -> None:
     """No debit, no file, and the key is as good as new."""
     with monkeypatch.context() as broken:
-        broken.setattr(COUNT, failing(KeyboardInterrupt()))
+        broken.setattr(PIPELINE, "count", failing(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             ask(ledger, tmp_path)
 
@@ -183,7 +182,7 @@ def test_a_ledger_that_fails_at_the_mark_leaves_a_release_to_be_found(
             ask(ledger, tmp_path)
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]
     stored = load(tmp_path / "people.release.parquet")
-    monkeypatch.setattr(DRAW, never)
+    monkeypatch.setattr(PIPELINE, "draw", never)
 
     assert numbers(ask(ledger, tmp_path)) == numbers(stored)
     assert [entry.state for entry in ledger.entries("people")] == ["done"]
@@ -208,7 +207,7 @@ def test_a_release_of_another_key_is_not_taken_for_a_lost_one(
 ) -> None:
     """What a second key has stored at the same path does not bring the first one back."""
     with monkeypatch.context() as broken:
-        broken.setattr(DRAW, failing(RuntimeError("no")))
+        broken.setattr(PIPELINE, "draw", failing(RuntimeError("no")))
         broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
         with pytest.raises(RuntimeError, match="no"):
             ask(ledger, tmp_path, epsilon=1)
@@ -297,7 +296,7 @@ def test_what_cannot_be_paid_is_refused_before_rows_are_read(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too much is refused at once, and so is a dataset that nobody has opened."""
-    monkeypatch.setattr(COUNT, never)
+    monkeypatch.setattr(PIPELINE, "count", never)
 
     with pytest.raises(BudgetExceeded, match="asked epsilon 4, left epsilon 3"):
         ask(ledger, tmp_path, epsilon=4)
@@ -316,8 +315,8 @@ def test_what_others_spend_while_rows_are_read_is_noticed(
         ledger.debit("people", Guarantee(epsilon=2), what="others")
         return count(*arguments)
 
-    monkeypatch.setattr(COUNT, slowly)
-    monkeypatch.setattr(DRAW, never)
+    monkeypatch.setattr(PIPELINE, "count", slowly)
+    monkeypatch.setattr(PIPELINE, "draw", never)
 
     with pytest.raises(BudgetExceeded, match="asked epsilon 2, left epsilon 1"):
         ask(ledger, tmp_path)
@@ -333,12 +332,12 @@ def test_a_key_that_is_done_while_rows_are_read_is_not_drawn_again(
     def overtaken(*arguments: Any) -> Any:
         counted = count(*arguments)
         with monkeypatch.context() as other:
-            other.setattr(COUNT, count)
+            other.setattr(PIPELINE, "count", count)
             first.append(ask(ledger, tmp_path))
-        monkeypatch.setattr(DRAW, never)
+        monkeypatch.setattr(PIPELINE, "draw", never)
         return counted
 
-    monkeypatch.setattr(COUNT, overtaken)
+    monkeypatch.setattr(PIPELINE, "count", overtaken)
 
     assert numbers(ask(ledger, tmp_path)) == numbers(first[0])
     assert len(ledger.entries("people")) == 1
@@ -395,7 +394,7 @@ def test_a_part_of_a_column_that_is_not_there_costs_nothing(ledger: Ledger) -> N
 def crash_before_the_file(ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A debit, and a maker that was never heard of again."""
     with monkeypatch.context() as broken:
-        broken.setattr(DRAW, failing(RuntimeError("no")))
+        broken.setattr(PIPELINE, "draw", failing(RuntimeError("no")))
         broken.setattr(Ledger, "mark_lost", failing(LedgerError("the disk is full")))
         with pytest.raises(RuntimeError, match="no"):
             ask(ledger, folder)
@@ -434,7 +433,7 @@ def test_a_stored_release_is_never_called_lost(
             ask(ledger, tmp_path)
     assert [entry.state for entry in ledger.entries("people")] == ["debited"]
     stored = load(tmp_path / "people.release.parquet")
-    monkeypatch.setattr(DRAW, never)
+    monkeypatch.setattr(PIPELINE, "draw", never)
 
     assert numbers(ask(ledger, tmp_path)) == numbers(stored)
     assert [entry.state for entry in ledger.entries("people")] == ["done"]

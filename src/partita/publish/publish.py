@@ -407,7 +407,7 @@ def publish(
 
     docs/reference/publishing.md has all parameters in a table. In short:
 
-    - The rows are those of `source` (see `partita.sources.open_source`; `delimiter` and `header` are for CSV,
+    - The rows are those of `source` (see `partita.trusted.sources.open.open_source`; `delimiter` and `header` are for CSV,
       where every line is one row and no field may hold a line feed), with the domains in `schema`.
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
       several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
@@ -548,7 +548,7 @@ def open_weights(
 
     >>> import tempfile
     >>> from partita.domain import Integer
-    >>> from partita.queries import between
+    >>> from partita import between
     >>> rows, schema = {"age": [30, 31, 30]}, {"age": Integer(0, 120)}
     >>> folder = tempfile.TemporaryDirectory()
     >>> with folder, open_weights(f"{folder.name}/s", rows, schema, epsilon=1, updates=5) as session:

@@ -84,7 +84,7 @@ def test_what_is_no_frame_is_refused_with_the_extra_that_makes_them() -> None:
 def test_spark_is_not_imported_to_open_a_table() -> None:
     """Reading a table here costs nothing of Spark, nor does having the package of its source."""
     code = (
-        "import sys; from partita.sources import open_source; import partita.sources.spark.sink; "
+        "import sys; from partita.trusted.sources.open import open_source; "
         "open_source({'x': [1]}); sys.exit('pyspark' in sys.modules)"
     )
 

@@ -184,7 +184,7 @@ def test_an_interrupt_while_rows_are_read_is_one(temporary: Path, columns: list[
 def test_an_interrupted_count_leaves_nothing(temporary: Path, columns: list[str]) -> None:
     """After SIGINT in the middle of a count the process ends as interrupted, and its directory is gone."""
     program = (
-        "import sys\nimport pyarrow as pa\nfrom partita.sources import open_source\n"
+        "import sys\nimport pyarrow as pa\nfrom partita.trusted.sources.open import open_source\n"
         "columns = sys.argv[1:]\n"
         "schema = pa.schema([(name, pa.int64()) for name in columns])\n"
         "def rows():\n"
@@ -238,7 +238,7 @@ def test_what_memory_cannot_hold_spills_in_private_and_is_removed(temporary: Pat
 def test_what_a_killed_process_leaves_is_removed_at_the_next_start(temporary: Path) -> None:
     """After kill -9 in the middle of the work, the next count clears the directory away."""
     program = (
-        "import time\nfrom partita.sources.scratch import scratch\n"
+        "import time\nfrom partita.trusted.sources.engine import scratch\n"
         "with scratch() as directory:\n"
         "    (directory / 'spill').write_text('secret'); print('ready', flush=True); time.sleep(60)\n"
     )

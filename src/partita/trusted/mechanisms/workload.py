@@ -271,7 +271,7 @@ class LinearWorkload(WorkloadMechanism):
     Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
 
     >>> from partita.domain import Integer
-    >>> from partita.queries import Universe, prefixes
+    >>> from partita import Universe, prefixes
     >>> ages = Universe(["age"], [Integer(0, 120)])
     >>> LinearWorkload(queries=prefixes("age"), universe=ages, epsilon=1).scale
     Fraction(121, 1)
@@ -361,7 +361,7 @@ class ProjectedLaplace(WorkloadMechanism):
     a twentieth of epsilon.
 
     >>> from partita.domain import Integer
-    >>> from partita.queries import prefixes
+    >>> from partita import prefixes
     >>> ages = Universe(["age"], [Integer(0, 9)])
     >>> ProjectedLaplace(queries=prefixes("age"), universe=ages, epsilon=1).composition.rule
     'pure'

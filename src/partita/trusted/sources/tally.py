@@ -247,7 +247,7 @@ def tally(
     each person's rows count, chosen by the rule in `bounding`. Without it every row counts.
 
     >>> from partita.domain import Integer
-    >>> from partita.sources import open_source
+    >>> from partita.trusted.sources.open import open_source
     >>> ages = tally(open_source({"age": [30, 31, 30, 999]}), {"age": Integer(0, 120)}).column("age")
     >>> ages.histogram.counts.tolist(), ages.specials["above"]
     ([2, 1], 1)

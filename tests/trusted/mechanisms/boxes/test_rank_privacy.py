@@ -170,9 +170,11 @@ def _true_rows_in_what_is_expected(patch: pytest.MonkeyPatch) -> None:
 
 def _true_rows_for_the_tree(patch: pytest.MonkeyPatch) -> None:
     right = module.grow
-    patch.setattr(
-        module, "grow", lambda points, **given: right(points, **{**given, "total": 9 * points.total})
-    )
+
+    def grow(points: Points, *, total: int | None, **given: Any) -> Any:
+        return right(points, total=None if total is None else 9 * points.total, **given)
+
+    patch.setattr(module, "grow", grow)
 
 
 def _schedule_by_true_scores(patch: pytest.MonkeyPatch) -> None:
