@@ -39,8 +39,6 @@ from partita.service.settings import VERSION, Limits, ServiceSettings
 from partita.service.tokens import ANYBODY, Keyring, TokenFile
 
 # ---- log ----
-
-
 @final
 @dataclass(frozen=True)
 class Log:
@@ -342,8 +340,6 @@ class SiteCheck:
 
 
 # ---- limits of requests ----
-
-
 @final
 @dataclass(frozen=True)
 class RequestLimits:
