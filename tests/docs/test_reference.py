@@ -30,7 +30,7 @@ PACKAGES = {
     "local.": partita.local,
     "pan.": partita.pan,
     "testing.": partita.testing,
-    "auditing.": partita.audit,
+    "audit.": partita.audit,
 }
 
 
