@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.audit.custom import Own, OwnSubject
+from partita.audit.custom import UserMechanism, UserSubject
 
 Rows = list[Any]
 
@@ -105,7 +105,7 @@ def rounded_epsilon(epsilon: Any) -> Callable[[Rows, Any], int]:
     return lambda rows, noise: int(noise.add(sum(clamped(row) for row in rows), scale))
 
 
-def subject(mine: Any, *, factory: Any = None, epsilon: int = 1) -> OwnSubject:
+def subject(mine: Any, *, factory: Any = None, epsilon: int = 1) -> UserSubject:
     """A planted mechanism, to be attacked."""
     pair = ([0], [0, 1])
-    return OwnSubject(Own.of(mine, epsilon=Fraction(epsilon), data=pair), pair, factory)
+    return UserSubject(UserMechanism.of(mine, epsilon=Fraction(epsilon), data=pair), pair, factory)

@@ -15,7 +15,7 @@ from partita import audit as auditing
 from partita.audit import Report, audit
 from partita.audit.attacks import AttackTrial, SamplerFit
 from partita.audit.base import CaseCount
-from partita.audit.custom import lowest_bit, sampled
+from partita.audit.custom import compare_samples, lowest_bit
 from partita.audit.engine import AuditContext
 from partita.cli import main
 from partita.errors import InvalidParameter
@@ -156,7 +156,7 @@ def _float_laplace(seed: int) -> Any:
 
 def test_noise_of_floats_is_found_by_its_last_bits() -> None:
     """Laplace noise as textbooks have it, of the right scale: the lowest bit tells neighbours apart."""
-    found = sampled(
+    found = compare_samples(
         _float_laplace(1), [0], [0, 1], epsilon=0.5, draws=25_000, mechanism="naive", about="a pair"
     )
 
@@ -172,7 +172,7 @@ def test_rounded_noise_of_the_right_scale_is_not_accused() -> None:
     def rounded(rows: list[int]) -> int:
         return sum(rows) + int(drawn.geometric(ratio)) - int(drawn.geometric(ratio))
 
-    found = sampled(rounded, [0], [0, 1], epsilon=1.0, draws=20_000, mechanism="good", about="a pair")
+    found = compare_samples(rounded, [0], [0, 1], epsilon=1.0, draws=20_000, mechanism="good", about="a pair")
 
     assert 0.5 < found.loss <= 1
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from partita.cli import local
-from partita.cli.common import Outcome
+from partita.cli.common import CommandParser, Outcome
 from partita.domain import Category
 from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
 from partita.local.frequency import Frequency
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*words: str) -> Outcome:
     """The command as declared, run in this process."""
-    root = argparse.ArgumentParser()
+    root = CommandParser()
     local.declare(root.add_subparsers(required=True))
     options = root.parse_args(["local", *words])
     found: Outcome = options.run(options)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from partita.cli import pan
-from partita.cli.common import Outcome
+from partita.cli.common import CommandParser, Outcome
 from partita.errors import BudgetExceeded, InvalidParameter, PartitaError, SourceError
 from partita.public.records import plain
 
@@ -26,7 +26,7 @@ Run = Callable[..., Outcome]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs an act in an empty folder; what is given as `lines` comes from stdin."""
     monkeypatch.chdir(tmp_path)
-    root = argparse.ArgumentParser()
+    root = CommandParser()
     pan.declare(root.add_subparsers())
 
     def ran(line: str, lines: str = "") -> Outcome:
@@ -182,7 +182,7 @@ def test_the_commands_on_the_page_run(run: Run) -> None:
 
 def test_every_option_is_on_the_page() -> None:
     """Nothing is left to be found by chance."""
-    root = argparse.ArgumentParser()
+    root = CommandParser()
     pan.declare(root.add_subparsers())
     [group] = [action for action in root._actions if isinstance(action, argparse._SubParsersAction)]
     [acts] = [each for each in group.choices["pan"]._actions if isinstance(each, argparse._SubParsersAction)]

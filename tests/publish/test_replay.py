@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.audit.base import Case, counted
+from partita.audit.base import Case, count_case
 from partita.audit.cases_tables import publish_cases
 from partita.testing import ReplayBroken, ReplayedLoss, ZeroNoise, replay, replay_publish, system_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
@@ -101,7 +101,7 @@ def _least(case: Case) -> float:
 @pytest.mark.parametrize("case", CASES, ids=about)
 def test_no_pair_of_a_deep_audit_loses_more_than_epsilon(case: Case) -> None:
     """All kinds of neighbours, persons with more rows than may count included: 864 pairs in all."""
-    found = counted(case)
+    found = count_case(case)
 
     assert found.pairs >= 8
     assert found.violations == 0

@@ -17,6 +17,7 @@ import numpy as np
 
 from partita import local
 from partita.audit.base import Depth, Family, p_value, step
+from partita.audit.cases_people import RANDOMIZERS
 from partita.audit.subjects import CANARY, Subject, subjects
 from partita.local.randomizer import WHOLE, KernelDraws
 from partita.trusted.mechanisms.partition import Partition
@@ -43,7 +44,7 @@ class AttackTrial:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Attack:
     """A named attack: what it tries, and on which families it makes no sense, and why."""
 
@@ -73,6 +74,11 @@ class Attack:
 
     def _trial(self, subject: Subject, verdict: Verdict, tried: int, said: str) -> AttackTrial:
         return AttackTrial(attack=self.name, mechanism=subject.name, verdict=verdict, tried=tried, said=said)
+
+
+def _once(method: str) -> Callable[[Any], Trials]:
+    """One question to the mechanism, by the name of its method."""
+    return lambda subject: iter([getattr(subject, method)()])
 
 
 def _values(*values: object) -> Callable[[Subject], Trials]:
@@ -107,17 +113,8 @@ def _crowds(subject: Any) -> Trials:
 
 def _canaries(subject: Subject) -> Trials:
     """A value that no message may show, in forms that are malformed."""
-    forms = (
-        CANARY,
-        str(CANARY),
-        f"{CANARY}x",
-        CANARY + 0.5,
-        [CANARY],
-        {"id": CANARY},
-        b"%d" % CANARY,
-        {CANARY},
-    )
-    for value in forms:
+    texts = (str(CANARY), f"{CANARY}x", b"%d" % CANARY)
+    for value in (CANARY, *texts, CANARY + 0.5, [CANARY], {"id": CANARY}, {CANARY}):
         yield subject.silent(value)
 
 
@@ -134,108 +131,98 @@ _USERS: Final = "users come in an order that is not kept; all events of a user c
 
 ATTACKS: Final[tuple[Attack, ...]] = (
     Attack(
-        name="least significant bits",
-        says="secrets enter the noise as floats, or outputs carry bits below the noise [Mir12]",
-        tries=lambda subject: iter([subject.numbers()]),
+        "least significant bits",
+        "secrets enter the noise as floats, or outputs carry bits below the noise [Mir12]",
+        _once("numbers"),
     ),
     Attack(
-        name="precision",
-        says="next to 2^53 numbers lose their last unit, so that noise is swallowed",
-        tries=lambda subject: iter([subject.precise()]),
+        "precision",
+        "next to 2^53 numbers lose their last unit, so that noise is swallowed",
+        _once("precise"),
         spares={"sketch": _NO_COUNT, "randomizer": _NO_COUNT},
     ),
     Attack(
-        name="types and sizes",
-        says="the type, length or size of what is published depends on the data",
-        tries=lambda subject: iter([subject.sizes()]),
+        "types and sizes", "the type, length or size of what is published depends on the data", _once("sizes")
     ),
     Attack(
-        name="order of rows",
-        says="the same rows in another order give other sums",
-        tries=_orders,
+        "order of rows",
+        "the same rows in another order give other sums",
+        _orders,
         spares={"counter": _TIME, "sketch": _USERS, "randomizer": _ONE_VALUE},
     ),
     Attack(
-        name="overflow of counts",
-        says="counts wrap around at 2^31, at 2^32 or below 2^62",
-        tries=_crowds,
+        "overflow of counts",
+        "counts wrap around at 2^31, at 2^32 or below 2^62",
+        _crowds,
         spares={"sketch": _NO_COUNT, "randomizer": _ONE_VALUE},
     ),
     Attack(
-        name="huge integers",
-        says="values beyond 64 bits overflow, are refused, or show",
-        tries=_values(2**31, 2**63, -(2**63) - 1, 2**64, 10**400),
+        "huge integers",
+        "values beyond 64 bits overflow, are refused, or show",
+        _values(2**31, 2**63, -(2**63) - 1, 2**64, 10**400),
     ),
     Attack(
-        name="overflow of floats",
-        says="values near the largest float become infinite in a sum",
-        tries=_values(1.7976931348623157e308, -1.7976931348623157e308, 1e300),
+        "overflow of floats",
+        "values near the largest float become infinite in a sum",
+        _values(1.7976931348623157e308, -1.7976931348623157e308, 1e300),
     ),
     Attack(
-        name="not a number",
-        says="a NaN spreads to the output, or is refused",
-        tries=_values(float("nan"), -float("nan"), np.float32("nan"), "NaN"),
+        "not a number",
+        "a NaN spreads to the output, or is refused",
+        _values(float("nan"), -float("nan"), np.float32("nan"), "NaN"),
     ),
     Attack(
-        name="infinity",
-        says="an infinite value spreads to the output, or is refused",
-        tries=_values(float("inf"), -float("inf"), np.float32("inf"), "inf"),
+        "infinity",
+        "an infinite value spreads to the output, or is refused",
+        _values(float("inf"), -float("inf"), np.float32("inf"), "inf"),
+    ),
+    Attack("negative zero", "the sign of a zero survives", _values(-0.0, np.float64(-0.0), "-0.0")),
+    Attack(
+        "subnormal values",
+        "values below the smallest normal float are lost, or divide by zero",
+        _values(5e-324, -5e-324, 2.2250738585072014e-308),
     ),
     Attack(
-        name="negative zero",
-        says="the sign of a zero survives",
-        tries=_values(-0.0, np.float64(-0.0), "-0.0"),
+        "rounding at bounds",
+        "a value next to a bound or between two cells falls on the wrong side and shows",
+        _values(0.1 + 0.2, 2.0000000000000004, 1.9999999999999998, 0.24999999999999997, -5e-324),
     ),
     Attack(
-        name="subnormal values",
-        says="values below the smallest normal float are lost, or divide by zero",
-        tries=_values(5e-324, -5e-324, 2.2250738585072014e-308),
+        "subnormal epsilon",
+        "an epsilon next to zero is rounded to zero, and the scale divides by it",
+        _refusals(epsilon=(5e-324, 1e-300, 0.0, -0.0)),
     ),
     Attack(
-        name="rounding at bounds",
-        says="a value next to a bound or between two cells falls on the wrong side and shows",
-        tries=_values(0.1 + 0.2, 2.0000000000000004, 1.9999999999999998, 0.24999999999999997, -5e-324),
+        "scale underflow",
+        "a huge, infinite or undefined epsilon gives a scale of zero: no noise",
+        _refusals(epsilon=(1e300, float("inf"), float("nan"), 10**30)),
     ),
     Attack(
-        name="subnormal epsilon",
-        says="an epsilon next to zero is rounded to zero, and the scale divides by it",
-        tries=_refusals(epsilon=(5e-324, 1e-300, 0.0, -0.0)),
+        "cancellation in epsilon",
+        "0.1 + 0.2 and its like are rounded, and more is lost than is promised",
+        _promises,
     ),
     Attack(
-        name="scale underflow",
-        says="a huge, infinite or undefined epsilon gives a scale of zero: no noise",
-        tries=_refusals(epsilon=(1e300, float("inf"), float("nan"), 10**30)),
-    ),
-    Attack(
-        name="cancellation in epsilon",
-        says="0.1 + 0.2 and its like are rounded, and more is lost than is promised",
-        tries=_promises,
-    ),
-    Attack(
-        name="float and bool contributions",
-        says="a bound of 1.5 rows, or of True, is taken and rounded down",
-        tries=_refusals(contributions=(1.5, True, 0, -1, float("nan"), "2")),
+        "float and bool contributions",
+        "a bound of 1.5 rows, or of True, is taken and rounded down",
+        _refusals(contributions=(1.5, True, 0, -1, float("nan"), "2")),
         spares={
             "sketch": "users may have any number of events",
             "randomizer": "a report is about one person",
         },
     ),
     Attack(
-        name="repeated rows",
-        says="a row that is there already is dropped, or counts for more than one",
-        tries=_repeats,
+        "repeated rows",
+        "a row that is there already is dropped, or counts for more than one",
+        _repeats,
         spares={"counter": "a counter is given counts, not rows", "randomizer": _ONE_VALUE},
     ),
     Attack(
-        name="bool as value",
-        says="True and False are other values than 1 and 0, and show",
-        tries=_values(True, False, np.True_),
+        "bool as value",
+        "True and False are other values than 1 and 0, and show",
+        _values(True, False, np.True_),
     ),
-    Attack(
-        name="values in messages",
-        says="an error or a warning shows a value of a row",
-        tries=_canaries,
-    ),
+    Attack("values in messages", "an error or a warning shows a value of a row", _canaries),
 )
 
 
@@ -247,12 +234,8 @@ def run_attacks(only: Collection[str] | None = None) -> Iterator[AttackTrial]:
 
 
 # The second part of an audit: fresh draws of every public sampler against its exact law.
-#
 # A fit asks of a sample how often each of some events came, and bounds the probability of that by Chernoff.
-# The
-# p-value of a fit is the least of them times their number.
-
-
+# The p-value of a fit is the least of them times their number.
 FAMILY_WISE: Final = 1e-6
 """With no more than this probability any fit of correct samplers is rejected."""
 
@@ -288,9 +271,8 @@ def fit(sampler: str, values: Any, events: Events) -> SamplerFit:
     """How well values fit the chances of all events."""
     drawn = np.asarray(values)
     values_of = (p_value(int(np.sum(event.happened(drawn))), len(drawn), event.chance) for event in events)
-    return SamplerFit(
-        sampler=sampler, draws=len(drawn), events=len(events), p=min(1.0, len(events) * min(values_of))
-    )
+    p = min(1.0, len(events) * min(values_of))
+    return SamplerFit(sampler=sampler, draws=len(drawn), events=len(events), p=p)
 
 
 def laplace_events(scale: Fraction) -> list[DrawEvent]:
@@ -305,9 +287,9 @@ def laplace_events(scale: Fraction) -> list[DrawEvent]:
     for cut in sorted({math.ceil(turn * scale) for turn in _TURNS}):
         tail = math.exp(-rate * (cut + 1)) / (1 + a)
         events += [
-            DrawEvent(partial(_above, cut), tail),
-            DrawEvent(partial(_below, -cut), tail),
-            DrawEvent(partial(_far, cut), 2 * tail),
+            DrawEvent(partial(np.less, cut), tail),
+            DrawEvent(partial(np.greater, -cut), tail),
+            DrawEvent(partial(_is_far, cut), 2 * tail),
         ]
     return events
 
@@ -321,19 +303,11 @@ def geometric_events(scale: Fraction) -> list[DrawEvent]:
         DrawEvent(lambda x: x < 0, 0.0),
         DrawEvent(lambda x: x == 0, -math.expm1(-rate)),
         DrawEvent(lambda x: x % 2 == 1, a / (1 + a)),
-        *(DrawEvent(partial(_above, cut), math.exp(-rate * (cut + 1))) for cut in cuts),
+        *(DrawEvent(partial(np.less, cut), math.exp(-rate * (cut + 1))) for cut in cuts),
     ]
 
 
-def _above(cut: int, values: Any) -> Any:
-    return values > cut
-
-
-def _below(cut: int, values: Any) -> Any:
-    return values < cut
-
-
-def _far(cut: int, values: Any) -> Any:
+def _is_far(cut: int, values: Any) -> Any:
     return np.abs(values) > cut
 
 
@@ -458,14 +432,7 @@ def _device(draws: int) -> Iterator[SamplerFit]:
 
 def _reports(draws: int) -> Iterator[SamplerFit]:
     """Columns of reports of every randomizer, against its exact law."""
-    for name in (
-        "RandomizedResponse",
-        "ProjectiveResponse",
-        "HadamardResponse",
-        "LocalHashing",
-        "OneBit",
-        "Piecewise",
-    ):
+    for name in (each for each in RANDOMIZERS if each != "UnaryEncoding"):  # that one reports rows of bits
         randomizer = getattr(local, name)(size=3, epsilon=Fraction(1))
         reports = randomizer.randomize_many(np.full(draws, 2))
         yield fit(f"reports of {name}", reports, _listed(randomizer.pmf(2)))

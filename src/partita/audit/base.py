@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 import partita
 from partita import local, pan
 from partita.domain.axis import Axis
-from partita.errors import InvalidParameter, PartitaError
+from partita.errors import PartitaError, check
 from partita.guarantee import Neighbors
 from partita.local.randomizer import LocalLaw
 from partita.pan.sketch import Sketch
@@ -55,7 +55,7 @@ TOLERANCE: Final = 1e-9
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Case:
     """What is compared: `loss(one, other)` for each of `pairs()`, against epsilon."""
 
@@ -81,7 +81,7 @@ class CaseCount:
     violations: int
 
 
-def counted(case: Case) -> CaseCount:
+def count_case(case: Case) -> CaseCount:
     """Compare all pairs of a case."""
     losses = list(_losses(case))
     return CaseCount(
@@ -117,16 +117,13 @@ def step(depth: Depth, quick: int, standard: int, deep: int) -> int:
 
 def checked_depth(depth: object) -> Depth:
     """The depth, if it is one."""
-    if depth in DEPTHS:
-        return cast("Depth", depth)
-    raise InvalidParameter("depth", f"must be one of {', '.join(DEPTHS)}", given=depth, fix="pass standard")
+    rule = f"must be one of {', '.join(DEPTHS)}"
+    check(depth in DEPTHS, "depth", rule, given=depth, fix="pass standard")
+    return cast("Depth", depth)
 
 
 # Probabilities of being wrong that hold for every sample size: Chernoff's bound and Holm's procedure.
-#
 # No limit theorem is used, so an error probability that is stated is kept, not approached.
-
-
 def divergence(share: float, chance: float) -> float:
     """The Kullback-Leibler divergence of two coins, in nats.
 
@@ -189,8 +186,6 @@ def holm(p_values: Sequence[float], family_wise: float) -> list[int]:
 
 
 # Every public mechanism of the installed version, found by what it is.
-
-
 Family: TypeAlias = Literal["release", "counter", "sketch", "randomizer", "own"]
 
 COVERED_BY: Final = {
@@ -226,8 +221,6 @@ def _counts(each: type[Any]) -> bool:
 
 
 # Tiny universes: all data sets of few rows, all persons with so many, and counts as mechanisms take them.
-
-
 Counts: TypeAlias = tuple[int, ...]
 
 
@@ -290,8 +283,6 @@ def points(axes: Sequence[Axis], counts: Counts, contributions: int = 1) -> Poin
 
 
 # Noise that watches what it is given: secrets must be integers, and scales exact.
-
-
 class WatchingNoise(RecordingNoise):
     """Shipped noise that notes the first secret which is a float, and the first scale which is not exact."""
 
@@ -328,17 +319,17 @@ class WatchingNoise(RecordingNoise):
             self.problem = self.problem or "a scale was not exact"
 
 
-def off_the_grid(published: object, unit: Fraction) -> str | None:
+def find_off_grid(published: object, unit: Fraction) -> str | None:
     """Whether some published number is no multiple of the unit."""
-    for number in numbers_in(published):
+    for number in list_numbers(published):
         if (Fraction(number) / unit).denominator != 1:
             return f"a published number is no multiple of {unit}"
     return None
 
 
-def numbers_in(published: object) -> list[Any]:
+def list_numbers(published: object) -> list[Any]:
     """All numbers in lists and tuples of lists and tuples."""
     if isinstance(published, list | tuple):
-        return [number for each in published for number in numbers_in(each)]
+        return [number for each in published for number in list_numbers(each)]
     whole = isinstance(published, int | float | Fraction) and not isinstance(published, bool)
     return [published] if whole else []

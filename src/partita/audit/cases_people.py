@@ -1,4 +1,4 @@
-"""Enumeration cases of the local randomizers: every branch of what a device draws, for every cell."""
+"""Enumeration cases of mechanisms about people and time: randomizers, pan-private sketches and counters."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ _THIRD: Final = Fraction(1, 3)
 _BITS: Final = 256
 
 
+# Local randomizers: every branch of what a device draws, for every cell.
 def randomizer_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Every randomizer of the registry, mixtures by ranges and rectangles, and a listed law."""
     sizes = (2, 3, 5, 8, 12, *range(13, 13 + more))[: step(depth, 2, 3, 5) + more]
     for epsilon in (Fraction(1), Fraction(1, 10), Fraction(5, 2))[: step(depth, 1, 2, 3)]:
-        for name in _NAMES:
+        for name in RANDOMIZERS:
             yield from (_case(name, getattr(local, name)(size=size, epsilon=epsilon)) for size in sizes)
         for size in sizes:
             yield _case("Mixture", local.Range(size, epsilon=epsilon).randomizer)
@@ -49,7 +50,7 @@ def randomizer_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     yield _case("ListedLaw", local.ListedLaw(table=table, epsilon=Fraction(1)))
 
 
-_NAMES: Final = (
+RANDOMIZERS: Final = (
     "RandomizedResponse",
     "ProjectiveResponse",
     "HadamardResponse",
@@ -61,14 +62,9 @@ _NAMES: Final = (
 
 
 def _case(name: str, randomizer: Any) -> Case:
-    return Case(
-        mechanism=name,
-        about=f"{randomizer.size} cells, epsilon {randomizer.epsilon}; a person's value changes",
-        way="law",
-        epsilon=randomizer.epsilon,
-        pairs=lambda: combinations(range(randomizer.size), 2),
-        loss=_loss(randomizer),
-    )
+    size, epsilon = randomizer.size, randomizer.epsilon
+    about = f"{size} cells, epsilon {epsilon}; a person's value changes"
+    return Case(name, about, "law", epsilon, lambda: combinations(range(size), 2), _loss(randomizer))
 
 
 def _loss(randomizer: Any) -> Callable[[int, int], float]:
@@ -120,13 +116,9 @@ class _BranchingDraws:
 
 
 # Enumeration cases of the pan-private sketches: the state at one time and the outputs, together.
-#
 # A stream is a row of moments, in each of which one user comes or nobody does. Neighbours differ by all
-# events
-# of one user. The coins of a state have the shipped rational probabilities; exp(-output) is replaced by a
-# rational number within 10^-12 of it, so losses are compared with a tolerance.
-
-
+# events of one user. The coins of a state have the shipped rational probabilities; exp(-output) is replaced
+# by a rational number within 10^-12 of it, so losses are compared with a tolerance.
 Moments: TypeAlias = tuple[Any, ...]
 """Who came in each moment; None if nobody did."""
 
@@ -140,7 +132,7 @@ class IntruderView(NamedTuple):
     look: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SketchKind:
     """A kind of sketch: how it is made, what it publishes, which ids come, and the sums that may be told."""
 
@@ -164,32 +156,16 @@ def sketch_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
 def sketch_kinds() -> Iterator[SketchKind]:
     """One or two of every kind, of as few users as it can have."""
     for users in (1, 2):
-        yield SketchKind(
-            name="Density",
-            make=_maker("Density", universe=users, output_share="0.1"),
-            statistic="density",
-            ids=tuple(range(users)),
-            sums=range(users + 1),
-        )
-    yield SketchKind(
-        name="Distinct",
-        make=_maker("Distinct", buckets=2, most=1, output_share="0.1"),
-        statistic="distinct",
-        ids=(0, 1),
-        sums=range(3),
-    )
+        density = _maker("Density", universe=users, output_share="0.1")
+        yield SketchKind("Density", density, "density", ids=tuple(range(users)), sums=range(users + 1))
+    distinct = _maker("Distinct", buckets=2, most=1, output_share="0.1")
+    yield SketchKind("Distinct", distinct, "distinct", ids=(0, 1), sums=range(3))
     registers = _maker("Registers", universe=1, most=1, lowest=0, output_share="0.2")
-    yield SketchKind(name="Registers", make=registers, statistic="exactly-1", ids=(0,), sums=range(2))
+    yield SketchKind("Registers", registers, "exactly-1", ids=(0,), sums=range(2))
     ramp = _maker("RampRegisters", universe=1, tops=[2], output_share="0.2")
     sketch = ramp(ZeroNoise())
-    yield SketchKind(
-        name="RampRegisters",
-        make=ramp,
-        statistic="mean-2",
-        ids=(0,),
-        sums=range(3),
-        spread=sketch._readout(sketch._statistic("mean-2")).spread,
-    )
+    spread = sketch._readout(sketch._statistic("mean-2")).spread
+    yield SketchKind("RampRegisters", ramp, "mean-2", ids=(0,), sums=range(3), spread=spread)
 
 
 def _maker(name: str, **options: Any) -> Callable[..., Any]:
@@ -204,14 +180,8 @@ def _pan_case(kind: SketchKind, length: int) -> Case:
                 without = tuple(None if each == user else each for each in stream)
                 yield IntruderView(stream, look), IntruderView(without, look)
 
-    return Case(
-        mechanism=kind.name,
-        about=f"{len(kind.ids)} ids, {length} moments, one look, {kind.statistic}; a user comes or goes",
-        way="law",
-        epsilon=kind.make(ZeroNoise()).promise.epsilon,
-        pairs=pairs,
-        loss=sketch_loss(kind),
-    )
+    about = f"{len(kind.ids)} ids, {length} moments, one look, {kind.statistic}; a user comes or goes"
+    return Case(kind.name, about, "law", kind.make(ZeroNoise()).promise.epsilon, pairs, sketch_loss(kind))
 
 
 def sketch_loss(kind: SketchKind) -> Callable[[IntruderView, IntruderView], float]:
@@ -247,8 +217,6 @@ def _seen(kind: SketchKind, view: IntruderView, noise: Any) -> Hashable:
 
 
 # Enumeration cases of the counters, against streams that are chosen while outputs are seen.
-
-
 Outputs: TypeAlias = tuple[Any, ...]
 Choose: TypeAlias = Callable[[Outputs], int]
 Play: TypeAlias = Callable[["AdversarialStream", Any], Hashable]
@@ -439,14 +407,12 @@ def _fixed(number: int, outputs: Outputs) -> int:
 
 
 def _box_case(count: _Count, depth: Depth, more: int) -> Case:
-    return Case(
-        mechanism=count.name,
-        about=f"{count.about}; {count.user.said}",
-        way="box",
-        epsilon=Fraction(1),
-        pairs=lambda: event_pairs(count.horizon, depth, more, count.user),
-        loss=box_loss(count.play, reach=count.reach, most=count.user.most, horizon=count.horizon),
+    about, pairs = (
+        f"{count.about}; {count.user.said}",
+        partial(event_pairs, count.horizon, depth, more, count.user),
     )
+    loss = box_loss(count.play, reach=count.reach, most=count.user.most, horizon=count.horizon)
+    return Case(count.name, about, "box", Fraction(1), pairs, loss)
 
 
 def box_loss(
@@ -458,10 +424,7 @@ def box_loss(
 
     @cache
     def law_of(stream: AdversarialStream, reach: int) -> BoxLaw:
-        def run(noise: NumberedNoise) -> Hashable:
-            return play(stream, noise)
-
-        return box_law(run, reach=reach, base=HALF, unit=unit)
+        return box_law(partial(play, stream), reach=reach, base=HALF, unit=unit)
 
     return matched(law_of, near=reach, far=reach + most, unit=unit)
 
@@ -493,9 +456,8 @@ def _flips(horizon: int, user: User) -> Case:
     """Randomized response: all streams of bits, and each with bits of one user more."""
 
     def run(bits: tuple[int, ...], noise: Any) -> Hashable:
-        counter = pt.RandomizedResponseCounter(
-            epsilon=1, horizon=horizon, contributions=user.contributions, noise=noise
-        )
+        terms = {"epsilon": 1, "horizon": horizon, "contributions": user.contributions}
+        counter = pt.RandomizedResponseCounter(**terms, noise=noise)
         return tuple(counter.update_many(bits).tolist())
 
     def pairs() -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -504,14 +466,9 @@ def _flips(horizon: int, user: User) -> Case:
             if max(both) == 1:
                 yield bits, both
 
-    return Case(
-        mechanism="RandomizedResponseCounter",
-        about=f"{horizon} periods; {user.said}",
-        way="law",
-        epsilon=Fraction(1),
-        pairs=pairs,
-        loss=law_loss(run, TellingNoise(HALF, unit=Fraction(1, user.contributions), window=range(1))),
-    )
+    loss = law_loss(run, TellingNoise(HALF, unit=Fraction(1, user.contributions), window=range(1)))
+    about = f"{horizon} periods; {user.said}"
+    return Case("RandomizedResponseCounter", about, "law", Fraction(1), pairs, loss)
 
 
 def event_pairs(
@@ -528,14 +485,10 @@ def _family_cases(depth: Depth, more: int) -> Iterator[Case]:
     shapes = (PeriodTree(2, (), (1024,)), PeriodTree(2, (1,), (512, 512)))
     single = [(shape, ONE) for shape in shapes[: step(depth, 1, 2, 2)]]
     for shape, user in (*single, *((PeriodTree(1, (), (1024,)), user) for user in USERS)):
-        yield Case(
-            mechanism="CounterFamily",
-            about=f"2 keys, {shape.horizon} periods, {shape.levels} levels; {user.said}",
-            way="box",
-            epsilon=Fraction(1),
-            pairs=partial(event_pairs, 2 * shape.horizon, depth, more, user),
-            loss=box_loss(_family(shape, user), reach=0, most=user.most, horizon=2 * shape.horizon),
-        )
+        about = f"2 keys, {shape.horizon} periods, {shape.levels} levels; {user.said}"
+        pairs = partial(event_pairs, 2 * shape.horizon, depth, more, user)
+        loss = box_loss(_family(shape, user), reach=0, most=user.most, horizon=2 * shape.horizon)
+        yield Case("CounterFamily", about, "box", Fraction(1), pairs, loss)
 
 
 def _family(shape: PeriodTree, user: User) -> Play:
@@ -552,20 +505,14 @@ def _family(shape: PeriodTree, user: User) -> Play:
 
 
 # Enumeration cases of the sparse counter: where its segments end, and what it publishes there.
-
-
 def sparse_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Seals alone have half of epsilon; seals and counts together have all of it."""
     yield _seals("geometric", step(depth, 2, 3, 4), depth, more)
     yield _seals("laplace", step(depth, 2, 2, 3), depth, more)
     yield from (_seals("geometric", 2, depth, more, user) for user in USERS)
+    about = "seals and counts of 2 periods; an event comes or goes"
     yield Case(
-        mechanism="SparseCounter",
-        about="seals and counts of 2 periods; an event comes or goes",
-        way="box",
-        epsilon=Fraction(2),
-        pairs=lambda: event_pairs(2, depth, more),
-        loss=_joint_loss(2),
+        "SparseCounter", about, "box", Fraction(2), partial(event_pairs, 2, depth, more), _joint_loss(2)
     )
 
 
@@ -614,14 +561,9 @@ def _seals(kind: Law, horizon: int, depth: Depth, more: int, user: User = ONE) -
     def run(stream: AdversarialStream, noise: Any) -> Hashable:
         return _sealing(stream, noise, kind, outputs=False, user=user)
 
-    return Case(
-        mechanism="SparseCounter",
-        about=f"the seals of {horizon} periods, {kind} noise; {user.said}",
-        way="law",
-        epsilon=Fraction(user.most),
-        pairs=lambda: event_pairs(horizon, depth, more, user),
-        loss=law_loss(run, _SealingNoise()),
-    )
+    about = f"the seals of {horizon} periods, {kind} noise; {user.said}"
+    pairs = partial(event_pairs, horizon, depth, more, user)
+    return Case("SparseCounter", about, "law", Fraction(user.most), pairs, law_loss(run, _SealingNoise()))
 
 
 def _joint_loss(horizon: int) -> Callable[[AdversarialStream, AdversarialStream], Loss]:

@@ -1,8 +1,8 @@
-"""Enumeration cases of the mechanisms over one axis."""
+"""Enumeration cases of mechanisms about tables: one axis, several axes, sums, queries, and `publish`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
@@ -17,7 +17,7 @@ from partita.domain.category import Category
 from partita.domain.numeric import Integer
 from partita.public.boxes.plan import Recipe
 from partita.public.queries import language as ask
-from partita.testing.laws import OutputLaw, RationalNoise, law, privacy_loss
+from partita.testing.laws import Loss, OutputLaw, RationalNoise, law, privacy_loss
 from partita.testing.replay import ReplayedLoss, replay_publish
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
 from partita.trusted.noise.hazard import Law
@@ -49,14 +49,8 @@ def _worlds() -> Iterator[World]:
     yield _world("PartitionTents", 4, (0, 0, 2), total=10**5)
     yield _world("SpendingTree", 5, (0, 1, 2), total=40, branching=2, worth=8, growth=4)
     yield _world("Intervals", 4, (0, 0, 2), crowd=_MANY)
-    yield World(
-        mechanism="LinearQueries",
-        about="3 queries over 3 cells",
-        make=lambda **protected: pt.LinearQueries(queries=_QUERIES, epsilon=1, **protected),
-        data=histogram,
-        cells=3,
-        rows=(1, 2, 5),
-    )
+    linear = _maker("LinearQueries", queries=_QUERIES)
+    yield World("LinearQueries", "3 queries over 3 cells", linear, histogram, cells=3, rows=(1, 2, 5))
 
 
 def _world(
@@ -69,21 +63,15 @@ def _world(
     **options: Any,
 ) -> World:
     """A mechanism over `size` cells, at epsilon 1."""
-    told = "".join(f", {option} {value}" for option, value in options.items())
+    terms = "".join(f", {option} {value}" for option, value in options.items())
+    about = f"{size} cells{terms}" + (f", {sum(crowd)} more rows" if crowd else "")
+    make = _maker(name, size=size, **options)
+    return World(name, about, make, histogram, cells=size, rows=rows, protected=protected, crowd=crowd)
 
-    def make(**who: Any) -> Any:
-        return getattr(pt, name)(size=size, epsilon=1, **options, **who)
 
-    return World(
-        mechanism=name,
-        about=f"{size} cells{told}" + (f", {sum(crowd)} more rows" if crowd else ""),
-        make=make,
-        data=histogram,
-        cells=size,
-        rows=rows,
-        protected=protected,
-        crowd=crowd,
-    )
+def _maker(name: str, **options: Any) -> Callable[..., Any]:
+    """Makes a mechanism that protects whoever is named, at epsilon 1 unless the options say otherwise."""
+    return lambda **who: getattr(pt, name)(**{"epsilon": 1, **options, **who})
 
 
 def _law_worlds() -> Iterator[tuple[World, range]]:
@@ -105,28 +93,22 @@ def _partition_cases(depth: Depth, more: int) -> Iterator[Case]:
                 yield _partition_case(partition, depth, more, protected)
     whole = pt.Partition(size=3, epsilon=1, threshold=0)
     world = _world("Partition", 3, (1, 2, 3))
-    yield Case(
-        mechanism="Partition",
-        about="3 cells, all cuts of one run; a row comes or goes",
-        way="law",
-        epsilon=whole.epsilon,
-        pairs=lambda: world.pairs(depth, more, {}),
-        loss=law_loss(world.run(whole), RationalNoise(HALF, unit=1 / whole.scale)),
-    )
+    about = "3 cells, all cuts of one run; a row comes or goes"
+    loss = law_loss(world.run(whole), RationalNoise(HALF, unit=1 / whole.scale))
+    yield Case("Partition", about, "law", whole.epsilon, partial(world.pairs, depth, more, {}), loss)
 
 
 def _partition_case(partition: pt.Partition, depth: Depth, more: int, protected: Any) -> Case:
     laws = _Cuts(partition)
     world = _world("Partition", 4, (0, 1, 3) if partition.law == "laplace" else (1, 2, 4))
-    return Case(
-        mechanism="Partition",
-        about=f"4 cells, {partition.law} noise, threshold {partition.threshold};"
-        + world.said(protected).split(";")[1],
-        way="law",
-        epsilon=partition.epsilon,
-        pairs=lambda: world.pairs(depth, more, protected),
-        loss=lambda one, other: privacy_loss(laws.of(one), laws.of(other), base=HALF, unit=laws.unit),
-    )
+    who = world.said(protected).split(";")[1]
+    about = f"4 cells, {partition.law} noise, threshold {partition.threshold};{who}"
+    pairs = partial(world.pairs, depth, more, protected)
+
+    def loss(one: Counts, other: Counts) -> Loss:
+        return privacy_loss(laws.of(one), laws.of(other), base=HALF, unit=laws.unit)
+
+    return Case("Partition", about, "law", partition.epsilon, pairs, loss)
 
 
 class _Cuts:
@@ -162,8 +144,6 @@ class _Cuts:
 
 
 # Enumeration cases of the mechanisms over several axes, and of sums.
-
-
 _TWO, _THREE, _ENDS = Axis(size=2), Axis(size=3), Axis(size=1, before=1, after=1)
 _LABELS: Final = Axis(size=1, after=1, labels=True)
 _VALUE: Final = Integer(-1, 1)
@@ -207,45 +187,24 @@ def _box_world(
     rows: tuple[int, int, int],
     *,
     protected: tuple[Any, ...] = EVERYBODY,
-    epsilon: int = 1,
     slow: bool = False,
     **options: Any,
 ) -> World:
-    def make(**who: Any) -> Any:
-        return getattr(pt, name)(axes=axes, epsilon=epsilon, **options, **who)
-
-    return World(
-        mechanism=name,
-        about=" x ".join(str(axis.width) for axis in axes) + " cells",
-        make=make,
-        data=partial(points, axes),
-        cells=prod(axis.width for axis in axes),
-        rows=rows,
-        protected=protected,
-        slow=slow,
-    )
+    about = " x ".join(str(axis.width) for axis in axes) + " cells"
+    make, cells = _maker(name, axes=axes, **options), prod(axis.width for axis in axes)
+    return World(name, about, make, partial(points, axes), cells, rows, protected, slow=slow)
 
 
 def _sums(name: str, rows: tuple[int, int, int], **options: Any) -> World:
     keys = options.get("keys", [])
     axes = (*keys, Axis.of(_VALUE))
 
-    def make(**who: Any) -> Any:
-        return getattr(pt, name)(value=_VALUE, epsilon=1, **options, **who)
-
-    return World(
-        mechanism=name,
-        about=f"values from {_VALUE.low} to {_VALUE.high}, {'2 keys' if keys else 'no key'}",
-        make=make,
-        data=partial(points, axes),
-        cells=prod(axis.width for axis in axes),
-        rows=rows,
-    )
+    about = f"values from {_VALUE.low} to {_VALUE.high}, {'2 keys' if keys else 'no key'}"
+    make, cells = _maker(name, value=_VALUE, **options), prod(axis.width for axis in axes)
+    return World(name, about, make, partial(points, axes), cells, rows)
 
 
 # Replay cases: every mechanism that tables can be published with, from the rows of a table to a file.
-
-
 Row: TypeAlias = tuple[int | None, int | None, int | None]
 Table: TypeAlias = Mapping[str, Sequence[int | None]]
 
@@ -264,8 +223,8 @@ _EPSILON: Final = Fraction(1)
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
+@dataclass(frozen=True)
+class _PublishRequest:
     """What is published, and by which mechanism."""
 
     mechanism: str
@@ -276,40 +235,31 @@ class _Asked:
 
 def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Every mechanism that `publish` knows, for each kind of neighbours; at the quick depth one pair each."""
-    for asked in _all_asked():
+    for request in _publish_requests():
         for protected in (MOVING,) if depth == "quick" else EVERYBODY:
-            pairs = _pairs(protected, asked.others)[: step(depth, 1, 2, 8)]
-            yield Case(
-                mechanism=asked.mechanism,
-                about=f"publish({asked.about}); {_said(protected)}",
-                way="replay",
-                epsilon=_EPSILON,
-                pairs=partial(iter, pairs),
-                loss=partial(_publish_loss, asked, protected, step(depth, 2, 3, 3)),
-            )
+            pairs = _pairs(protected, request.others)[: step(depth, 1, 2, 8)]
+            about = f"publish({request.about}); {_describe_neighbours(protected)}"
+            loss = partial(_publish_loss, request, protected, step(depth, 2, 3, 3))
+            yield Case(request.mechanism, about, "replay", _EPSILON, partial(iter, pairs), loss)
 
 
-def _all_asked() -> Iterator[_Asked]:
+def _publish_requests() -> Iterator[_PublishRequest]:
     for name, kind in axis_mechanisms().items():
-        yield _Asked(mechanism=kind.__name__, about=name, options={"by": "age", "mechanism": name})
+        yield _PublishRequest(kind.__name__, name, {"by": "age", "mechanism": name})
     for name, kind in box_mechanisms().items():
-        yield _Asked(mechanism=kind.__name__, about=name, options={"by": ["age", "sex"], "mechanism": name})
+        yield _PublishRequest(kind.__name__, name, {"by": ["age", "sex"], "mechanism": name})
     for name, kind in query_mechanisms().items():
         options = {"queries": _queries(name), "mechanism": name}
         plain = name in ("linear", "projection", "weights")
-        yield _Asked(
-            mechanism=kind.__name__, about=name, options=options, others=_OTHERS if plain else _CROWD
-        )
-    yield _Asked(mechanism="LevelTrees", about="sums by sex", options={"by": ["sex"], "sums": ["pay"]})
-    yield _Asked(mechanism="LevelTrees", about="moments", options={"by": [], "moments": ["pay"]})
-    yield _Asked(mechanism="LogTree", about="sums by pay", options={"views": [("pay",)], "sums": ["pay"]})
+        yield _PublishRequest(kind.__name__, name, options, others=_OTHERS if plain else _CROWD)
+    yield _PublishRequest("LevelTrees", "sums by sex", {"by": ["sex"], "sums": ["pay"]})
+    yield _PublishRequest("LevelTrees", "moments", {"by": [], "moments": ["pay"]})
+    yield _PublishRequest("LogTree", "sums by pay", {"views": [("pay",)], "sums": ["pay"]})
     views = [("age",), ("age", "sex"), ("sex",)]
     shares = {"age": 1, ("age", "sex"): 2, "sex": 3}
-    yield _Asked(
-        mechanism="Intervals", about="three views, shares", options={"views": views, "shares": shares}
-    )
+    yield _PublishRequest("Intervals", "three views, shares", {"views": views, "shares": shares})
     everything = {"views": views, "sums": ["pay"], "queries": ask.prefixes("age")}
-    yield _Asked(mechanism="Rectangles", about="views, sums and queries", options=everything)
+    yield _PublishRequest("Rectangles", "views, sums and queries", everything)
 
 
 def _queries(name: str) -> Any:
@@ -351,14 +301,16 @@ def _table(person: Sequence[Row], others: Sequence[Row]) -> Table:
     return {"id": ids} | {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
 
 
-def _publish_loss(asked: _Asked, protected: Protected, passes: int, one: Table, other: Table) -> ReplayedLoss:
+def _publish_loss(
+    request: _PublishRequest, protected: Protected, passes: int, one: Table, other: Table
+) -> ReplayedLoss:
     person = {"person": "id"} if "contributions" in protected else {}
     return replay_publish(
-        one, other, _SCHEMA, epsilon=_EPSILON, passes=passes, **asked.options, **protected, **person
+        one, other, _SCHEMA, epsilon=_EPSILON, passes=passes, **request.options, **protected, **person
     )
 
 
-def _said(protected: Protected) -> str:
+def _describe_neighbours(protected: Protected) -> str:
     """Whom the release protects, in words."""
     rows = protected.get("contributions", 1)
     who = "a row" if rows == 1 else f"a person with {rows} rows"
@@ -366,8 +318,6 @@ def _said(protected: Protected) -> str:
 
 
 # Enumeration cases of the mechanisms of queries.
-
-
 _AGES: Final = pt.Universe(["age"], [Integer(0, 1)])
 _SEX: Final = pt.Universe(["sex"], [Category(["f"])])
 _PAY: Final = pt.Universe(["pay"], [Integer(0, 2)])
@@ -412,17 +362,7 @@ def _query_world(
     slow: bool = False,
     **options: Any,
 ) -> World:
-    def make(**who: Any) -> Any:
-        return getattr(pt, name)(queries=queries, universe=universe, epsilon=1, **options, **who)
-
-    return World(
-        mechanism=name,
-        about=f"{universe.size} cells" + (f", {sum(crowd)} more rows" if crowd else ""),
-        make=make,
-        data=partial(points, universe.axes),
-        cells=universe.size,
-        rows=rows,
-        protected=protected,
-        crowd=crowd,
-        slow=slow,
-    )
+    make = _maker(name, queries=queries, universe=universe, **options)
+    about = f"{universe.size} cells" + (f", {sum(crowd)} more rows" if crowd else "")
+    data = partial(points, universe.axes)
+    return World(name, about, make, data, universe.size, rows, protected, crowd, slow)

@@ -26,14 +26,14 @@ from partita.audit.base import (
     Case,
     Pair,
     WatchingNoise,
+    find_off_grid,
     least_chance,
+    list_numbers,
     most_chance,
-    numbers_in,
-    off_the_grid,
 )
 from partita.audit.laws import TellingNoise, common_unit, coupled_loss, law_loss, published
 from partita.audit.subjects import Subject, wrong
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.testing.doubles import ZeroNoise
 from partita.testing.laws import CouplingBroken
 from partita.trusted.noise.system import SYSTEM
@@ -47,7 +47,7 @@ _QUANTILES: Final = np.linspace(0.02, 0.98, 13)
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Sampled:
+class SampledLoss:
     """What the outputs on two neighbours say: the loss is at least `loss`, by the event named."""
 
     mechanism: str
@@ -86,7 +86,7 @@ class _Table(NamedTuple):
         return _Table(self.numbers[which::2], self.kinds[which::2])
 
 
-def sampled(
+def compare_samples(
     run: Callable[[Any], object],
     one: object,
     other: object,
@@ -95,19 +95,19 @@ def sampled(
     draws: int,
     mechanism: str,
     about: str,
-) -> Sampled:
+) -> SampledLoss:
     """Run a mechanism so many times on each of two neighbours, and find what tells them apart."""
     left, right = (_table([run(data) for _ in range(draws)]) for data in (one, other))
     event, ways = _best(left.half(0), right.half(0))
     likelier, less = (left, right) if ways else (right, left)
     loss = _loss(event, likelier.half(1), less.half(1))
-    return Sampled(
+    return SampledLoss(
         mechanism=mechanism, about=about, event=event.name, draws=2 * draws, epsilon=epsilon, loss=loss
     )
 
 
 def _table(outputs: Sequence[object]) -> _Table:
-    rows = [[float(number) for number in numbers_in(_plain(each))][:_MOST_NUMBERS] for each in outputs]
+    rows = [[float(number) for number in list_numbers(_plain(each))][:_MOST_NUMBERS] for each in outputs]
     width = max((len(row) for row in rows), default=0)
     numbers = np.array([row + [math.nan] * (width - len(row)) for row in rows], dtype=np.float64)
     kinds = np.array(
@@ -196,16 +196,11 @@ def lowest_bit(x: Any) -> Any:
 
 
 # A mechanism of somebody else's, behind the same interface as ours.
-#
 #     mine.release(data, *, noise)      an object like ours, or
 #     mine(data, noise)                 a function that draws through our noise, or
 #     mine(data)                        a function that draws as it likes
-#
 # The first two are enumerated: run on pairs of neighbours with noise that is recorded and replayed. All are
-# run
-# many times, and attacked.
-
-
+# run many times, and attacked.
 _TAPES: Final = 3
 _MOST_OUTPUTS: Final = 4
 _STRANGE_DRAWS: Final = 200
@@ -215,7 +210,7 @@ _DIGITS: Final = 10**12
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Own:
+class UserMechanism:
     """A mechanism that was handed in: how to run it, and whether it draws through our noise."""
 
     name: str
@@ -224,17 +219,20 @@ class Own:
     transparent: bool
 
     @staticmethod
-    def of(mine: Any, *, epsilon: Fraction, data: Iterable[object], name: str | None = None) -> Own:
+    def of(mine: Any, *, epsilon: Fraction, data: Iterable[object], name: str | None = None) -> UserMechanism:
         """What was handed in, tried once on each of some data sets, one of which it must take."""
         run = _runner(mine)
         watched = WatchingNoise()
         errors = [_error(run, each, watched) for each in data]
-        if None not in errors:
-            rule = "must run on the neighbours that it is audited on"
-            fix = "run it on them by itself to see that error"
-            raise InvalidParameter("mechanism", rule, given=errors[0], fix=fix)
+        rule, fix = (
+            "must run on the neighbours that it is audited on",
+            "run it on them by itself to see that error",
+        )
+        check(None in errors, "mechanism", rule, given=errors[0], fix=fix)
         called = str(name or getattr(mine, "__name__", type(mine).__name__))
-        return Own(name=called, epsilon=epsilon, run=run, transparent=bool(watched.scales) or watched.chose)
+        return UserMechanism(
+            name=called, epsilon=epsilon, run=run, transparent=bool(watched.scales) or watched.chose
+        )
 
     def sample(self, data: object) -> object:
         """One output with noise that protects; an error is an output too, and its text is not kept."""
@@ -246,14 +244,8 @@ class Own:
     def case(self, pairs: Sequence[Pair]) -> Case:
         """All pairs whose loss can be found, by coupling, or by law where that breaks."""
         losses = [loss for one, other in pairs if (loss := self.loss(one, other)) is not None]
-        return Case(
-            mechanism=self.name,
-            about="the pairs that were given",
-            way="coupling or law",
-            epsilon=self.epsilon,
-            pairs=lambda: [(loss, None) for loss in losses],
-            loss=lambda loss, _: loss,
-        )
+        about, pairs = "the pairs that were given", [(loss, None) for loss in losses]
+        return Case(self.name, about, "coupling or law", self.epsilon, lambda: pairs, lambda loss, _: loss)
 
     def loss(self, one: object, other: object) -> Fraction | float | None:
         """What a pair loses: by coupling, or by enumerated laws; None where neither can be had."""
@@ -268,7 +260,7 @@ class Own:
 
     def _by_law(self, one: object, other: object) -> float | None:
         """None where too many numbers are drawn; an error where noise is used that has no branches."""
-        sizing = _Sizing()
+        sizing = _SizingNoise()
         for data in (one, other):
             self.run(data, sizing)
         if len(sizing.secrets) > 2 * _MOST_OUTPUTS:
@@ -277,12 +269,12 @@ class Own:
         window = range(min(sizing.secrets, default=0), max(sizing.secrets, default=0) + 1)
         noise = TellingNoise(Fraction(math.exp(-unit)).limit_denominator(_DIGITS), unit=unit, window=window)
         lost = law_loss(lambda held, noise: self.run(held[0], noise), noise)
-        ratio = lost(_Held(one), _Held(other)).ratio
+        ratio = lost(_ByIdentity(one), _ByIdentity(other)).ratio
         return math.inf if ratio is None else math.log(ratio)
 
-    def sampled(self, one: object, other: object, draws: int, about: str) -> Sampled:
+    def sampled(self, one: object, other: object, draws: int, about: str) -> SampledLoss:
         """What many outputs on both say."""
-        return sampled(
+        return compare_samples(
             self.sample,
             one,
             other,
@@ -308,29 +300,29 @@ def _error(run: Callable[[Any, Any], Any], data: object, noise: Any) -> str | No
     return None
 
 
-class _Held(tuple[Any]):
+class _ByIdentity(tuple[Any]):
     """Some data that is known by where it is: it may not be hashable."""
 
     __slots__ = ()
 
-    def __new__(cls, data: object) -> _Held:
+    def __new__(cls, data: object) -> _ByIdentity:
         return super().__new__(cls, (data,))
 
     def __hash__(self) -> int:
         return id(self[0])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and self[0] is other[0]
+        return isinstance(other, _ByIdentity) and self[0] is other[0]
 
 
 @dataclass
-class _Sizing(ZeroNoise):
+class _SizingNoise(ZeroNoise):
     """No noise; remembers what it was asked for."""
 
     scales: list[Fraction] = field(default_factory=list)
     secrets: list[int] = field(default_factory=list)
 
-    def session(self) -> _Sizing:
+    def session(self) -> _SizingNoise:
         return self
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
@@ -345,9 +337,8 @@ def _runner(mine: Any) -> Callable[[Any, Any], Any]:
         return lambda data, noise: _plain_output(mine.release(data, noise=noise))
     rule = "must have release(data, *, noise) or be a function"
     check(callable(mine), "mechanism", rule, given=type(mine).__name__, fix="wrap it")
-    takes = [
-        each for each in inspect.signature(mine).parameters.values() if each.kind is not each.VAR_KEYWORD
-    ]
+    parameters = inspect.signature(mine).parameters.values()
+    takes = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
     if any(each.name == "noise" and each.kind is each.KEYWORD_ONLY for each in takes):
         return lambda data, noise: _plain_output(mine(data, noise=noise))
     if len(takes) >= 2:
@@ -364,12 +355,12 @@ def _plain_output(output: Any) -> Any:
     return tuple(_plain_output(each) for each in output) if isinstance(output, list | tuple) else output
 
 
-class OwnSubject(Subject):
+class UserSubject(Subject):
     """A mechanism that was handed in, to be attacked: rows are values in a list."""
 
     family = "own"
 
-    def __init__(self, own: Own, pair: Pair, factory: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, own: UserMechanism, pair: Pair, factory: Callable[[Any], Any] | None = None) -> None:
         super().__init__(own.name)
         self._own, self._pair, self._factory = own, pair, factory
 
@@ -422,12 +413,12 @@ class OwnSubject(Subject):
         output = self._own.run(self._pair[0], noise)
         if noise.problem or not self._own.transparent:
             return noise.problem or self._floats(output)
-        return off_the_grid(output, Fraction(1, 1 << 20))
+        return find_off_grid(output, Fraction(1, 1 << 20))
 
     def _floats(self, output: object) -> str | None:
         """Whether noise that is not ours leaves bits so far below it that only floats can have made them."""
         many = [self._own.sample(self._pair[0]) for _ in range(20)]
-        fine = any(off_the_grid(each, Fraction(1, 1 << 40)) for each in (output, *many))
+        fine = any(find_off_grid(each, Fraction(1, 1 << 40)) for each in (output, *many))
         return _FLOATS if fine else None
 
     def sizes(self) -> str | None:
@@ -436,14 +427,10 @@ class OwnSubject(Subject):
 
     def ordered(self, rows: Sequence[object]) -> str | None:
         """Whether the order of rows is nowhere to be seen; rows that it does not take say nothing."""
-
-        def apart() -> str | None:
-            given = [row for row in rows if row is not None]
+        given = [row for row in rows if row is not None]
+        with suppress(Exception):
             loss = coupled_loss(self._own.run, self._like(given), self._like(given[::-1]), seed=0)
             return None if loss == 0 else "other sums in another order"
-
-        with suppress(Exception):
-            return apart()
         return None
 
     def takes(self, value: object) -> object:
@@ -452,7 +439,9 @@ class OwnSubject(Subject):
     def keeps(self, epsilon: object, exact: Fraction) -> str | None:
         """Whether the mechanism made anew loses no more than that; a factory may refuse."""
         with suppress(Exception):
-            made = Own.of(self.make(epsilon=epsilon), epsilon=exact, data=self._pair, name=self.name)
+            made = UserMechanism.of(
+                self.make(epsilon=epsilon), epsilon=exact, data=self._pair, name=self.name
+            )
             loss = made.loss(*self._pair) if made.transparent else None
             return "it loses more than it promises" if loss is not None and loss > exact else None
         return None

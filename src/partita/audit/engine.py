@@ -24,21 +24,19 @@ from partita.audit.base import (
     Depth,
     Pair,
     checked_depth,
-    counted,
+    count_case,
     holm,
     public_mechanisms,
     step,
 )
 from partita.audit.cases_people import counter_cases, randomizer_cases, sketch_cases, sparse_cases
 from partita.audit.cases_tables import axis_cases, box_cases, publish_cases, query_cases, sum_cases
-from partita.audit.custom import Own, OwnSubject, Sampled
+from partita.audit.custom import SampledLoss, UserMechanism, UserSubject
 from partita.errors import InvalidParameter, check
 from partita.guarantee import positive_epsilon
 from partita.publish.publish import phase
 
 # The first part of an audit: every mechanism on all pairs of neighbours of tiny universes.
-
-
 _GROUPS: Final[tuple[Callable[[Depth, int], Iterator[Case]], ...]] = (
     axis_cases,
     box_cases,
@@ -73,14 +71,11 @@ def enumerate_all(
     (1, 0)
     """
     for case in cases(depth, only=only, more=more):
-        yield counted(case)
+        yield count_case(case)
 
 
 # What an audit says: for a regulator as a page, for a program as one object.
-#
 # A verdict is never "private". It is "no violation found", with what was tried.
-
-
 _WIDTH: Final = 100
 _VIEWPORT: Final = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 
@@ -161,7 +156,7 @@ class Report:
     counts: tuple[CaseCount, ...] = ()
     fits: tuple[SamplerFit, ...] = ()
     trials: tuple[AttackTrial, ...] = ()
-    samples: tuple[Sampled, ...] = ()
+    samples: tuple[SampledLoss, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -196,8 +191,8 @@ class Report:
     @property
     def mechanisms(self) -> list[str]:
         """All that were looked at, in order."""
-        counted, tried = {each.mechanism for each in self.counts}, {each.mechanism for each in self.trials}
-        return sorted(counted | tried | {each.mechanism for each in self.samples})
+        count_case, tried = {each.mechanism for each in self.counts}, {each.mechanism for each in self.trials}
+        return sorted(count_case | tried | {each.mechanism for each in self.samples})
 
     def record(self) -> dict[str, Any]:
         """The whole report as one object for JSON."""
@@ -233,23 +228,23 @@ class Report:
         yield self._head()
         yield self._found()
         yield from (self._enumeration(), self._samplers(), self._attacks(), self._sampled())
-        yield [_filled(note, "  ") for note in self.notes]
+        yield [_wrap(note, "  ") for note in self.notes]
         yield self._table()
         yield self._elsewhere()
         yield ["HOW TO REPEAT IT", f"  {self.surroundings.command}"]
-        yield ["WHAT THIS DOES NOT SHOW", *(_filled(line, "- ") for line in _NOT_SHOWN)]
+        yield ["WHAT THIS DOES NOT SHOW", *(_wrap(line, "- ") for line in _NOT_SHOWN)]
 
     def _head(self) -> list[str]:
         where = self.surroundings
         return [
             f"AUDIT OF {where.subject}",
             f"{where.day}, depth {where.depth}; {where.python} on {where.machine}",
-            _filled(where.libraries, ""),
+            _wrap(where.libraries, ""),
         ]
 
     def _found(self) -> list[str]:
         said = [f"{finding.mechanism} ({finding.part}): {finding.said}" for finding in self.violations]
-        return [self.verdict, _filled(self._tried(), "  "), *(_filled(line, "! ") for line in said)]
+        return [self.verdict, _wrap(self._tried(), "  "), *(_wrap(line, "! ") for line in said)]
 
     def _tried(self) -> str:
         tried = sum(trial.tried for trial in self.trials)
@@ -274,7 +269,7 @@ class Report:
         ]
         which = "the pairs of neighbours that were given" if self.samples else "neighbours in tiny universes"
         intro = f"The code was run on {which}, in these ways:"
-        return ["ENUMERATION", _filled(intro, "  "), *(_filled(line, "  - ") for line in lines)]
+        return ["ENUMERATION", _wrap(intro, "  "), *(_wrap(line, "  - ") for line in lines)]
 
     def _samplers(self) -> list[str]:
         if not self.fits:
@@ -286,7 +281,7 @@ class Report:
             "(Chernoff, Holm). "
             f"The least p-value is {least.p:.3g}, of {least.sampler}."
         )
-        return ["SAMPLERS", _filled(said, "  ")]
+        return ["SAMPLERS", _wrap(said, "  ")]
 
     def _attacks(self) -> list[str]:
         if not self.trials:
@@ -300,22 +295,22 @@ class Report:
             found = sum(trial.verdict == "violation" for trial in trials)
             tried = f"{sum(trial.tried for trial in trials):,} inputs, found in {found} mechanisms"
             lines.append(f'{name}: "{says[name]}". {tried}{_spared(trials)}.')
-        return ["ATTACKS", _filled(_SOUGHT, "  "), *(_filled(line, "  - ") for line in lines)]
+        return ["ATTACKS", _wrap(_SOUGHT, "  "), *(_wrap(line, "  - ") for line in lines)]
 
     def _sampled(self) -> list[str]:
         lines = [f"{each.said}." for each in self.samples]
-        return ["SAMPLED OUTPUTS", *(_filled(line, "  - ") for line in lines)] if lines else []
+        return ["SAMPLED OUTPUTS", *(_wrap(line, "  - ") for line in lines)] if lines else []
 
     def _table(self) -> list[str]:
         head = f"  {'mechanism':27}{'pairs':>7}  {'largest loss':>14}  {'attacks':>7}  found"
         rows = (self._row(name) for name in self.mechanisms)
-        return ["BY MECHANISM", _filled(_READ_SO, "  "), head, *rows]
+        return ["BY MECHANISM", _wrap(_READ_SO, "  "), head, *rows]
 
     def _elsewhere(self) -> list[str]:
         """What is public and was not run by itself, in a report of all of this version."""
         lines = [f"{name}: {covered}." for name, covered in COVERED_BY.items()] if self.fits else []
         return (
-            ["NOT RUN BY ITSELF, and what covers it", *(_filled(line, "  - ") for line in lines)]
+            ["NOT RUN BY ITSELF, and what covers it", *(_wrap(line, "  - ") for line in lines)]
             if lines
             else []
         )
@@ -354,7 +349,7 @@ def _finite(loss: float) -> float | str:
     return loss if abs(loss) != float("inf") else "infinite"
 
 
-def _filled(text: str, mark: str) -> str:
+def _wrap(text: str, mark: str) -> str:
     return fill(text, _WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark))
 
 
@@ -387,13 +382,13 @@ def audit(
     """
     depth = checked_depth(depth)
     if mine is None:
-        return _of_this_version(depth, _known(only))
+        return _audit_version(depth, _known(only))
     given = _few_bits() if neighbours is None else neighbours
     pairs = [(one, other) for one, other in given]
     check(pairs, "neighbours", "must be pairs of data sets", given=None, fix="pass some")
     data = [each for pair in pairs[:3] for each in pair]
-    own = Own.of(mine, epsilon=_promised(mine, epsilon), data=data, name=name)
-    return _of_own(own, pairs, depth, draws, factory)
+    own = UserMechanism.of(mine, epsilon=_promised(mine, epsilon), data=data, name=name)
+    return _audit_user_mechanism(own, pairs, depth, draws, factory)
 
 
 def _few_bits() -> list[Pair]:
@@ -416,7 +411,7 @@ def _promised(mine: Any, epsilon: object) -> Fraction:
     return positive_epsilon(given)
 
 
-def _of_this_version(depth: Depth, only: Collection[str] | None) -> Report:
+def _audit_version(depth: Depth, only: Collection[str] | None) -> Report:
     names = " ".join(f"--only {name}" for name in only or ())
     command = " ".join(f"partita audit --depth {depth} {names}".split())
     with phase("enumerating pairs of neighbours"):
@@ -429,8 +424,12 @@ def _of_this_version(depth: Depth, only: Collection[str] | None) -> Report:
     return Report(surroundings=where, counts=counts, fits=fits, trials=trials)
 
 
-def _of_own(
-    own: Own, pairs: list[Pair], depth: Depth, draws: int | None, factory: Callable[[Any], Any] | None
+def _audit_user_mechanism(
+    own: UserMechanism,
+    pairs: list[Pair],
+    depth: Depth,
+    draws: int | None,
+    factory: Callable[[Any], Any] | None,
 ) -> Report:
     times = draws or step(depth, 20_000, 200_000, 2_000_000) // (10 if own.transparent else 1)
     counts, notes = _enumerated(own, pairs)
@@ -440,7 +439,7 @@ def _of_own(
             for place, (one, other) in enumerate(pairs[:3])
         )
     with phase("attacking"):
-        subject = OwnSubject(own, pairs[0], factory)
+        subject = UserSubject(own, pairs[0], factory)
         trials = tuple(attack.on(subject) for attack in ATTACKS)
     command = "partita.audit.audit(...), with the mechanism and the pairs that were given"
     return Report(
@@ -452,10 +451,10 @@ def _of_own(
     )
 
 
-def _enumerated(own: Own, pairs: list[Pair]) -> tuple[tuple[CaseCount, ...], tuple[str, ...]]:
+def _enumerated(own: UserMechanism, pairs: list[Pair]) -> tuple[tuple[CaseCount, ...], tuple[str, ...]]:
     if not own.transparent:
         return (), (_NOT_OURS,)
-    count = counted(own.case(pairs))
+    count = count_case(own.case(pairs))
     missing = len(pairs) - count.pairs
     notes = (_NOT_PROVED.format(f"{missing} of {len(pairs)}"),) if missing else ()
     return (count,) if count.pairs else (), notes

@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.audit.base import Case, Counts, Depth, moved, neighbours, step, sum_of
+from partita.audit.base import Case, Counts, Depth, LossOf, Way, moved, neighbours, step, sum_of
 from partita.testing.doubles import EndlessTape, RecordingNoise, ZeroNoise, tape_noise
 from partita.testing.laws import CouplingBroken, Loss, OutputLaw, RationalNoise, coupled, law, privacy_loss
 from partita.trusted.noise.hazard import Law
@@ -204,8 +204,6 @@ class _Coupled:
 
 
 # A mechanism, a tiny universe, whom it protects: the cases that follow, by coupling and by law.
-
-
 Protected: TypeAlias = Mapping[str, Any]
 
 MOVING: Final[Protected] = {"neighbors": "change-one", "contributions": 2}
@@ -217,7 +215,7 @@ HALF: Final = Fraction(1, 2)
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class World:
     """How to make a mechanism and its data, and how many rows others have at each depth.
 
@@ -240,9 +238,8 @@ class World:
         """Whom the mechanism protects at this depth; nobody where the number of rows is negative."""
         if step(depth, *self.rows) < 0:
             return ()
-        return (
-            self.protected[:: len(self.protected) - 1] if self.slow and depth == "quick" else self.protected
-        )
+        few = self.slow and depth == "quick"
+        return self.protected[:: len(self.protected) - 1] if few else self.protected
 
     def pairs(self, depth: Depth, more: int, protected: Protected) -> Iterator[tuple[Counts, Counts]]:
         """All pairs of this depth; with `more`, others have so many rows more.
@@ -254,6 +251,13 @@ class World:
         if protected == MOVING:
             return moved(self.cells, rows, contributions=protected["contributions"])
         return neighbours(self.cells, rows, **protected)
+
+    def case(
+        self, mechanism: Any, way: Way, depth: Depth, more: int, protected: Protected, loss: LossOf
+    ) -> Case:
+        """The case of a mechanism that protects these people, whose losses are found in this way."""
+        pairs = partial(self.pairs, depth, more, protected)
+        return Case(self.mechanism, self.said(protected), way, mechanism.guarantee.epsilon, pairs, loss)
 
     def run(self, mechanism: Any) -> Run:
         """Counts and noise in, everything that is published out."""
@@ -268,9 +272,7 @@ class World:
         """The universe, and whom the mechanism protects, in words."""
         rows = protected.get("contributions", 1)
         who = "a row" if rows == 1 else f"a person with {rows} rows"
-        changes = (
-            "comes or goes" if "neighbors" not in protected else "changes" + (" them" if rows > 1 else "")
-        )
+        changes = "changes" + " them" * (rows > 1) if "neighbors" in protected else "comes or goes"
         few = ", all of them to the next cell" if protected == MOVING else ""
         return f"{self.about}; {who} {changes}{few}"
 
@@ -288,17 +290,10 @@ def coupled_cases(world: World, depth: Depth, more: int = 0) -> Iterator[Case]:
     """A case by coupling for everybody whom the mechanism can protect."""
     for protected in world.protects(depth):
         mechanism = world.make(**protected)
-        yield Case(
-            mechanism=world.mechanism,
-            about=world.said(protected),
-            way="coupling",
-            epsilon=mechanism.guarantee.epsilon,
-            pairs=partial(world.pairs, depth, more, protected),
-            loss=_coupled(world.run(mechanism)),
-        )
+        yield world.case(mechanism, "coupling", depth, more, protected, _couple(world.run(mechanism)))
 
 
-def _coupled(run: Run) -> Callable[[Any, Any], Fraction]:
+def _couple(run: Run) -> Callable[[Any, Any], Fraction]:
     return lambda one, other: coupled_loss(run, one, other, seed=(one, other))
 
 
@@ -321,14 +316,7 @@ def law_cases(world: World, depth: Depth, more: int = 0, *, window: range) -> It
     for protected in world.protects(depth):
         mechanism = world.make(**protected)
         noise = TellingNoise(HALF, unit=common_unit(scales_of(world, mechanism)), window=window)
-        yield Case(
-            mechanism=world.mechanism,
-            about=world.said(protected),
-            way="law",
-            epsilon=mechanism.guarantee.epsilon,
-            pairs=partial(world.pairs, depth, more, protected),
-            loss=law_loss(world.run(mechanism), noise),
-        )
+        yield world.case(mechanism, "law", depth, more, protected, law_loss(world.run(mechanism), noise))
 
 
 def scales_of(world: World, mechanism: Any) -> list[Fraction]:

@@ -15,7 +15,7 @@ import numpy as np
 
 import partita as pt
 from partita import local
-from partita.audit.base import Family, WatchingNoise, numbers_in, off_the_grid, public_mechanisms
+from partita.audit.base import Family, WatchingNoise, find_off_grid, list_numbers, public_mechanisms
 from partita.audit.cases_people import (
     IntruderView,
     SketchKind,
@@ -33,10 +33,7 @@ from partita.testing.laws import CouplingBroken
 from partita.trusted.mechanisms.catalogue import mechanisms
 
 # What attacks are run against: one small interface for every mechanism.
-#
 # A method returns what is wrong, in a few words, or None.
-
-
 CANARY: Final = 987_654_321
 """A number that no message may show."""
 
@@ -125,8 +122,6 @@ def wrong(call: Callable[[], str | None]) -> str | None:
 
 
 # Counters, sketches and randomizers, to be attacked.
-
-
 class CounterSubject(Subject):
     """A counter that publishes in every period."""
 
@@ -191,7 +186,7 @@ class CounterSubject(Subject):
         noise = WatchingNoise()
         counter = self.make(noise=noise)
         outputs = [Fraction(float(np.max(self._update(counter, 1)))) for _ in range(3)]
-        return noise.problem or off_the_grid(outputs, self._granularity(counter))
+        return noise.problem or find_off_grid(outputs, self._granularity(counter))
 
     def _granularity(self, counter: Any) -> Fraction:
         return Fraction(getattr(counter, "granularity", Fraction(1, 1 << 30)))
@@ -237,7 +232,7 @@ class SketchSubject(Subject):
         sketch.update(0)
         state = [int(entry) for table in sketch._tables() for entry in table.ravel().tolist()]
         sketch.release(self._kind.statistic)
-        return noise.problem or off_the_grid(state, Fraction(1))
+        return noise.problem or find_off_grid(state, Fraction(1))
 
     def keeps(self, epsilon: object, exact: Fraction) -> str | None:
         found = self.make(epsilon=epsilon).promise.epsilon
@@ -272,7 +267,7 @@ class RandomizerSubject(Subject):
 
     def numbers(self) -> str | None:
         randomizer = self.make()
-        return off_the_grid([randomizer.randomize(x) for x in range(randomizer.size)], Fraction(1))
+        return find_off_grid([randomizer.randomize(x) for x in range(randomizer.size)], Fraction(1))
 
     def sizes(self) -> str | None:
         randomizer = self.make()
@@ -288,10 +283,7 @@ class RandomizerSubject(Subject):
 
 
 # Mechanisms that take a table once, to be attacked.
-#
 # Rows are raw values, as a file would hold them; a domain that was chosen beforehand gives each its cell.
-
-
 _VALUES: Final = Real(0, 2, step="0.5")
 _AXIS: Final = Axis.of(_VALUES)
 _ROWS: Final[tuple[object, ...]] = (0.0, 0.5, 0.5, 1.5, None)
@@ -365,7 +357,7 @@ class ReleaseSubject(Subject):
     def numbers(self) -> str | None:
         mechanism, noise = self.make(), WatchingNoise()
         release = self.run(mechanism, _ROWS, noise)
-        return noise.problem or off_the_grid(published(release), Fraction(1))
+        return noise.problem or find_off_grid(published(release), Fraction(1))
 
     def precise(self) -> str | None:
         """Whether numbers next to 2^53 keep their last unit, as floats do not."""
@@ -374,7 +366,7 @@ class ReleaseSubject(Subject):
             published(mechanism.release(self._crowd(mechanism, 2**53 + more), noise=ZeroNoise()))
             for more in (0, 1)
         )
-        large = max((abs(number) for number in numbers_in(one)), default=0) >= 2**53
+        large = max((abs(number) for number in list_numbers(one)), default=0) >= 2**53
         return "numbers beyond 2^53 lose their last unit" if large and one == other else None
 
     def sizes(self) -> str | None:
@@ -402,7 +394,7 @@ def _shown(release: Any) -> object:
 
 def _kinds(release: Any) -> object:
     if not hasattr(release, "parts"):
-        return len(numbers_in(published(release)))
+        return len(list_numbers(published(release)))
     return [(name, str(each.dtype), each.shape) for name, each in release.parts().series.items()]
 
 

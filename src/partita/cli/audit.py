@@ -19,35 +19,26 @@ _VIOLATED: Final = 1
 
 def declare(commands: Commands) -> None:
     """How deep, what of, and where to."""
-    declared = command(
-        commands,
-        "audit",
-        run,
-        says="try to break the promises of this version, and report what was tried and found",
-        example="partita audit --depth quick",
-    )
-    declared.add_argument(
+    says = "try to break the promises of this version, and report what was tried and found"
+    parser = command(commands, "audit", run, says, example="partita audit --depth quick")
+    parser.add(
         "--depth",
+        "how much is tried; default: %(default)s",
         choices=("quick", "standard", "deep"),
         default="standard",
-        help="how much is tried; default: %(default)s",
     )
-    declared.add_argument(
-        "--only", action="append", metavar="NAME", help="one mechanism by its class; may be given again"
-    )
-    declared.add_argument("--html", metavar="FILE", help="write the report as a page too")
-    declared.add_argument(
-        "--mechanism", metavar="MODULE:FACTORY", help="your own: a function of epsilon that makes it"
-    )
-    declared.add_argument(
-        "--epsilon", type=epsilon, metavar="E", help="with --mechanism: what it promises; default: 1"
-    )
+    parser.add("--only NAME", "one mechanism by its class; may be given again", action="append")
+    parser.add("--html FILE", "write the report as a page too")
+    parser.add("--mechanism MODULE:FACTORY", "your own: a function of epsilon that makes it")
+    parser.add("--epsilon E", "with --mechanism: what it promises; default: 1", type=epsilon)
 
 
 def run(options: Options) -> Outcome:
     """The report; a violation ends with exit code 1."""
-    _refuse_what_does_not_fit(options)
-    report = _own(options) if options.mechanism else _ours(options)
+    from partita.audit.engine import audit
+
+    _check_options(options)
+    report = _audit_factory(options) if options.mechanism else audit(depth=options.depth, only=options.only)
     if options.html:
         Path(options.html).write_text(report.html(), encoding="utf-8")
     outcome = Outcome(report.text(), [report.record()])
@@ -57,7 +48,7 @@ def run(options: Options) -> Outcome:
     return outcome
 
 
-def _refuse_what_does_not_fit(options: Options) -> None:
+def _check_options(options: Options) -> None:
     """Some options are about our mechanisms, others about yours."""
     if options.mechanism and options.only:
         raise ArgumentTypeError("--only names mechanisms of Partita: leave it out with --mechanism")
@@ -65,34 +56,28 @@ def _refuse_what_does_not_fit(options: Options) -> None:
         raise ArgumentTypeError("--epsilon is what a mechanism of your own promises: name it by --mechanism")
 
 
-def _ours(options: Options) -> Report:
+def _audit_factory(options: Options) -> Report:
     from partita.audit.engine import audit
 
-    return audit(depth=options.depth, only=options.only)
-
-
-def _own(options: Options) -> Report:
-    from partita.audit.engine import audit
-
-    factory, promised = _factory(options.mechanism), options.epsilon or 1
+    factory, budget = _load_factory(options.mechanism), options.epsilon or 1
     try:
-        made = factory(promised)
+        mechanism = factory(budget)
     except Exception as error:
         rule = "must name a function that makes it, given epsilon"
         fix = "call the function by itself to see that error"
         raise InvalidParameter("mechanism", rule, given=type(error).__name__, fix=fix) from None
     return audit(
-        made,
-        neighbours=getattr(made, "neighbours", None),
-        epsilon=promised,
+        mechanism,
+        neighbours=getattr(mechanism, "neighbours", None),
+        epsilon=budget,
         name=options.mechanism,
         depth=options.depth,
         factory=factory,
     )
 
 
-def _factory(named: str) -> Any:
-    """What a module calls by this name; the folder that one is in is looked in first."""
+def _load_factory(named: str) -> Any:
+    """The function of a module; modules are searched for in the current folder first."""
     module, _, name = named.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

@@ -1,4 +1,4 @@
-"""What a command shows: text for people, JSON for programs, both on stdout."""
+"""What every command shares: results as text and JSON, the parser, readers of arguments, and whole files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias, TypeVar, final, get_args
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, check
 from partita.guarantee import Neighbors, Unit, positive_epsilon
 from partita.numbers import failure, integer
 from partita.public.records import Record, plain
+
+Options: TypeAlias = argparse.Namespace
+Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+Value = TypeVar("Value")
+
+NEIGHBORS: Final = get_args(Neighbors)
+UNITS: Final = get_args(Unit)
+FORCE: Final = ("--force", "overwrite the file if it exists")
+
+_PICTURE_FORMATS: Final = (".png", ".svg", ".pdf")
 
 
 @final
@@ -31,6 +41,9 @@ class Outcome:
     def of(text: str, /, **entries: object) -> Outcome:
         """A result that is one object."""
         return Outcome(text, [entries])
+
+
+NOTHING: Final = Outcome("", [])
 
 
 def show(outcome: Outcome, *, as_json: bool) -> None:
@@ -50,13 +63,27 @@ def printable(text: str, stream: TextIO | None) -> str:
     >>> print(printable("clear \x1b[2J", None))
     clear \x1b[2J
     """
-    shown = "".join(sign if sign.isprintable() or sign == "\n" else _escaped(sign) for sign in text)
+    shown = "".join(
+        sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
     return shown.encode(_encoding(stream), "replace").decode(_encoding(stream))
 
 
 def can_write(text: str, stream: TextIO | None) -> bool:
     """Whether the encoding of a stream has all these characters."""
     return text.encode(_encoding(stream), "ignore").decode(_encoding(stream)) == text
+
+
+def _encoding(stream: TextIO | None) -> str:
+    return getattr(stream, "encoding", None) or "utf-8"
+
+
+def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Rows in columns, the first `left` of them flush left. NumPy loads here, not when the program starts."""
+    from partita.public.base import table as align
+
+    return align(rows, left=left)
 
 
 def with_error(value: float, error: float) -> str:
@@ -70,30 +97,32 @@ def with_error(value: float, error: float) -> str:
     return f"{figure(value)} ± {figure(error)}"
 
 
-def _encoding(stream: TextIO | None) -> str:
-    return getattr(stream, "encoding", None) or "utf-8"
+# Commands and their arguments; a wrong argument is a usage error that says what to do.
+class CommandParser(argparse.ArgumentParser):
+    """A parser of one command, to which arguments are added as their usage is written."""
 
+    def add(self, usage: str, says: str | None = None, *, group: Any = None, **settings: Any) -> None:
+        """Add an argument, such as "--rows N", "-o --output FILE", "RELEASE", or "--force", which is a flag.
 
-def _escaped(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
-
-
-# How commands are declared and single options are read: exactly, with a usage error that says what to do.
-
-
-Options: TypeAlias = argparse.Namespace
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-Value = TypeVar("Value")
-
-NEIGHBORS = get_args(Neighbors)
-UNITS = get_args(Unit)
+        A positional argument that has another name than its metavar is written "questions QUESTION".
+        With a `group` of argparse, it is added there.
+        """
+        add = (group or self).add_argument
+        names = [word for word in usage.split() if word.startswith("-")]
+        others = [word for word in usage.split() if not word.startswith("-")]
+        if not names:
+            add(others[0].lower(), metavar=others[-1], help=says, **settings)
+        elif others:
+            add(*names, metavar=others[0], help=says, **settings)
+        else:
+            add(*names, help=says, **(settings or {"action": "store_true"}))
 
 
 def command(
-    commands: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, example: str
-) -> argparse.ArgumentParser:
+    commands: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, example: str
+) -> CommandParser:
     """A command called `name` that `run` carries out; every one can answer in JSON."""
-    declared = commands.add_parser(
+    parser = commands.add_parser(
         name,
         help=says,
         description=says[0].upper() + says[1:] + ".",
@@ -101,9 +130,15 @@ def command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    declared.add_argument("--json", action="store_true", help="write JSON to stdout")
-    declared.set_defaults(run=run)
-    return declared
+    parser.add("--json", "write JSON to stdout")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def command_group(commands: Commands, name: str, says: str) -> Commands:
+    """A command that has commands of its own."""
+    group = commands.add_parser(name, help=says, allow_abbrev=False)
+    return group.add_subparsers(title="acts", metavar="ACT", required=True)
 
 
 def argument(read: Callable[[str], Value]) -> Callable[[str], Value]:
@@ -141,11 +176,21 @@ def _digits(text: str, name: str) -> int:
         raise InvalidParameter(name, "must be an integer", given=text, fix="write digits only") from None
 
 
-# Files that a command leaves behind, whole or not at all.
+def add_beta(parser: CommandParser, says: str) -> None:
+    """The probability that bounds fail."""
+    parser.add("--beta B", f"{says}; default: %(default)s", type=probability("beta"), default=0.05)
 
 
+def add_confidence(parser: CommandParser, says: str) -> None:
+    """The probability that an interval holds."""
+    parser.add(
+        "--confidence C", f"{says}; default: %(default)s", type=probability("confidence"), default=0.95
+    )
+
+
+# Files and pictures that a command leaves behind, whole or not at all; no window is opened.
 def write_whole(path: str, data: bytes, *, overwrite: bool = False) -> None:
-    """Write a file in one step; what stops that is said in the words of the command line."""
+    """Write a file in one step; errors name the options of the command line."""
     from partita.storage import Temporary, checked_path
 
     try:
@@ -157,23 +202,11 @@ def write_whole(path: str, data: bytes, *, overwrite: bool = False) -> None:
         raise InvalidParameter("output", error.rule, given=path, fix=fix) from None
 
 
-# Pictures that a command leaves behind; no window is opened.
-
-
-_FORMATS: Final = (".png", ".svg", ".pdf")
-
-
-def add_picture(declared: argparse.ArgumentParser) -> None:
+def add_picture(parser: CommandParser) -> None:
     """Where the picture goes."""
-    declared.add_argument(
-        "-o",
-        "--output",
-        type=_path,
-        required=True,
-        metavar="FILE",
-        help="its ending says the format: .png, .svg or .pdf",
-    )
-    declared.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+    says = "its ending says the format: .png, .svg or .pdf"
+    parser.add("-o --output FILE", says, type=_picture_path, required=True)
+    parser.add(*FORCE)
 
 
 def draw(picture: Callable[[], Any], options: Options) -> None:
@@ -185,8 +218,7 @@ def draw(picture: Callable[[], Any], options: Options) -> None:
 
 
 @argument
-def _path(path: str) -> str:
-    if not path.lower().endswith(_FORMATS):
-        fix = "write for example age.png"
-        raise InvalidParameter("output", f"must end in {', '.join(_FORMATS)}", given=path, fix=fix)
+def _picture_path(path: str) -> str:
+    rule, fix = f"must end in {', '.join(_PICTURE_FORMATS)}", "write for example age.png"
+    check(path.lower().endswith(_PICTURE_FORMATS), "output", rule, given=path, fix=fix)
     return path

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from partita.cli.common import NEIGHBORS, UNITS, Commands, Options, Outcome, command, epsilon, whole
+from partita.cli.common import (
+    NEIGHBORS,
+    UNITS,
+    CommandParser,
+    Commands,
+    Options,
+    Outcome,
+    command,
+    command_group,
+    epsilon,
+    table,
+    whole,
+)
 from partita.errors import LedgerError
 from partita.guarantee import Guarantee
 from partita.public.records import Record
@@ -18,76 +29,51 @@ if TYPE_CHECKING:
 
 def declare(commands: Commands) -> None:
     """One act opens a budget, the others look at it."""
-    group = commands.add_parser(
-        "ledger", help="open budgets, and see what is left of them", allow_abbrev=False
-    )
-    acts = group.add_subparsers(title="acts", metavar="ACT", required=True)
+    acts = command_group(commands, "ledger", "open budgets, and see what is left of them")
     _declare_open(acts)
-    _act(acts, "balance", _balance, says="show what a dataset has spent, and what is left")
-    _act(acts, "entries", _entries, says="list every debit of a dataset")
+    _act(acts, "balance", _balance, "show what a dataset has spent, and what is left")
+    _act(acts, "entries", _entries, "list every debit of a dataset")
     _declare_forecast(acts)
-    _act(acts, "datasets", _datasets, says="list every dataset and its terms", dataset=False)
+    _act(acts, "datasets", _datasets, "list every dataset and its terms", dataset=False)
 
 
 def _act(
     acts: Commands,
     name: str,
     run: Callable[[Options], Outcome],
-    *,
     says: str,
+    *,
     dataset: bool = True,
     needs: str = "",
-) -> argparse.ArgumentParser:
+) -> CommandParser:
     example = f"partita ledger {name}{' people' if dataset else ''}{needs} --ledger budget.db"
-    declared = command(acts, name, run, says=says, example=example)
-    declared.add_argument(
-        "--ledger",
-        default="budget.db",
-        metavar="PLACE",
-        help="a file, or postgresql://user@host/database; default: %(default)s",
-    )
+    parser = command(acts, name, run, says, example=example)
+    place = "a file, or postgresql://user@host/database; default: %(default)s"
+    parser.add("--ledger PLACE", place, default="budget.db")
     if dataset:
-        declared.add_argument("dataset", metavar="DATASET")
-    return declared
+        parser.add("DATASET")
+    return parser
 
 
 def _declare_open(acts: Commands) -> None:
-    declared = _act(
-        acts, "open", _open, says="give a dataset its budget, once and for all", needs=" --epsilon 3"
-    )
-    declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="the total")
-    declared.add_argument("--delta", default="0", metavar="D", help="default: %(default)s, for pure privacy")
-    declared.add_argument(
-        "--unit", choices=UNITS, default="row", help="whom it protects; default: %(default)s"
-    )
-    declared.add_argument(
-        "--contributions",
-        type=whole("contributions"),
-        metavar="K",
-        help="the most rows a person has, where that is public",
-    )
-    declared.add_argument("--neighbors", choices=NEIGHBORS, default="add-remove", help="default: %(default)s")
-    declared.add_argument(
-        "--constant",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column that never differs between rows of a person; may be repeated",
-    )
+    parser = _act(acts, "open", _open, "give a dataset its budget, once and for all", needs=" --epsilon 3")
+    parser.add("--epsilon E", "the total", type=epsilon, required=True)
+    parser.add("--delta D", "default: %(default)s, for pure privacy", default="0")
+    parser.add("--unit", "whom it protects; default: %(default)s", choices=UNITS, default="row")
+    rows = "the most rows a person has, where that is public"
+    parser.add("--contributions K", rows, type=whole("contributions"))
+    parser.add("--neighbors", "default: %(default)s", choices=NEIGHBORS, default="add-remove")
+    constant = "a column that never differs between rows of a person; may be repeated"
+    parser.add("--constant COLUMN", constant, action="append", default=[])
 
 
 def _declare_forecast(acts: Commands) -> None:
-    declared = _act(
-        acts,
-        "forecast",
-        _forecast,
-        says="say how many more releases a dataset can pay for",
-        needs=" --epsilon 1",
-    )
-    declared.add_argument("--epsilon", type=epsilon, required=True, metavar="E", help="of each release")
-    declared.add_argument("--unit", choices=UNITS, help="of each release; default: the dataset's")
-    declared.add_argument("--contributions", type=whole("contributions"), metavar="K", help="default: 1")
-    declared.add_argument("--neighbors", choices=NEIGHBORS, help="default: the dataset's")
+    says = "say how many more releases a dataset can pay for"
+    parser = _act(acts, "forecast", _forecast, says, needs=" --epsilon 1")
+    parser.add("--epsilon E", "of each release", type=epsilon, required=True)
+    parser.add("--unit", "of each release; default: the dataset's", choices=UNITS)
+    parser.add("--contributions K", "default: 1", type=whole("contributions"))
+    parser.add("--neighbors", "default: the dataset's", choices=NEIGHBORS)
 
 
 def _open(options: Options) -> Outcome:
@@ -103,14 +89,14 @@ def _open(options: Options) -> Outcome:
         neighbors=options.neighbors,
         constant=tuple(options.constant),
     )
-    text = f"dataset {options.dataset!r} has {_terms_said(terms)} in {shown(options.ledger)}"
+    text = f"dataset {options.dataset!r} has {_format_terms(terms)} in {shown(options.ledger)}"
     return Outcome.of(text, **_terms_record(options.dataset, terms))
 
 
 def _balance(options: Options) -> Outcome:
     balance = _existing(options.ledger).balance(options.dataset)
     amounts = {"total": balance.total, "spent": balance.spent, "left": balance.left}
-    text = _columns((name, str(amount)) for name, amount in amounts.items())
+    text = table(((name, str(amount)) for name, amount in amounts.items()), left=2)
     record = {name: {"epsilon": each.epsilon, "delta": each.delta} for name, each in amounts.items()}
     return Outcome.of(text, dataset=options.dataset, **record)
 
@@ -118,7 +104,7 @@ def _balance(options: Options) -> Outcome:
 def _entries(options: Options) -> Outcome:
     entries = _existing(options.ledger).entries(options.dataset)
     heads = ("entry", "day", "charged", "state", "what", "part", "key")
-    text = _columns([heads, *map(_entry_line, entries)]) if entries else "no debit yet"
+    text = table([heads, *map(_entry_line, entries)], left=7) if entries else "no debit yet"
     return Outcome(text, [_entry_record(each) for each in entries])
 
 
@@ -138,19 +124,12 @@ def _forecast(options: Options) -> Outcome:
 
 def _datasets(options: Options) -> Outcome:
     datasets = _existing(options.ledger).datasets()
-    text = _columns((name, _terms_said(terms)) for name, terms in datasets.items())
+    text = table(((name, _format_terms(terms)) for name, terms in datasets.items()), left=2)
     return Outcome(text, [_terms_record(name, terms) for name, terms in datasets.items()])
 
 
-def _columns(rows: Iterable[Sequence[str]]) -> str:
-    """A table of words."""
-    from partita.public.base import table
-
-    return table(rows, left=7)
-
-
 def _existing(path: str) -> Ledger:
-    """A ledger to look at: one that is not there is an error, and is not made."""
+    """A ledger to look at; one that does not exist is an error and is not created."""
     from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown
 
@@ -163,12 +142,12 @@ def _existing(path: str) -> Ledger:
 
 
 def _terms(ledger: Ledger, dataset: str) -> Terms:
-    """The terms of a dataset; the ledger itself refuses one that nobody opened."""
-    ledger.balance(dataset)
+    """The terms of a dataset."""
+    ledger.balance(dataset)  # raises UnknownDataset unless it is open
     return ledger.datasets()[dataset]
 
 
-def _terms_said(terms: Terms) -> str:
+def _format_terms(terms: Terms) -> str:
     rows = f" of at most {terms.contributions} rows" if terms.contributions else ""
     constant = f", constant: {', '.join(terms.constant)}" if terms.constant else ""
     return f"{terms.total} under {terms.neighbors} per {terms.unit}{rows}{constant}"
@@ -188,8 +167,8 @@ def _terms_record(dataset: str, terms: Terms) -> Record:
 
 def _entry_line(entry: Debit) -> tuple[str, ...]:
     part = "" if entry.part is None else "=".join(entry.part)
-    told = (str(entry.number), entry.day, str(entry.charged), entry.state, entry.what)
-    return (*told, part, entry.key or "")
+    charged = str(entry.charged)
+    return str(entry.number), entry.day, charged, entry.state, entry.what, part, entry.key or ""
 
 
 def _entry_record(entry: Debit) -> Record:

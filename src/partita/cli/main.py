@@ -1,4 +1,4 @@
-"""Every command and its options."""
+"""Every command, from its arguments to its exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 import partita
 from partita.cli import audit, ledger, local, pan, publish, query, serve, stream
-from partita.cli.common import printable, show
+from partita.cli.common import CommandParser, printable, show
 from partita.errors import (
     ImplausibleReports,
     IncompatibleGuarantees,
@@ -39,14 +39,21 @@ _COMMANDS = (
     audit.declare,
 )
 
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+REFUSED: Final = 3
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
 _EXIT_CODES = """\
 exit codes: 0 done, 1 failed, 2 the command line was not understood, 3 refused by the ledger.
 Every command has --help and --json. The commands in full: docs/command-line.md"""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """The whole command line."""
-    root = argparse.ArgumentParser(
+    root = CommandParser(
         prog="partita",
         description="Publish differentially private statistics once; answer questions forever.",
         epilog=_EXIT_CODES,
@@ -58,17 +65,6 @@ def parser() -> argparse.ArgumentParser:
     for declare in _COMMANDS:
         declare(commands)
     return root
-
-
-# One command, from its arguments to its exit code.
-
-
-DONE: Final = 0
-FAILED: Final = 1
-USAGE: Final = 2
-REFUSED: Final = 3
-INTERRUPTED: Final = 130
-UNHEARD: Final = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
         _stop_writing()
-        return UNHEARD
+        return BROKEN_PIPE
     except argparse.ArgumentTypeError as error:
         return _say(f"error: {error}", USAGE)
     except (LedgerRefusal, IncompatibleGuarantees) as error:
@@ -101,41 +97,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     try:
-        with _spoken_warnings():
+        with _print_warnings():
             show(options.run(options), as_json=options.json)
     except KeyboardInterrupt:
-        return _say(_interrupted(options), INTERRUPTED)
+        return _say(_describe_interrupt(options), INTERRUPTED)
     return DONE
 
 
-def _interrupted(options: argparse.Namespace) -> str:
-    """That it was, and what to know about it: as the command says, or that what was debited stays so."""
-    said: str | None = getattr(options, "interrupted", None)
-    if said is None and getattr(options, "ledger", None) is not None:
-        said = "what was debited stays debited, see `partita ledger entries`"
-    return "interrupted" if said is None else f"interrupted; {said}"
+def _describe_interrupt(options: argparse.Namespace) -> str:
+    """The message: what the command wants to be known, or that a debit stays."""
+    advice: str | None = getattr(options, "interrupted", None)
+    if advice is None and getattr(options, "ledger", None) is not None:
+        advice = "what was debited stays debited, see `partita ledger entries`"
+    return "interrupted" if advice is None else f"interrupted; {advice}"
 
 
 @contextmanager
-def _spoken_warnings() -> Iterator[None]:
-    """Warnings of ours as messages, each once; those of other libraries may quote a value and are dropped."""
-    said: set[str] = set()
+def _print_warnings() -> Iterator[None]:
+    """Print our warnings, each once; warnings of other libraries may quote a value and are dropped."""
+    shown: set[str] = set()
 
-    def speak(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in said:
-            said.add(str(message))
+    def write(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
             _say(f"warning: {message}", DONE)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", PrivacyWarning)
         warnings.simplefilter("always", ImplausibleReports)
-        warnings.showwarning = speak
+        warnings.showwarning = write
         yield
 
 
 def _say(message: str, code: int) -> int:
-    """A message on stderr, where anybody listens, and the exit code that goes with it."""
+    """Write a message to stderr, if it is open; return the exit code that goes with it."""
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
             sys.stderr.write(printable(f"partita: {message}\n", sys.stderr))
@@ -143,6 +139,6 @@ def _say(message: str, code: int) -> int:
 
 
 def _stop_writing() -> None:
-    """Nobody reads stdout any more: what is left in its buffer goes nowhere."""
+    """The reader of stdout is gone: discard what is left in its buffer."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

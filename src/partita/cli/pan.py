@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +9,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from partita.cli.common import Commands, Options, Outcome, command, epsilon, probability, whole
+from partita.cli.common import (
+    CommandParser,
+    Commands,
+    Options,
+    Outcome,
+    add_beta,
+    command,
+    command_group,
+    epsilon,
+    table,
+    whole,
+)
 from partita.errors import SourceError, check
 
 if TYPE_CHECKING:
@@ -29,80 +39,60 @@ _OPTIONS: Final = {
 
 def declare(commands: Commands) -> None:
     """One act makes a sketch, one lets users come, one publishes, one protects, one says what is public."""
-    group = commands.add_parser(
-        "pan", help="statistics of users whose memory may be read", allow_abbrev=False
-    )
-    acts = group.add_subparsers(title="acts", metavar="ACT", required=True)
+    acts = command_group(commands, "pan", "statistics of users whose memory may be read")
     _declare_create(acts)
     _declare_update(acts)
     _declare_release(acts)
-    _act(acts, "announce", _announce, says="forget what came, before somebody looks; begins a new epoch")
-    _act(acts, "info", _info, says="say what a sketch promises, and what it has left to release")
+    _act(acts, "announce", _announce, "forget what came, before somebody looks; begins a new epoch")
+    _act(acts, "info", _info, "say what a sketch promises, and what it has left to release")
 
 
 def _act(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, needs: str = ""
-) -> argparse.ArgumentParser:
-    declared = command(acts, name, run, says=says, example=f"partita pan {name} clinic.pan{needs}")
-    declared.add_argument("sketch", metavar="SKETCH", help="its file")
-    return declared
+    acts: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, needs: str = ""
+) -> CommandParser:
+    parser = command(acts, name, run, says, example=f"partita pan {name} clinic.pan{needs}")
+    parser.add("SKETCH", "its file")
+    return parser
 
 
 def _declare_create(acts: Commands) -> None:
     needs = " --kind density --universe 10000 --epsilon 1"
-    declared = _act(acts, "create", _create, says="make a sketch in a new file", needs=needs)
-    declared.add_argument("--kind", choices=SKETCHES, required=True, help="what it is to be asked")
-    declared.add_argument(
-        "--epsilon", type=epsilon, required=True, metavar="E", help="for a user, all outputs and one look"
+    parser = _act(acts, "create", _create, "make a sketch in a new file", needs=needs)
+    parser.add("--kind", "what it is to be asked", choices=SKETCHES, required=True)
+    parser.add("--epsilon E", "for a user, all outputs and one look", type=epsilon, required=True)
+    _add_universe(parser)
+    most = "the largest number of events of a user, or of ids for `distinct`, that is told apart"
+    parser.add(
+        "--releases N", "how many outputs share epsilon in an epoch; default: 1", type=whole("releases")
     )
-    _add_universe(declared)
-    number: tuple[tuple[str, int, str], ...] = (
-        ("releases", 1, "how many outputs share epsilon in an epoch; default: 1"),
-        ("epochs", 1, "how many epochs share epsilon; default: 1"),
-        ("most", 1, "the largest number of events of a user, or of ids for `distinct`, that is told apart"),
-        ("buckets", 2, "of each level, for `distinct`"),
-    )
-    for name, low, says in number:
-        declared.add_argument(f"--{name}", type=whole(name, low=low), metavar="N", help=says)
-    declared.add_argument(
-        "--lowest",
-        type=whole("lowest", low=-(10**4)),
-        metavar="N",
-        help="if events may be taken back: below 0",
-    )
-    declared.add_argument("--tops", type=_numbers, metavar="N,N", help="of the counters of `ramp-registers`")
-    declared.add_argument("--salt", metavar="TEXT", help="a public word that makes a hash of one's own")
-    declared.add_argument("--variant", choices=("default", "book"), help="of `density`")
+    parser.add("--epochs N", "how many epochs share epsilon; default: 1", type=whole("epochs"))
+    parser.add("--most N", most, type=whole("most"))
+    parser.add("--buckets N", "of each level, for `distinct`", type=whole("buckets", low=2))
+    parser.add("--lowest N", "if events may be taken back: below 0", type=whole("lowest", low=-(10**4)))
+    parser.add("--tops N,N", "of the counters of `ramp-registers`", type=_parse_numbers)
+    parser.add("--salt TEXT", "a public word that makes a hash of one's own")
+    parser.add("--variant", "of `density`", choices=("default", "book"))
 
 
 def _declare_update(acts: Commands) -> None:
     says = "let users come: one id in each line of stdin, or of a file"
-    declared = _act(acts, "update", _update, says=says, needs=" < ids.txt")
-    _add_universe(declared)
-    declared.add_argument("--file", metavar="FILE", help="in place of stdin")
-    declared.add_argument(
-        "--by", type=whole("by", low=-(2**62)), metavar="N", help="of `registers`: -1 takes events back"
-    )
+    parser = _act(acts, "update", _update, says, needs=" < ids.txt")
+    _add_universe(parser)
+    parser.add("--file FILE", "in place of stdin")
+    parser.add("--by N", "of `registers`: -1 takes events back", type=whole("by", low=-(2**62)))
 
 
 def _declare_release(acts: Commands) -> None:
     says = "publish one statistic: density, distinct, exactly-T, mean-T or heavy-T"
-    declared = _act(acts, "release", _release, says=says, needs=" density")
-    declared.add_argument("name", metavar="NAME", help="of the statistic")
-    declared.add_argument(
-        "--beta",
-        type=probability("beta"),
-        default=0.05,
-        metavar="B",
-        help="how often the bounds may fail; default: %(default)s",
-    )
+    parser = _act(acts, "release", _release, says, needs=" density")
+    parser.add("NAME", "of the statistic")
+    add_beta(parser, "how often the bounds may fail")
 
 
-def _add_universe(declared: argparse.ArgumentParser) -> None:
-    declared.add_argument(
-        "--universe",
-        metavar="N|FILE",
-        help="all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line",
+def _add_universe(parser: CommandParser) -> None:
+    parser.add(
+        "--universe N|FILE",
+        "all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line",
     )
 
 
@@ -110,12 +100,12 @@ def _create(options: Options) -> Outcome:
     """Make the file; a sketch never takes the place of another."""
     from partita.pan.file import SketchFile
 
-    sketch = _made(options)
+    sketch = _make_sketch(options)
     with closing(SketchFile.create(options.sketch, sketch)):
-        return _said(options.sketch, sketch)
+        return _describe_sketch(options.sketch, sketch)
 
 
-def _made(options: Options) -> Sketch:
+def _make_sketch(options: Options) -> Sketch:
     from partita.pan.file import KINDS
 
     taken = ("releases", "epochs", *_OPTIONS[options.kind])
@@ -134,15 +124,11 @@ def _made(options: Options) -> Sketch:
 
 
 def _check_universe(options: Options) -> None:
-    check(
-        options.kind != "distinct" or options.universe is None,
-        "universe",
-        "must be left out for distinct",
-        given=options.universe,
-        fix="leave it out, since any id may come",
-    )
+    given, has_one = options.universe, options.kind != "distinct"
+    fix = "leave it out, since any id may come"
+    check(has_one or given is None, "universe", "must be left out for distinct", given=given, fix=fix)
     rule, fix = f"must be given for {options.kind}", "pass --universe N or a file"
-    check(options.kind == "distinct" or options.universe is not None, "universe", rule, given=None, fix=fix)
+    check(not has_one or given is not None, "universe", rule, given=None, fix=fix)
 
 
 def _update(options: Options) -> Outcome:
@@ -152,16 +138,12 @@ def _update(options: Options) -> Outcome:
     universe = _universe(options.universe)
     by = {} if options.by is None else {"by": options.by}
     with closing(SketchFile(options.sketch, universe=universe)) as file:
-        whole_ids = not isinstance(universe, list) and file.sketch.name != "pan-distinct"
+        kind, fix = file.sketch.name, "leave it out"
+        numbered = not isinstance(universe, list) and kind != "pan-distinct"
         names: Any = _lines(options.file)
-        _check_by(file.sketch, by)
-        file.update_many(_whole(names) if whole_ids else names, **by)
+        check(not by or kind == "pan-registers", "by", "is for registers only", given="--by", fix=fix)
+        file.update_many(_parse_ids(names) if numbered else names, **by)
     return Outcome.of(f"updated {options.sketch}", sketch=options.sketch)
-
-
-def _check_by(sketch: Sketch, by: dict[str, int]) -> None:
-    fix = "leave it out"
-    check(not by or sketch.name == "pan-registers", "by", "is for registers only", given="--by", fix=fix)
 
 
 def _release(options: Options) -> Outcome:
@@ -173,9 +155,9 @@ def _release(options: Options) -> Outcome:
         answer = file.release(options.name)
         sketch = file.sketch
     low, high = answer.worst(options.beta)
-    value, error, first, last = _alike(answer.error, answer.value, answer.error, low, high)
+    value, error, first, last = _format_alike(answer.error, answer.value, answer.error, low, high)
     return Outcome.of(
-        f"{options.name}: {value} ± {error}, from {first} to {last}\n{_left_said(sketch, epoch)}",
+        f"{options.name}: {value} ± {error}, from {first} to {last}\n{_describe_rest(sketch, epoch)}",
         name=options.name,
         value=answer.value,
         error=answer.error,
@@ -189,13 +171,13 @@ def _release(options: Options) -> Outcome:
     )
 
 
-def _alike(error: float, *numbers: float) -> list[str]:
+def _format_alike(error: float, *numbers: float) -> list[str]:
     """Numbers with as many decimals as two figures of their error have."""
     decimals = max(0, 1 - math.floor(math.log10(error))) if error > 0 else 0
     return [f"{number:,.{decimals}f}" for number in numbers]
 
 
-def _left_said(sketch: Sketch, epoch: int) -> str:
+def _describe_rest(sketch: Sketch, epoch: int) -> str:
     """What is left after an output of an epoch, which may have been its last."""
     if sketch.epoch == epoch:
         return f"epoch {epoch} of {sketch.epochs}, {sketch.releases_left} of {sketch.releases} releases left"
@@ -209,7 +191,7 @@ def _announce(options: Options) -> Outcome:
 
     with closing(SketchFile(options.sketch)) as file:
         file.announce_intrusion()
-        return _said(options.sketch, file.sketch)
+        return _describe_sketch(options.sketch, file.sketch)
 
 
 def _info(options: Options) -> Outcome:
@@ -217,11 +199,10 @@ def _info(options: Options) -> Outcome:
     from partita.pan.file import SketchFile
 
     with closing(SketchFile(options.sketch)) as file:
-        return _said(options.sketch, file.sketch)
+        return _describe_sketch(options.sketch, file.sketch)
 
 
-def _said(path: str, sketch: Sketch) -> Outcome:
-    from partita.public.base import table
+def _describe_sketch(path: str, sketch: Sketch) -> Outcome:
 
     over = sketch.epoch > sketch.epochs
     said = [
@@ -263,10 +244,10 @@ def _lines(path: str | None) -> Iterator[str]:
     return (line.rstrip("\r") for line in data.decode("utf-8", "surrogateescape").split("\n") if line)
 
 
-def _whole(names: Iterator[str]) -> Iterator[int]:
-    """Ids that are numbers; what is none is left out without a word."""
+def _parse_ids(names: Iterator[str]) -> Iterator[int]:
+    """Ids that are numbers; other lines are ignored."""
     return (int(name) for name in names if name.isascii() and name.isdecimal() and len(name) < 20)
 
 
-def _numbers(text: str) -> list[int]:
+def _parse_numbers(text: str) -> list[int]:
     return [whole("tops")(number) for number in text.split(",")]

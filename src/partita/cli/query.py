@@ -1,4 +1,4 @@
-"""`partita query`: questions to a release, free and without limit."""
+"""`partita query`, `info` and `plot`: what a release answers, free and without limit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from partita.cli.common import (
     Commands,
     Options,
     Outcome,
+    add_beta,
+    add_confidence,
     add_picture,
     argument,
     can_write,
     command,
     draw,
-    probability,
+    table,
 )
 from partita.errors import InvalidParameter
 from partita.public.grammar import parse_question, parse_where
@@ -37,128 +39,19 @@ from partita.public.records import (
 if TYPE_CHECKING:
     from partita.public.release import Release
 
-# `partita info`: what a release is, and what its columns look like.
-
-
-_WIDEST: Final = 100
-_BINS: Final = 16
-
-
-def declare_info(commands: Commands) -> None:
-    """The release."""
-    declared = command(
-        commands,
-        "info",
-        run_info,
-        says="say what was released, with what guarantee and how exactly, and draw each column",
-        example="partita info people.release.parquet",
-    )
-    declared.add_argument("release", metavar="RELEASE")
-    declared.add_argument(
-        "--beta",
-        type=probability("beta"),
-        default=0.05,
-        metavar="B",
-        help="of the error bound; default: %(default)s",
-    )
-
-
-def run_info(options: Options) -> Outcome:
-    """The report, then a chart of each column."""
-    from partita.public.file import load
-
-    release = load(options.release)
-    width = min(_WIDEST, shutil.get_terminal_size().columns)
-    lines = release.report(options.beta).splitlines()
-    report = "\n".join(fill(line, width, subsequent_indent="  ") for line in lines)
-    charts = [_chart(release, column, width) for column in release.columns]
-    return Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
-
-
-def _chart(release: Release, column: str, width: int) -> str:
-    from partita.public.report import chart
-
-    plain = not can_write("█▏±", sys.stdout)
-    return "\n".join([column, *chart(release.slice(column), width, _BINS, ascii_only=plain)])
-
-
-def _record(release: Release, beta: float) -> Record:
-    from partita.public.file_entries import guarantee_entries, provenance_entries
-
-    return {
-        "guarantee": guarantee_entries(release.guarantee),
-        "provenance": provenance_entries(release.provenance),
-        "error": {"beta": beta, "bound": release.error(beta) if release.views else None},
-        "views": view_records(release),
-        "sums": sum_records(release),
-        "queries": query_record(release, beta),
-        "columns": column_records(release),
-    }
-
-
-# `partita plot`: a picture of a column, or of two.
-
-
-def declare_plot(commands: Commands) -> None:
-    """The release, the columns, and where the picture goes."""
-    declared = command(
-        commands,
-        "plot",
-        run_plot,
-        says="draw a column of a release, or a heat map of two; needs the extra `plot`",
-        example="partita plot people.release.parquet age salary -o map.png",
-    )
-    declared.add_argument("release", metavar="RELEASE")
-    declared.add_argument("columns", nargs="+", metavar="COLUMN", help="one, or two for a heat map")
-    declared.add_argument(
-        "--where",
-        type=argument(parse_where),
-        default={},
-        metavar="CONDITIONS",
-        help='draw only these rows, for example "age between 30 and 39"',
-    )
-    add_picture(declared)
-
-
-def run_plot(options: Options) -> Outcome:
-    """Draw and store; no window is opened."""
-    if len(options.columns) > 2:
-        raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
-    from partita.public.file import load
-
-    release = load(options.release)
-    draw(lambda: release.plot(*options.columns, where=options.where), options)
-    drawn = " and ".join(options.columns)
-    return Outcome.of(f"drew {drawn} in {options.output}", path=options.output, columns=options.columns)
+_WIDEST: Final = 100  # columns of a report; longer lines are hard to read
+_BINS: Final = 16  # bars of a chart in text: half a screen
 
 
 def declare_query(commands: Commands) -> None:
     """The release, and what to ask it."""
-    declared = command(
-        commands,
-        "query",
-        run_query,
-        says="ask a release; each answer has its error, an interval and guaranteed bounds",
-        example='partita query people.release.parquet "count where age between 30 and 39" "median of salary"',
-    )
-    declared.add_argument("release", metavar="RELEASE")
-    declared.add_argument(
-        "questions", nargs="+", metavar="QUESTION", help="- reads them from stdin, one a line"
-    )
-    declared.add_argument(
-        "--confidence",
-        type=probability("confidence"),
-        default=0.95,
-        metavar="C",
-        help="of the interval, which is a model; default: %(default)s",
-    )
-    declared.add_argument(
-        "--beta",
-        type=probability("beta"),
-        default=0.05,
-        metavar="B",
-        help="how often the guaranteed bounds may fail; default: %(default)s",
-    )
+    says = "ask a release; each answer has its error, an interval and guaranteed bounds"
+    example = 'partita query people.release.parquet "count where age between 30 and 39" "median of salary"'
+    parser = command(commands, "query", run_query, says, example=example)
+    parser.add("RELEASE")
+    parser.add("questions QUESTION", "- reads them from stdin, one a line", nargs="+")
+    add_confidence(parser, "of the interval, which is a model")
+    add_beta(parser, "how often the guaranteed bounds may fail")
 
 
 def run_query(options: Options) -> Outcome:
@@ -195,11 +88,76 @@ def _lines() -> list[str]:
 
 def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterator[str]:
     """Answers of one line together in a table, and a table for each longer one."""
-    from partita.public.base import table
-
     for heading, group in groupby(answers, key=lambda answer: answer[1].heads):
         if heading:
             for question, text in group:
                 yield f"{question}\n{table([heading, *text.lines], left=0)}"
         else:
             yield table([heads, *(line for _, text in group for line in text.lines)])
+
+
+# `partita info`: what a release is, and what its columns look like.
+def declare_info(commands: Commands) -> None:
+    """The release."""
+    says = "say what was released, with what guarantee and how exactly, and draw each column"
+    parser = command(commands, "info", run_info, says, example="partita info people.release.parquet")
+    parser.add("RELEASE")
+    add_beta(parser, "of the error bound")
+
+
+def run_info(options: Options) -> Outcome:
+    """The report, then a chart of each column."""
+    from partita.public.file import load
+
+    release = load(options.release)
+    width = min(_WIDEST, shutil.get_terminal_size().columns)
+    lines = release.report(options.beta).splitlines()
+    report = "\n".join(fill(line, width, subsequent_indent="  ") for line in lines)
+    charts = [_chart(release, column, width) for column in release.columns]
+    return Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
+
+
+def _chart(release: Release, column: str, width: int) -> str:
+    from partita.public.report import chart
+
+    plain = not can_write("█▏±", sys.stdout)
+    return "\n".join([column, *chart(release.slice(column), width, _BINS, ascii_only=plain)])
+
+
+def _record(release: Release, beta: float) -> Record:
+    from partita.public.file_entries import guarantee_entries, provenance_entries
+
+    return {
+        "guarantee": guarantee_entries(release.guarantee),
+        "provenance": provenance_entries(release.provenance),
+        "error": {"beta": beta, "bound": release.error(beta) if release.views else None},
+        "views": view_records(release),
+        "sums": sum_records(release),
+        "queries": query_record(release, beta),
+        "columns": column_records(release),
+    }
+
+
+# `partita plot`: a picture of a column, or of two.
+def declare_plot(commands: Commands) -> None:
+    """The release, the columns, and where the picture goes."""
+    says = "draw a column of a release, or a heat map of two; needs the extra `plot`"
+    example = "partita plot people.release.parquet age salary -o map.png"
+    parser = command(commands, "plot", run_plot, says, example=example)
+    parser.add("RELEASE")
+    parser.add("columns COLUMN", "one, or two for a heat map", nargs="+")
+    where = 'draw only these rows, for example "age between 30 and 39"'
+    parser.add("--where CONDITIONS", where, type=argument(parse_where), default={})
+    add_picture(parser)
+
+
+def run_plot(options: Options) -> Outcome:
+    """Draw and store; no window is opened."""
+    if len(options.columns) > 2:
+        raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
+    from partita.public.file import load
+
+    release = load(options.release)
+    draw(lambda: release.plot(*options.columns, where=options.where), options)
+    text = f"drew {' and '.join(options.columns)} in {options.output}"
+    return Outcome.of(text, path=options.output, columns=options.columns)

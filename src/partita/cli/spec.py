@@ -1,4 +1,7 @@
-"""A release described in TOML, read exactly: a number is what is written, never the nearest float."""
+"""A release described in TOML or in options, and the spec that `partita init` writes.
+
+Numbers are read exactly: a number is what is written, never the nearest float.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
-from partita.cli.common import NEIGHBORS, Options, argument, epsilon, whole
+from partita.cli.common import NEIGHBORS, CommandParser, Options, argument, epsilon, whole
 from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
 from partita.guarantee import positive_epsilon
 from partita.numbers import integer, rational
@@ -35,24 +38,9 @@ COLUMN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 """What each type of column must say, in the order in which a spec says it; only `zone` may be left out."""
 
 _TABLES: Final = ("columns", "release", "csv")
-_RELEASE: Final = (
-    "by",
-    "views",
-    "shares",
-    "sums",
-    "moments",
-    "queries",
-    "epsilon",
-    "delta",
-    "person",
-    "contributions",
-    "neighbors",
-    "mechanism",
-    "dataset",
-)
 _CSV: Final = ("delimiter", "header")
 _DEFAULTS: Final = {"zone": "UTC"}
-_LARGEST: Final = 2**20
+_LARGEST: Final = 2**20  # bytes of a spec; a larger file is data, taken for a spec by mistake
 _FILL_IN: Final = "write it down from public knowledge, never from the data"
 
 
@@ -81,13 +69,14 @@ class Spec:
 
 def read_spec(path: str) -> Spec:
     """The spec in a file; anything that it should not say is refused, with the nearest that it may."""
-    document = _parsed(_content(path), path)
+    document = _parse(_content(path), path)
     _check_keys(document, _TABLES, f"{path}: ")
     columns, release, csv = (_table(document, name, path) for name in _TABLES)
+    release_keys = [each.name for each in fields(Spec) if each.name not in ("columns", *_CSV)]
     return Spec(
         columns={name: domain(name, entries, where=path) for name, entries in columns.items()},
-        **_entries(release, _RELEASE, _READERS, f"{path}: release"),
-        **_entries(csv, _CSV, _READERS, f"{path}: csv"),
+        **_entries(release, release_keys, f"{path}: release"),
+        **_entries(csv, _CSV, f"{path}: csv"),
     )
 
 
@@ -98,14 +87,13 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
     place = f"{where}: columns.{name}"
     entries = check_type(entries, Mapping, place, "must be a table", fix='write type = "integer" and so on')
     kind = _kind(entries, place)
-    said = {key: _exact(entries.get(key, _DEFAULTS.get(key))) for key in COLUMN_KEYS[kind]}
-    for key, value in said.items():
-        if value is None:
-            raise InvalidParameter(f"{place}.{key}", "must be filled in", given=value, fix=_FILL_IN)
+    facts = {key: _exact(entries.get(key, _DEFAULTS.get(key))) for key in COLUMN_KEYS[kind]}
+    for key, value in facts.items():
+        check(value is not None, f"{place}.{key}", "must be filled in", given=value, fix=_FILL_IN)
     try:
-        return domain_from_spec({"kind": kind, **said})
+        return domain_from_spec({"kind": kind, **facts})
     except InvalidParameter as error:
-        raise _placed(error, f"{place}.{error.parameter}", entries.get(error.parameter)) from None
+        raise _move_error(error, f"{place}.{error.parameter}", entries.get(error.parameter)) from None
 
 
 def _kind(entries: Mapping[str, Any], place: str) -> str:
@@ -118,50 +106,38 @@ def _kind(entries: Mapping[str, Any], place: str) -> str:
     return kind
 
 
-def _entries(
-    table: Mapping[str, Any], known: Sequence[str], readers: Mapping[str, Reader], place: str
-) -> dict[str, Any]:
+def _entries(table: Mapping[str, Any], known: Sequence[str], place: str) -> dict[str, Any]:
     """The entries of a table, each read by its reader, or as text."""
     _check_keys(table, known, f"{place}.")
     read = {}
     for key, value in table.items():
         try:
-            read[key] = readers.get(key, _text)(value)
+            read[key] = _READERS.get(key, _text)(value)
         except InvalidParameter as error:
-            raise _placed(error, f"{place}.{key}", value) from None
+            raise _move_error(error, f"{place}.{key}", value) from None
     return read
 
 
 def _views(value: object) -> list[list[str]]:
     return [
         [view] if isinstance(view, str) else _names(view)
-        for view in _listed(value, '[["age"], ["age", "sex"]]')
+        for view in _list(value, '[["age"], ["age", "sex"]]')
     ]
 
 
-def _shares(value: object) -> list[Fraction]:
-    return [positive_epsilon(share) for share in _listed(value, '["1/2", "1/2"]')]
-
-
-def _no_names(value: object) -> list[str]:
-    """Names, or an empty list: sums without keys."""
-    return [] if value == [] else _names(value)
-
-
 def _names(value: object) -> list[str]:
-    return [_text(name) for name in _listed(value, '["age"]')]
+    return [_text(name) for name in _list(value, '["age"]')]
 
 
-def _listed(value: object, example: str) -> list[object]:
-    if not isinstance(value, list) or not value:
-        raise InvalidParameter("entry", "must be a list", given=value, fix=f"write for example {example}")
-    return value
+def _list(value: object, example: str) -> list[object]:
+    fix = f"write for example {example}"
+    check(isinstance(value, list) and value, "entry", "must be a list", given=value, fix=fix)
+    return cast(list[object], value)
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise InvalidParameter("entry", "must be text", given=value, fix="put it in quotes")
-    return value
+    check(isinstance(value, str) and value, "entry", "must be text", given=value, fix="put it in quotes")
+    return cast(str, value)
 
 
 def _exact(value: object) -> object:
@@ -183,8 +159,8 @@ def _content(path: str) -> bytes:
     return content
 
 
-def _parsed(content: bytes, path: str) -> dict[str, Any]:
-    """The document; where it is none, only the place is told, as the file may be data taken for a spec."""
+def _parse(content: bytes, path: str) -> dict[str, Any]:
+    """The document. An error names only the place, since the file may be data taken for a spec by mistake."""
     try:
         return tomllib.loads(content.decode(), parse_float=str)
     except tomllib.TOMLDecodeError as error:
@@ -203,9 +179,8 @@ def _table(document: Mapping[str, Any], name: str, path: str) -> Mapping[str, An
 
 def _check_keys(entries: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
     for key in entries:
-        if key not in known:
-            rule = "must be a key of a spec"
-            raise InvalidParameter(f"{prefix}{key}", rule, given=key, fix=_nearest(key, known))
+        rule, fix = "must be a key of a spec", _nearest(key, known)
+        check(key in known, f"{prefix}{key}", rule, given=key, fix=fix)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
@@ -213,15 +188,15 @@ def _nearest(word: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"choose among {', '.join(known)}"
 
 
-def _placed(error: InvalidParameter, place: str, given: object) -> InvalidParameter:
+def _move_error(error: InvalidParameter, place: str, given: object) -> InvalidParameter:
     """The same error, said of an entry of the file."""
     return InvalidParameter(place, error.rule, given=given, fix=error.fix)
 
 
 _READERS: Final[Mapping[str, Reader]] = {
-    "by": _no_names,
+    "by": lambda value: [] if value == [] else _names(value),  # no keys: whole sums only
     "views": _views,
-    "shares": _shares,
+    "shares": lambda value: [positive_epsilon(share) for share in _list(value, '["1/2", "1/2"]')],
     "sums": _names,
     "moments": _names,
     "queries": _names,
@@ -232,10 +207,8 @@ _READERS: Final[Mapping[str, Reader]] = {
 }
 
 # Columns described in an argument, or by the schema of a file: names and types, never a value.
-
-
 Entries: TypeAlias = Mapping[str, str | list[str]]
-"""What is known about a column: its type, and as many of the type's keys as somebody declared."""
+"""What is known about a column: its type, and as many of the type's keys as somebody parser."""
 
 Columns: TypeAlias = Mapping[str, Entries]
 
@@ -383,65 +356,50 @@ _COLUMN_READERS: Final[Mapping[str, Any]] = {
 }
 
 # What is to be published, from a spec and from flags; a flag counts for more.
-
-
 _EITHER: Final = ("person", "contributions", "neighbors", "mechanism")
 
 
-def add_request(declared: argparse.ArgumentParser) -> None:
+def add_request(parser: CommandParser) -> None:
     """The options that say what to publish."""
-    declared.add_argument("--spec", metavar="FILE", help="a spec in TOML; `partita init` writes one")
-    declared.add_argument(
-        "--column",
+    parser.add("--spec FILE", "a spec in TOML; `partita init` writes one")
+    parser.add(
+        "--column NAME:TYPE(BOUNDS)",
+        "a column, for example age:integer(0,120); may be repeated",
         action="append",
         default=[],
-        metavar="NAME:TYPE(BOUNDS)",
-        help="a column, for example age:integer(0,120); may be repeated",
     )
-    declared.add_argument(
-        "--by",
-        type=_keys,
-        metavar="COLUMNS",
-        help="publish these columns together, for example age,salary; default: every column; "
-        'with --sum, "" for whole sums only',
+    parser.add(
+        "--by COLUMNS",
+        (
+            "publish these columns together, for example age,salary; default: every column; "
+            'with --sum, "" for whole sums only'
+        ),
+        type=_parse_keys,
     )
-    declared.add_argument(
-        "--view",
+    parser.add(
+        "--view COLUMNS",
+        "publish these columns together and others apart; may be repeated, in place of --by",
         action="append",
-        type=_request_names,
-        metavar="COLUMNS",
-        help="publish these columns together and others apart; may be repeated, in place of --by",
+        type=_parse_names,
     )
-    declared.add_argument(
-        "--sum",
+    parser.add(
+        "--sum COLUMN",
+        "publish sums and means of this column, by the others; may be repeated",
         action="append",
-        metavar="COLUMN",
-        help="publish sums and means of this column, by the others; may be repeated",
     )
-    declared.add_argument(
-        "--moment", action="append", metavar="COLUMN", help="the same, with variances; may be repeated"
-    )
-    declared.add_argument(
-        "--queries",
+    parser.add("--moment COLUMN", "the same, with variances; may be repeated", action="append")
+    parser.add(
+        "--queries QUERIES",
+        "answer these queries, for example 'ranges(age) * value(salary)'; may be repeated",
         action="append",
-        metavar="QUERIES",
-        help="answer these queries, for example 'ranges(age) * value(salary)'; may be repeated",
     )
-    declared.add_argument("--epsilon", type=epsilon, metavar="E", help="what all views together may cost")
-    declared.add_argument(
-        "--delta", metavar="D", help="a chance of failure that queries may have; default: none"
-    )
-    declared.add_argument("--person", metavar="COLUMN", help="the column of ids; default: a row is a person")
-    declared.add_argument(
-        "--contributions", type=whole("contributions"), metavar="K", help="at most K rows of a person count"
-    )
-    declared.add_argument("--neighbors", choices=NEIGHBORS, help="default: add-remove")
-    declared.add_argument(
-        "--mechanism", metavar="NAME", help="default: auto; `partita mechanisms` lists them"
-    )
-    declared.add_argument(
-        "--delimiter", metavar="SIGN", help="between the fields of a CSV file; default: a comma"
-    )
+    parser.add("--epsilon E", "what all views together may cost", type=epsilon)
+    parser.add("--delta D", "a chance of failure that queries may have; default: none")
+    parser.add("--person COLUMN", "the column of ids; default: a row is a person")
+    parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
+    parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
+    parser.add("--mechanism NAME", "default: auto; `partita mechanisms` lists them")
+    parser.add("--delimiter SIGN", "between the fields of a CSV file; default: a comma")
 
 
 def spec_of(options: Options) -> Spec:
@@ -450,8 +408,8 @@ def spec_of(options: Options) -> Spec:
 
 
 def requested(options: Options, spec: Spec) -> dict[str, Any]:
-    """The parameters of `plan` and `publish`; what nobody has said is left to their defaults."""
-    said = {
+    """The parameters of `plan` and `publish` that options or spec give; the others have their defaults."""
+    given = {
         "epsilon": options.epsilon or spec.epsilon,
         "delta": options.delta or spec.delta,
         **_layout(options, spec),
@@ -460,10 +418,12 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         "queries": options.queries or spec.queries,
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
-    schema = _schema(options, spec)
-    if said["epsilon"] is None:
+    schema = dict(spec.columns) | _parse_columns(options.column)
+    if not schema:
+        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
+    if given["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
-    return {"schema": schema} | {name: value for name, value in said.items() if value is not None}
+    return {"schema": schema} | {name: value for name, value in given.items() if value is not None}
 
 
 def _layout(options: Options, spec: Spec) -> dict[str, Any]:
@@ -473,31 +433,24 @@ def _layout(options: Options, spec: Spec) -> dict[str, Any]:
     return {"by": spec.by, "views": spec.views, "shares": spec.shares}
 
 
-def _schema(options: Options, spec: Spec) -> dict[str, Domain]:
-    schema = dict(spec.columns) | _inline(options.column)
-    if not schema:
-        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
-    return schema
-
-
 @argument
-def _inline(columns: Any) -> dict[str, Domain]:
+def _parse_columns(columns: Any) -> dict[str, Domain]:
     return {name: domain(name, entries, where="--column") for name, entries in described(columns).items()}
 
 
 def reading(options: Options, spec: Spec) -> dict[str, Any]:
     """How files are read, as far as somebody has said so."""
-    said = {"delimiter": options.delimiter or spec.delimiter, "header": spec.header}
-    return {name: value for name, value in said.items() if value is not None}
+    given = {"delimiter": options.delimiter or spec.delimiter, "header": spec.header}
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _keys(text: str) -> list[str]:
+def _parse_keys(text: str) -> list[str]:
     """Names of columns between commas, or none."""
-    return _request_names(text) if text.strip() else []
+    return _parse_names(text) if text.strip() else []
 
 
 @argument
-def _request_names(text: str) -> list[str]:
+def _parse_names(text: str) -> list[str]:
     """Names of columns between commas; one that has a comma of its own stands in double quotes."""
     try:
         names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
@@ -510,8 +463,6 @@ def _request_names(text: str) -> list[str]:
 
 
 # The commented spec that `partita init` writes: complete but for what only a steward can know.
-
-
 _HEAD: Final = """\
 # What a release says, for `partita plan` and `partita publish`. All of this is public.
 #
@@ -559,22 +510,20 @@ _RELEASE_TEMPLATE: Final = """
 
 def template(columns: Columns) -> str:
     """A spec with these columns; what they leave open is a placeholder in a comment."""
-    tables = [_template_table(name, entries) for name, entries in columns.items()]
-    return (
-        "\n\n".join([_HEAD, *tables, f"[release]{_template_layout(list(columns))}{_RELEASE_TEMPLATE}"]) + "\n"
-    )
+    tables = [_column_lines(name, entries) for name, entries in columns.items()]
+    return "\n\n".join([_HEAD, *tables, f"[release]{_layout_lines(list(columns))}{_RELEASE_TEMPLATE}"]) + "\n"
 
 
-def _template_layout(names: list[str]) -> str:
+def _layout_lines(names: list[str]) -> str:
     """Which columns are published together: all of them, if they are not too many."""
     from partita.domain.axis import MOST_AXES
 
-    views = ", ".join(f"[{_template_text(name)}]" for name in names)
+    views = ", ".join(f"[{_quote(name)}]" for name in names)
     shown = _TOGETHER if len(names) <= MOST_AXES else _APART
     return shown.format(by=_value(names), views=f"[{views}]", most=MOST_AXES) if len(names) > 1 else ""
 
 
-def _template_table(name: str, entries: Entries) -> str:
+def _column_lines(name: str, entries: Entries) -> str:
     known = [f"{key} = {_value(value)}" for key, value in entries.items()]
     return "\n".join([f"[columns.{_key(name)}]", *known, *_placeholders(entries)])
 
@@ -587,13 +536,13 @@ def _placeholders(entries: Entries) -> Iterator[str]:
 
 
 def _value(value: str | list[str]) -> str:
-    return _template_text(value) if isinstance(value, str) else f"[{', '.join(map(_template_text, value))}]"
+    return _quote(value) if isinstance(value, str) else f"[{', '.join(map(_quote, value))}]"
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _template_text(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quote(name)
 
 
-def _template_text(text: str) -> str:
+def _quote(text: str) -> str:
     """A TOML string: JSON's, with nothing but printable characters left to escape."""
     return json.dumps(text, ensure_ascii=False)

@@ -13,15 +13,19 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, final
 
 from partita.cli.common import (
+    NOTHING,
+    CommandParser,
     Commands,
     Options,
     Outcome,
+    add_beta,
     add_picture,
     command,
+    command_group,
     draw,
     epsilon,
-    probability,
     show,
+    table,
     whole,
 )
 from partita.errors import HorizonReached, check
@@ -31,229 +35,172 @@ if TYPE_CHECKING:
     from partita.public.streams import AnyOutput, Settings
     from partita.trusted.durable.open import AnyStream
 
-# Lines as events: counted as they come, by a thread that prints nothing and closes nothing.
+MECHANISMS: Final = ("counter", "tree", "sparse", "sliding", "pan-private")
+
+_BETA: Final = "how often the bounds of a period may fail"
+_OPTIONS: Final = ("expected", "window")
+
+_STDIN: Final = 0
+_PIECE: Final = 1 << 16  # bytes of one read
+_LONGEST: Final = 1 << 12  # bytes of a line that are read; a key and two ids fit many times
+_LONGEST_SLEEP: Final = 60.0  # seconds, after which the clock is read again: it may have been set
 
 
-_PIECE: Final = 1 << 16
-_LONGEST: Final = 1 << 12
+def declare(commands: Commands) -> None:
+    """One act makes a counter, two keep it going, the others look at what it published."""
+    acts = command_group(commands, "stream", "count events under continual observation")
+    _declare_create(acts)
+    declare_feed(acts)
+    _declare_read(acts)
+    info = "say what a counter promises, and how exact its last output is"
+    add_beta(_add_action(acts, "info", _info, info), _BETA)
+    says = "draw what was published, with bounds around it; needs the extra `plot`"
+    plot = _add_action(acts, "plot", _plot, says, needs=" -o visits.png")
+    add_picture(plot)
+    add_beta(plot, _BETA)
 
 
-@final
-class LineReader:
-    r"""Whole lines out of pieces of input; of a line the first 4,096 bytes are kept.
-
-    >>> lines = Lines()
-    >>> lines.more(b"one\ntwo\nth"), lines.more(b"ree\n"), lines.rest()
-    ([b'one', b'two'], [b'three'], [])
-    """
-
-    def __init__(self) -> None:
-        self._open = b""
-
-    def more(self, piece: bytes) -> list[bytes]:
-        """The lines that end in this piece."""
-        *whole, last = (self._open + piece).split(b"\n")
-        self._open = last[:_LONGEST]
-        return [line[:_LONGEST] for line in whole]
-
-    def rest(self) -> list[bytes]:
-        """A last line that nobody ended."""
-        return [self._open] if self._open else []
+def _add_action(
+    acts: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, needs: str = ""
+) -> CommandParser:
+    parser = command(acts, name, run, says, example=f"partita stream {name} visits{needs}")
+    parser.add("COUNTER", "its path; endings are added")
+    return parser
 
 
-@final
-class Feeder:
-    """Counts the lines of a stream in the open period, whichever it is, as soon as they come.
-
-    Lines are numbered from 1 under a name, and no number is counted twice under it. Each session has a fresh
-    one, so all its lines are new. A name is given only to input that begins again where it began before. For
-    a family each line begins with its key; one that begins with anything else counts nowhere.
-    `failed` is set if lines cannot be counted, and not because the counter has come to its end.
-    """
-
-    def __init__(self, counter: AnyStream, replay: str | None) -> None:
-        from partita.trusted.noise.kernel import token
-
-        self._counter = counter
-        self._name = token() if replay is None else replay
-        self._keys = {key.encode(): {key: 1} for key in counter.settings.keys}
-        self._number = 0
-        self._ended = False
-        self.failed = Event()
-        self._error: Exception | None = None
-
-    def has_ended(self) -> bool:
-        """Whether all lines are counted, and no more will come; raises what made that impossible."""
-        if self._error is not None:
-            raise self._error
-        return self._ended
-
-    def start(self, handle: int) -> None:
-        """Begin to read from a file descriptor."""
-        Thread(target=self._read, args=(handle,), name="partita-feeder", daemon=True).start()
-
-    def _read(self, handle: int) -> None:
-
-        lines = LineReader()
-        try:
-            while piece := os.read(handle, _PIECE):
-                self._count(lines.more(piece))
-            self._count(lines.rest())
-            self._ended = True
-        except HorizonReached:
-            return
-        except Exception as error:
-            self._error = error
-            self.failed.set()
-
-    def _count(self, lines: list[bytes]) -> None:
-        self._counter.add_many(self._events(lines))
-
-    def _events(self, lines: list[bytes]) -> Iterator[Any]:
-        """What each line is known by: a person and an id, its number under a name, or nothing at all."""
-        from partita.trusted.durable.events import Event as Counted
-
-        settings = self._counter.settings
-        for line in lines:
-            self._number += 1
-            count, rest = self._counted(line.strip())
-            if settings.unit == "user":
-                person, _, event = rest.partition(b" ")
-                if count:
-                    yield Counted(person, event.strip(), count)
-            elif settings.pan_private:
-                yield Counted(None, None)
-            else:
-                yield Counted(self._name, self._number, count)
-
-    def _counted(self, line: bytes) -> tuple[Any, bytes]:
-        """What a line counts, and what it says besides: one, or one under the key that it begins with."""
-        if not self._keys:
-            return 1, line
-        key, _, rest = line.partition(b" ")
-        return self._keys.get(key, {}), rest.strip()
+def _declare_create(acts: Commands) -> None:
+    says = "make a counter, and pay for it, once and for all"
+    parser = _add_action(acts, "create", _create, says, needs=" --epsilon 1 --period 1m")
+    parser.add("--epsilon E", "of all outputs together", type=epsilon, required=True)
+    parser.add("--period LENGTH", "of public time: 30s, 1m, 1h, 1d, 1w", required=True)
+    parser.add("--start TIME", "when the first period begins; default: now")
+    parser.add("--horizon N", "how many periods there will be, if known", type=whole("horizon"))
+    parser.add("--mechanism", "default: counter", choices=MECHANISMS)
+    parser.add(
+        "--keys KEYS", "a counter for each of these public names, separated by commas; needs --horizon"
+    )
+    expected = "a public guess of the number of events in all, for the mechanism `sparse`"
+    parser.add("--expected N", expected, type=whole("expected"))
+    window = "count the last N periods, not all of them, for the mechanism `sliding`"
+    parser.add("--window N", window, type=whole("window"))
+    contributions = "protect users, not events: at most so many events of one are counted"
+    parser.add("--contributions K", contributions, type=whole("contributions"))
+    parser.add("--ledger FILE", "the ledger that is debited before noise is drawn")
+    parser.add("--dataset NAME", "whose budget pays; needed with --ledger")
 
 
-# Counters and their outputs, for people and for programs.
+def _declare_read(acts: Commands) -> None:
+    parser = _add_action(acts, "read", _read, "list what was published, one line for each period")
+    parser.add("--since N", "only what comes after period N", type=whole("since", low=0), default=0)
 
 
-def outputs_said(outputs: Sequence[AnyOutput]) -> Outcome:
-    """A line for each output: when its period ended, the number of the period, and the count so far.
-
-    A family has a count for each key.
-    """
-    return Outcome("\n".join(map(_line, outputs)), [output_record(output) for output in outputs])
-
-
-def values_said(output: AnyOutput) -> str:
-    """The count, or that of each key with its name."""
-    if isinstance(output.value, dict):
-        return "  ".join(f"{key} {value:,.1f}" for key, value in output.value.items())
-    return f"{output.value:,.1f}"
+def _create(options: Options) -> Outcome:
+    """Make the files, pay, and say what is promised; nothing is counted yet."""
+    rule, fix = "must not exist yet", "go on with `partita stream feed`"
+    check(not os.path.lexists(f"{options.counter}.outputs"), "counter", rule, given=options.counter, fix=fix)
+    with _open_stream(options) as counter:
+        settings = counter.settings
+    lines = [("counter", options.counter), *describe_settings(settings)]
+    return Outcome.of(table(lines, left=2), counter=options.counter, **settings_record(settings))
 
 
-def output_record(output: AnyOutput) -> Record:
-    """An output for programs: `value` of a counter, `values` of a family."""
-    name = "values" if isinstance(output.value, dict) else "value"
-    return {"period": output.period, "end": output.end, name: output.value, "exact": output.exact}
+def _open_stream(options: Options) -> AnyStream:
+    """A new counter, or a family if there are keys."""
+    from partita.ledger.ledger import Ledger
+    from partita.trusted.durable.open import open_counter, open_family
 
-
-def settings_said(settings: Settings) -> list[tuple[str, str]]:
-    """What a counter promises, in words."""
-    from partita.public.streams import SECOND
-
-    known = "without end" if settings.horizon is None else f"{settings.horizon:,}"
-    return [
-        ("mechanism", settings.mechanism),
-        *([("keys", ", ".join(settings.keys))] if settings.keys else []),
-        ("guarantee", str(settings.guarantee)),
-        ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
-        ("paid", "by nobody" if settings.dataset is None else f"by dataset {settings.dataset!r}"),
-    ]
-
-
-def settings_record(settings: Settings) -> Record:
-    """What everybody may know about a counter."""
-    from partita.public.file_entries import guarantee_entries
-    from partita.public.streams import SECOND
-
-    return {
-        "mechanism": settings.mechanism,
-        "keys": list(settings.keys) or None,
-        "guarantee": guarantee_entries(settings.guarantee),
-        "period_seconds": settings.period / SECOND,
-        "start": _start(settings),
-        "horizon": settings.horizon,
-        "change": settings.change,
-        "dataset": settings.dataset,
+    common: dict[str, Any] = {
+        "epsilon": options.epsilon,
+        "period": options.period,
+        "horizon": options.horizon,
+        "start": options.start,
+        "contributions": options.contributions or 1,
+        "unit": None if options.contributions is None else "user",
+        "ledger": None if options.ledger is None else Ledger(options.ledger),
+        "dataset": options.dataset,
     }
+    chosen = {name: getattr(options, name) for name in ("mechanism", *_OPTIONS)}
+    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if options.keys is None:
+        return open_counter(options.counter, **common, **given)
+    if given:
+        raise argparse.ArgumentTypeError(
+            f"--{next(iter(given))} is about one counter; leave it out, or --keys"
+        )
+    return open_family(options.counter, keys=options.keys.split(","), **common)
 
 
-def _line(output: AnyOutput) -> str:
-    return f"{output.end.isoformat()}  {output.period:>6}  {values_said(output)}"
+def _read(options: Options) -> Outcome:
+    """What the public file has; no lock, no secret."""
+    from partita.public.streams import read_outputs
+
+    return describe_outputs(read_outputs(options.counter, since=options.since).outputs)
 
 
-def _start(settings: Settings) -> str:
-    from partita.public.streams import moment_of
+def _info(options: Options) -> Outcome:
+    """What was promised, and the last output with its bounds; from the public file."""
+    from partita.public.streams import read_outputs
+    from partita.trusted.streams.plot import band
 
-    return moment_of(settings.start).isoformat()
+    published = read_outputs(options.counter, since=-1)
+    last, closed = published.outputs, sum(output.period for output in published.outputs)
+    lines = [("counter", options.counter), *describe_settings(published.settings)]
+    lines.append(("closed", f"{closed:,} periods"))
+    record = {**settings_record(published.settings), "closed": closed}
+    off = band(last, published.settings, options.beta)
+    if last:
+        record |= {**output_record(last[0]), "beta": options.beta, "off": None}
+        lines.append(("last", format_values(last[0])))
+    if last and off is not None:
+        record |= {"off": float(off[0])}
+        lines.append(("off by", f"at most {off[0]:,.1f}, but for probability {options.beta:g}"))
+    return Outcome(table(lines, left=2), [record])
+
+
+def _plot(options: Options) -> Outcome:
+    """Draw what the public file has."""
+    from partita.public.streams import read_outputs
+    from partita.trusted.streams.plot import plot
+
+    published, name = read_outputs(options.counter), Path(options.counter).name
+    draw(lambda: plot(published.outputs, published.settings, beta=options.beta, name=name), options)
+    return Outcome.of(f"drew {name} in {options.output}", path=options.output, counter=options.counter)
 
 
 # `partita stream feed` and `run`: they keep a counter going, and print what each period publishes.
-
-
-_STDIN: Final = 0
-_NOTHING: Final = Outcome("", [])
-_LONGEST_SLEEP: Final = 60.0
-
-
 def declare_feed(acts: Commands) -> None:
     """What is fed, and who pays; `run` feeds nothing."""
-    feed = _act(
-        acts,
-        "feed",
-        _feed,
-        says="count lines of stdin as they come, or times in a file; those of a family begin with a key",
-        example="tail -f access.log | partita stream feed visits",
+    says = "count lines of stdin as they come, or times in a file; those of a family begin with a key"
+    feed = _add_writer(acts, "feed", _feed, says, example="tail -f access.log | partita stream feed visits")
+    feed.add(
+        "--replay NAME",
+        "stdin begins again where it began before under this name: count only lines that are new",
     )
-    feed.add_argument(
-        "--replay",
-        metavar="NAME",
-        help="stdin begins again where it began before under this name: count only lines that are new",
+    feed.add("--feeder NAME", "who feeds the file: its periods count once under each name")
+    feed.add("--file FILE", "one time in each line, in place of stdin")
+    feed.add(
+        "--column NAME",
+        (
+            "the file is CSV with a header, and this has the times; whoever feeds it states that no field "
+            "holds a line feed, since every line is one event"
+        ),
     )
-    feed.add_argument(
-        "--feeder", metavar="NAME", help="who feeds the file: its periods count once under each name"
-    )
-    feed.add_argument("--file", metavar="FILE", help="one time in each line, in place of stdin")
-    feed.add_argument(
-        "--column",
-        metavar="NAME",
-        help="the file is CSV with a header, and this has the times; whoever feeds it states that no field "
-        "holds a line feed, since every line is one event",
-    )
-    feed.add_argument(
-        "--key-column", metavar="NAME", help="the column that has the keys, for a family; needs --column"
-    )
-    feed.add_argument("--start", metavar="TIME", help="where the periods begin that the file is about")
-    feed.add_argument("--end", metavar="TIME", help="where they end; both are public")
-    run = _act(
-        acts,
-        "run",
-        _run,
-        says="close periods by the clock, and count nothing",
-        example="partita stream run visits --once",
-    )
-    run.add_argument("--once", action="store_true", help="close those that have ended, and leave")
+    feed.add("--key-column NAME", "the column that has the keys, for a family; needs --column")
+    feed.add("--start TIME", "where the periods begin that the file is about")
+    feed.add("--end TIME", "where they end; both are public")
+    says = "close periods by the clock, and count nothing"
+    run = _add_writer(acts, "run", _run, says, example="partita stream run visits --once")
+    run.add("--once", "close those that have ended, and leave")
 
 
-def _act(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, example: str
-) -> argparse.ArgumentParser:
-    declared = command(acts, name, run, says=says, example=example)
-    declared.add_argument("counter", metavar="COUNTER", help="its path; endings are added")
-    declared.add_argument("--ledger", metavar="FILE", help="the ledger that paid, if one did")
-    declared.set_defaults(interrupted="go on with `partita stream feed` or `partita stream run`")
-    return declared
+def _add_writer(
+    acts: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, example: str
+) -> CommandParser:
+    parser = command(acts, name, run, says, example=example)
+    parser.add("COUNTER", "its path; endings are added")
+    parser.add("--ledger FILE", "the ledger that paid, if one did")
+    parser.set_defaults(interrupted="go on with `partita stream feed` or `partita stream run`")
+    return parser
 
 
 def _feed(options: Options) -> Outcome:
@@ -262,7 +209,7 @@ def _feed(options: Options) -> Outcome:
     A counter that comes to its end before its input does is an error, whether or not anything more came.
     """
     _check(options)
-    with _resumed(options) as counter:
+    with _resume(options) as counter:
         if options.file is not None:
             return _feed_file(counter, options)
         feeder = Feeder(counter, _name(counter, options.replay))
@@ -272,17 +219,17 @@ def _feed(options: Options) -> Outcome:
         _keep_going(counter, options, feeder)
         if not feeder.has_ended():
             _require_period(counter)
-    return _NOTHING
+    return NOTHING
 
 
 def _run(options: Options) -> Outcome:
     """Close periods by the clock, until somebody stops it."""
-    with _resumed(options) as counter:
+    with _resume(options) as counter:
         if options.once:
-            return outputs_said(_closed(counter))
+            return describe_outputs(_closed(counter))
         _publish(counter, options)
         _keep_going(counter, options)
-    return _NOTHING
+    return NOTHING
 
 
 def _check(options: Options) -> None:
@@ -309,7 +256,7 @@ def _name(counter: AnyStream, name: str | None) -> str | None:
     return name
 
 
-def _resumed(options: Options) -> AbstractContextManager[AnyStream]:
+def _resume(options: Options) -> AbstractContextManager[AnyStream]:
     from partita.ledger.ledger import Ledger
     from partita.trusted.durable.open import resume_stream
 
@@ -321,7 +268,7 @@ def _feed_file(counter: AnyStream, options: Options) -> Outcome:
     """Count each time in its period, and close all of them."""
     before, times = counter.periods, _times(options, counter.settings.keys)
     counter.feed_timestamps(times, start=options.start, end=options.end, feeder=options.feeder)
-    return outputs_said(list(counter.outputs(since=before)))
+    return describe_outputs(list(counter.outputs(since=before)))
 
 
 def _times(options: Options, keys: Sequence[str]) -> Any:
@@ -378,7 +325,7 @@ def _keep_going(counter: AnyStream, options: Options, feeder: Feeder | None = No
 
 def _publish(counter: AnyStream, options: Options) -> None:
     """Close the periods that have ended, and print their outputs."""
-    show(outputs_said(_closed(counter)), as_json=options.json)
+    show(describe_outputs(_closed(counter)), as_json=options.json)
 
 
 def _closed(counter: AnyStream) -> Sequence[AnyOutput]:
@@ -413,177 +360,157 @@ def _sleep(seconds: float, failed: Event) -> None:
     failed.wait(seconds)
 
 
-MECHANISMS: Final = ("counter", "tree", "sparse", "sliding", "pan-private")
+# Lines as events: counted as they come, by a thread that prints nothing and closes nothing.
+@final
+class LineReader:
+    r"""Whole lines out of pieces of input; of a line the first 4,096 bytes are kept.
 
-_OPTIONS: Final = ("expected", "window")
+    >>> lines = LineReader()
+    >>> lines.more(b"one\ntwo\nth"), lines.more(b"ree\n"), lines.rest()
+    ([b'one', b'two'], [b'three'], [])
+    """
 
+    def __init__(self) -> None:
+        self._open = b""
 
-def declare(commands: Commands) -> None:
-    """One act makes a counter, two keep it going, the others look at what it published."""
-    group = commands.add_parser("stream", help="count events under continual observation", allow_abbrev=False)
-    acts = group.add_subparsers(title="acts", metavar="ACT", required=True)
-    _declare_create(acts)
-    declare_feed(acts)
-    _declare_read(acts)
-    _add_beta(
-        _add_action(acts, "info", _info, says="say what a counter promises, and how exact its last output is")
-    )
-    _declare_plot(acts)
+    def more(self, piece: bytes) -> list[bytes]:
+        """The lines that end in this piece."""
+        *whole, last = (self._open + piece).split(b"\n")
+        self._open = last[:_LONGEST]
+        return [line[:_LONGEST] for line in whole]
 
-
-def _add_action(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], *, says: str, needs: str = ""
-) -> argparse.ArgumentParser:
-    declared = command(acts, name, run, says=says, example=f"partita stream {name} visits{needs}")
-    declared.add_argument("counter", metavar="COUNTER", help="its path; endings are added")
-    return declared
+    def rest(self) -> list[bytes]:
+        """A last line that nobody ended."""
+        return [self._open] if self._open else []
 
 
-def _declare_create(acts: Commands) -> None:
-    says = "make a counter, and pay for it, once and for all"
-    declared = _add_action(acts, "create", _create, says=says, needs=" --epsilon 1 --period 1m")
-    declared.add_argument(
-        "--epsilon", type=epsilon, required=True, metavar="E", help="of all outputs together"
-    )
-    declared.add_argument(
-        "--period", required=True, metavar="LENGTH", help="of public time: 30s, 1m, 1h, 1d, 1w"
-    )
-    declared.add_argument("--start", metavar="TIME", help="when the first period begins; default: now")
-    declared.add_argument(
-        "--horizon", type=whole("horizon"), metavar="N", help="how many periods there will be, if known"
-    )
-    declared.add_argument("--mechanism", choices=MECHANISMS, help="default: counter")
-    declared.add_argument(
-        "--keys",
-        metavar="KEYS",
-        help="a counter for each of these public names, separated by commas; needs --horizon",
-    )
-    declared.add_argument(
-        "--expected",
-        type=whole("expected"),
-        metavar="N",
-        help="a public guess of the number of events in all, for the mechanism `sparse`",
-    )
-    declared.add_argument(
-        "--window",
-        type=whole("window"),
-        metavar="N",
-        help="count the last N periods, not all of them, for the mechanism `sliding`",
-    )
-    declared.add_argument(
-        "--contributions",
-        type=whole("contributions"),
-        metavar="K",
-        help="protect users, not events: at most so many events of one are counted",
-    )
-    declared.add_argument("--ledger", metavar="FILE", help="the ledger that is debited before noise is drawn")
-    declared.add_argument("--dataset", metavar="NAME", help="whose budget pays; needed with --ledger")
+@final
+class Feeder:
+    """Counts the lines of a stream in the open period, whichever it is, as soon as they come.
+
+    Lines are numbered from 1 under a name, and no number is counted twice under it. Each session has a fresh
+    one, so all its lines are new. A name is given only to input that begins again where it began before. For
+    a family each line begins with its key; one that begins with anything else counts nowhere.
+    `failed` is set if lines cannot be counted, and not because the counter has come to its end.
+    """
+
+    def __init__(self, counter: AnyStream, replay: str | None) -> None:
+        from partita.trusted.noise.kernel import token
+
+        self._counter = counter
+        self._name = token() if replay is None else replay
+        self._keys = {key.encode(): {key: 1} for key in counter.settings.keys}
+        self._number = 0
+        self._ended = False
+        self.failed = Event()
+        self._error: Exception | None = None
+
+    def has_ended(self) -> bool:
+        """Whether all lines are counted, and no more will come; raises what made that impossible."""
+        if self._error is not None:
+            raise self._error
+        return self._ended
+
+    def start(self, handle: int) -> None:
+        """Begin to read from a file descriptor."""
+        Thread(target=self._read, args=(handle,), name="partita-feeder", daemon=True).start()
+
+    def _read(self, handle: int) -> None:
+        lines = LineReader()
+        try:
+            while piece := os.read(handle, _PIECE):
+                self._count(lines.more(piece))
+            self._count(lines.rest())
+            self._ended = True
+        except HorizonReached:
+            return
+        except Exception as error:
+            self._error = error
+            self.failed.set()
+
+    def _count(self, lines: list[bytes]) -> None:
+        self._counter.add_many(self._events(lines))
+
+    def _events(self, lines: list[bytes]) -> Iterator[Any]:
+        """What each line is known by: a person and an id, its number under a name, or nothing at all."""
+        from partita.trusted.durable.events import Event as Counted
+
+        settings = self._counter.settings
+        for line in lines:
+            self._number += 1
+            count, rest = self._parse_line(line.strip())
+            if settings.unit == "user":
+                person, _, event = rest.partition(b" ")
+                if count:
+                    yield Counted(person, event.strip(), count)
+            elif settings.pan_private:
+                yield Counted(None, None)
+            else:
+                yield Counted(self._name, self._number, count)
+
+    def _parse_line(self, line: bytes) -> tuple[Any, bytes]:
+        """What a line counts, and what it says besides: one, or one under the key that it begins with."""
+        if not self._keys:
+            return 1, line
+        key, _, rest = line.partition(b" ")
+        return self._keys.get(key, {}), rest.strip()
 
 
-def _declare_read(acts: Commands) -> None:
-    declared = _add_action(acts, "read", _read, says="list what was published, one line for each period")
-    declared.add_argument(
-        "--since",
-        type=whole("since", low=0),
-        default=0,
-        metavar="N",
-        help="only what comes after period N",
-    )
+# Counters and their outputs, for people and for programs.
+def describe_outputs(outputs: Sequence[AnyOutput]) -> Outcome:
+    """A line for each output: when its period ended, the number of the period, and the count so far.
+
+    A family has a count for each key.
+    """
+    lines = [f"{each.end.isoformat()}  {each.period:>6}  {format_values(each)}" for each in outputs]
+    return Outcome("\n".join(lines), [output_record(output) for output in outputs])
 
 
-def _declare_plot(acts: Commands) -> None:
-    says = "draw what was published, with bounds around it; needs the extra `plot`"
-    declared = _add_action(acts, "plot", _plot, says=says, needs=" -o visits.png")
-    add_picture(declared)
-    _add_beta(declared)
+def format_values(output: AnyOutput) -> str:
+    """The count, or that of each key with its name."""
+    if isinstance(output.value, dict):
+        return "  ".join(f"{key} {value:,.1f}" for key, value in output.value.items())
+    return f"{output.value:,.1f}"
 
 
-def _add_beta(declared: argparse.ArgumentParser) -> None:
-    declared.add_argument(
-        "--beta",
-        type=probability("beta"),
-        default=0.05,
-        metavar="B",
-        help="how often the bounds of a period may fail; default: %(default)s",
-    )
+def output_record(output: AnyOutput) -> Record:
+    """An output for programs: `value` of a counter, `values` of a family."""
+    name = "values" if isinstance(output.value, dict) else "value"
+    return {"period": output.period, "end": output.end, name: output.value, "exact": output.exact}
 
 
-def _create(options: Options) -> Outcome:
-    """Make the files, pay, and say what is promised; nothing is counted yet."""
-    from partita.public.base import table
+def describe_settings(settings: Settings) -> list[tuple[str, str]]:
+    """What a counter promises, in words."""
+    from partita.public.streams import SECOND
 
-    _check_new(options)
-    with _made(options) as counter:
-        settings = counter.settings
-    said = [("counter", options.counter), *settings_said(settings)]
-    return Outcome.of(table(said, left=2), counter=options.counter, **settings_record(settings))
+    known = "without end" if settings.horizon is None else f"{settings.horizon:,}"
+    return [
+        ("mechanism", settings.mechanism),
+        *([("keys", ", ".join(settings.keys))] if settings.keys else []),
+        ("guarantee", str(settings.guarantee)),
+        ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
+        ("paid", "by nobody" if settings.dataset is None else f"by dataset {settings.dataset!r}"),
+    ]
 
 
-def _made(options: Options) -> AnyStream:
-    """A new counter, or a family if there are keys."""
-    from partita.ledger.ledger import Ledger
-    from partita.trusted.durable.open import open_counter, open_family
+def settings_record(settings: Settings) -> Record:
+    """What everybody may know about a counter."""
+    from partita.public.file_entries import guarantee_entries
+    from partita.public.streams import SECOND
 
-    common: dict[str, Any] = {
-        "epsilon": options.epsilon,
-        "period": options.period,
-        "horizon": options.horizon,
-        "start": options.start,
-        "contributions": options.contributions or 1,
-        "unit": None if options.contributions is None else "user",
-        "ledger": None if options.ledger is None else Ledger(options.ledger),
-        "dataset": options.dataset,
+    return {
+        "mechanism": settings.mechanism,
+        "keys": list(settings.keys) or None,
+        "guarantee": guarantee_entries(settings.guarantee),
+        "period_seconds": settings.period / SECOND,
+        "start": _start(settings),
+        "horizon": settings.horizon,
+        "change": settings.change,
+        "dataset": settings.dataset,
     }
-    chosen = {name: getattr(options, name) for name in ("mechanism", *_OPTIONS)}
-    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    if options.keys is None:
-        return open_counter(options.counter, **common, **given)
-    if given:
-        raise argparse.ArgumentTypeError(
-            f"--{next(iter(given))} is about one counter; leave it out, or --keys"
-        )
-    return open_family(options.counter, keys=options.keys.split(","), **common)
 
 
-def _check_new(options: Options) -> None:
-    """A counter is made once: to go on with it is to feed it."""
-    rule, fix = "must not exist yet", "go on with `partita stream feed`"
-    check(not os.path.lexists(f"{options.counter}.outputs"), "counter", rule, given=options.counter, fix=fix)
+def _start(settings: Settings) -> str:
+    from partita.public.streams import moment_of
 
-
-def _read(options: Options) -> Outcome:
-    """What the public file has; no lock, no secret."""
-    from partita.public.streams import read_outputs
-
-    return outputs_said(read_outputs(options.counter, since=options.since).outputs)
-
-
-def _info(options: Options) -> Outcome:
-    """What was promised, and the last output with its bounds; from the public file."""
-    from partita.public.base import table
-    from partita.public.streams import read_outputs
-    from partita.trusted.streams.plot import band
-
-    published = read_outputs(options.counter, since=-1)
-    last, closed = published.outputs, sum(output.period for output in published.outputs)
-    said = [("counter", options.counter), *settings_said(published.settings)]
-    said.append(("closed", f"{closed:,} periods"))
-    record = {**settings_record(published.settings), "closed": closed}
-    off = band(last, published.settings, options.beta)
-    if last:
-        record |= {**output_record(last[0]), "beta": options.beta, "off": None}
-        said.append(("last", values_said(last[0])))
-    if last and off is not None:
-        record |= {"off": float(off[0])}
-        said.append(("off by", f"at most {off[0]:,.1f}, but for probability {options.beta:g}"))
-    return Outcome(table(said, left=2), [record])
-
-
-def _plot(options: Options) -> Outcome:
-    """Draw what the public file has."""
-    from partita.public.streams import read_outputs
-    from partita.trusted.streams.plot import plot
-
-    published, name = read_outputs(options.counter), Path(options.counter).name
-    draw(lambda: plot(published.outputs, published.settings, beta=options.beta, name=name), options)
-    return Outcome.of(f"drew {name} in {options.output}", path=options.output, counter=options.counter)
+    return moment_of(settings.start).isoformat()

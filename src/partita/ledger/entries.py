@@ -1,8 +1,8 @@
 """What a ledger holds, wherever it is stored: amounts, terms, debits, and how charges compose.
 
 Amount, Balance    epsilon and delta as a currency
-checked_...        what callers hand in, checked
-Store              what keeps a ledger: one piece of work in one durable transaction
+checked_...        parameters, checked
+LedgerStore        what keeps a ledger: one piece of work in one durable transaction
 Terms              what the steward opened: a total, a unit, neighbours, constant columns
 Spending           charges compose sequentially, and in parallel over the parts of a column
 Debit              one entry of the ledger, and its row
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,15 +21,13 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
-from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError
+from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError, check, check_type
 from partita.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
 from partita.html import card
 from partita.numbers import integer
 from partita.storage import Damaged
 
-# Privacy as a currency: epsilon and delta, exact, each added up for itself.
-
-_READABLE: Final = 40
+_READABLE: Final = 40  # decimal digits of a number that is shown exactly; longer ones are rounded
 
 
 @final
@@ -106,38 +104,30 @@ def _shown(number: Fraction) -> str:
 
 
 # What callers hand in, checked before anything is written: names, parts, days, requests.
-
 Part: TypeAlias = tuple[str, str]
 
 _LONGEST_TEXT: Final = 200
-_MOST_BITS: Final = 4096
+_MOST_BITS: Final = 4096  # of a numerator or denominator: every later sum carries it along
 
 
 def checked_text(value: object, name: str) -> str:
     """`value`, if it is a line of visible text without space around it."""
-    if isinstance(value, str) and value and value.isprintable() and value == value.strip():
-        if len(value) <= _LONGEST_TEXT:
-            return value
-        raise InvalidParameter(
-            name, f"must have at most {_LONGEST_TEXT} characters", given=value, fix="shorten it"
-        )
-    raise InvalidParameter(
-        name,
-        "must be non-empty text in one line, without space around it",
-        given=value,
-        fix='pass a name like "people"',
-    )
+    rule, fix = "must be non-empty text in one line, without space around it", 'pass a name like "people"'
+    text: str = check_type(value, str, name, rule, fix=fix)
+    check(text and text.isprintable() and text == text.strip(), name, rule, given=text, fix=fix)
+    rule = f"must have at most {_LONGEST_TEXT} characters"
+    check(len(text) <= _LONGEST_TEXT, name, rule, given=text, fix="shorten it")
+    return text
 
 
 def checked_part(part: object) -> Part | None:
     """A column and one of its values, both as text, or None for everybody."""
     if part is None:
         return None
-    if not isinstance(part, tuple) or len(part) != 2:
-        raise InvalidParameter(
-            "part", "must be a pair of a column and a value", given=part, fix='pass ("region", "north")'
-        )
-    return checked_text(part[0], "part column"), checked_text(part[1], "part value")
+    rule, fix = "must be a pair of a column and a value", 'pass ("region", "north")'
+    pair: tuple[object, ...] = check_type(part, tuple, "part", rule, fix=fix)
+    check(len(pair) == 2, "part", rule, given=pair, fix=fix)
+    return checked_text(pair[0], "part column"), checked_text(pair[1], "part value")
 
 
 def checked_day(day: object) -> str:
@@ -157,22 +147,18 @@ def checked_day(day: object) -> str:
 
 def checked_guarantee(guarantee: object) -> Guarantee:
     """`guarantee`, if it is one, of numbers that fit into a ledger."""
-    if not isinstance(guarantee, Guarantee):
-        raise InvalidParameter(
-            "guarantee", "must be a Guarantee", given=guarantee, fix="pass the .guarantee of a mechanism"
-        )
+    fix = "pass the .guarantee of a mechanism"
+    stated: Guarantee = check_type(guarantee, Guarantee, "guarantee", "must be a Guarantee", fix=fix)
     for name in ("epsilon", "delta", "contributions", "intrusions"):
-        writable(getattr(guarantee, name), name)
-    return guarantee
+        writable(getattr(stated, name), name)
+    return stated
 
 
 def writable(number: Fraction | int, name: str) -> None:
     """Refuse a number of thousands of digits: every later sum would drag it along."""
     bits = max(number.numerator.bit_length(), number.denominator.bit_length())
-    if bits > _MOST_BITS:
-        raise InvalidParameter(
-            name, f"must be a ratio of integers below 2^{_MOST_BITS}", given=bits, fix="round it up"
-        )
+    rule = f"must be a ratio of integers below 2^{_MOST_BITS}"
+    check(bits <= _MOST_BITS, name, rule, given=bits, fix="round it up")
 
 
 def digest(request: object) -> str | None:
@@ -186,31 +172,21 @@ def digest(request: object) -> str | None:
     try:
         text = json.dumps(_plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise InvalidParameter(
-            "request",
-            "must be a mapping that JSON can write, with text as keys",
-            given=request,
-            fix="write exact numbers as text",
-        ) from None
+        rule, fix = "must be a mapping that JSON can write, with text as keys", "write exact numbers as text"
+        raise InvalidParameter("request", rule, given=request, fix=fix) from None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(request: object) -> dict[str, object]:
-    if not isinstance(request, Mapping):
+    if not isinstance(request, Mapping) or not all(isinstance(key, str) for key in request):
         raise TypeError
-    return {_text_key(key): _plain_value(value) for key, value in request.items()}
+    return {key: _plain_value(value) for key, value in request.items()}
 
 
 def _plain_value(value: object) -> object:
     if isinstance(value, Mapping):
         return _plain(value)
     return [_plain_value(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _text_key(key: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError
-    return key
 
 
 def _is_day(text: str) -> bool:
@@ -220,11 +196,8 @@ def _is_day(text: str) -> bool:
         return False
 
 
-# What keeps a ledger: a file or a database. Both run one piece of work in one durable transaction.
-#
-# The tables, the rules and the arithmetic are the same on both, and are said in SQL that both understand;
-# a question mark stands for a value.
-
+# What keeps a ledger: a file or a database. Tables, rules and arithmetic are the same on both, in SQL that
+# both understand; a question mark stands for a value.
 Result = TypeVar("Result")
 
 MARK: Final = b"PLdg"
@@ -289,7 +262,6 @@ class LedgerStore(Protocol):
 
 
 # What the steward opened a dataset with; terms never change.
-
 _MOST_CONTRIBUTIONS: Final = 1_000_000
 _ROWS: Final = ("row", "event")
 
@@ -322,7 +294,9 @@ class Terms:
         constant: object,
     ) -> Terms:
         """Terms that follow the rules, with a warning where epsilon is large."""
-        bound = None if contributions is None else _bound(contributions)
+        bound = contributions
+        if bound is not None:
+            bound = integer(bound, "contributions", low=1, high=_MOST_CONTRIBUTIONS)
         total = checked_guarantee(
             Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors, unit=unit, contributions=bound or 1)
         )
@@ -365,12 +339,9 @@ class Terms:
                 "leave part out and pay sequentially"
             )
         if self.unit not in _ROWS and part[0] not in self.constant:
-            raise InvalidParameter(
-                "part",
-                f"must be on a column that the steward declared constant per {self.unit}",
-                given=part[0],
-                fix="leave part out and pay sequentially",
-            )
+            rule = f"must be on a column that the steward declared constant per {self.unit}"
+            fix = "leave part out and pay sequentially"
+            raise InvalidParameter("part", rule, given=part[0], fix=fix)
         return part
 
     def _per_unit(self, guarantee: Guarantee) -> Guarantee:
@@ -392,20 +363,13 @@ class Terms:
         return guarantee.to_unit(self.unit, contributions=self.contributions)
 
 
-def _bound(contributions: object) -> int:
-    return integer(contributions, "contributions", low=1, high=_MOST_CONTRIBUTIONS)
-
-
 def _columns(constant: object) -> tuple[str, ...]:
-    if not isinstance(constant, (tuple, list, set, frozenset)):
-        raise InvalidParameter(
-            "constant", "must be a tuple of column names", given=constant, fix='pass ("region",)'
-        )
-    return tuple(sorted({checked_text(column, "constant") for column in constant}))
+    kinds, rule = (tuple, list, set, frozenset), "must be a tuple of column names"
+    columns: Iterable[object] = check_type(constant, kinds, "constant", rule, fix='pass ("region",)')
+    return tuple(sorted({checked_text(column, "constant") for column in columns}))
 
 
 # How charges compose: what anybody may have lost so far, and what room is left.
-
 _NOTHING = Amount()
 
 
@@ -452,27 +416,15 @@ class Spending:
 
 
 # One entry of the ledger, and how it is written in a row of text.
-
 State: TypeAlias = Literal["debited", "done", "lost"]
 
+_SAME: Final = ("dataset", "what", "stated", "part", "request")
+"""What makes two debits the same request, on whatever day."""
+
 COLUMNS = (
-    "number",
-    "dataset",
-    "what",
-    "day",
-    "epsilon",
-    "delta",
-    "part_column",
-    "part_value",
-    "stated_epsilon",
-    "stated_delta",
-    "stated_neighbors",
-    "stated_unit",
-    "stated_contributions",
-    "stated_intrusions",
-    "key",
-    "request",
-    "state",
+    *("number", "dataset", "what", "day", "epsilon", "delta", "part_column", "part_value"),
+    *("stated_epsilon", "stated_delta", "stated_neighbors", "stated_unit", "stated_contributions"),
+    *("stated_intrusions", "key", "request", "state"),
 )
 
 
@@ -498,28 +450,17 @@ class Debit:
 
     def same_request(self, other: Debit) -> bool:
         """Whether both ask for the same thing, on whatever day."""
-        return _request(self) == _request(other)
+        return all(getattr(self, name) == getattr(other, name) for name in _SAME)
 
 
 def to_row(debit: Debit) -> tuple[str | None, ...]:
     """All but the number, in the order of `COLUMNS`."""
     stated = debit.stated
     return (
-        debit.dataset,
-        debit.what,
-        debit.day,
-        str(debit.charged.epsilon),
-        str(debit.charged.delta),
+        *(debit.dataset, debit.what, debit.day, str(debit.charged.epsilon), str(debit.charged.delta)),
         *(debit.part or (None, None)),
-        str(stated.epsilon),
-        str(stated.delta),
-        stated.neighbors,
-        stated.unit,
-        str(stated.contributions),
-        str(stated.intrusions),
-        debit.key,
-        debit.request,
-        debit.state,
+        *(str(stated.epsilon), str(stated.delta), stated.neighbors, stated.unit),
+        *(str(stated.contributions), str(stated.intrusions), debit.key, debit.request, debit.state),
     )
 
 
@@ -543,10 +484,6 @@ def from_row(row: Sequence[Any]) -> Debit:
 def amount(epsilon: object, delta: object) -> Amount:
     """The amount that two columns of a row hold."""
     return Amount(_stored(epsilon), _stored(delta))
-
-
-def _request(debit: Debit) -> tuple[object, ...]:
-    return debit.dataset, debit.what, debit.stated, debit.part, debit.request
 
 
 def _stated(

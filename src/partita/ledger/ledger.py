@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, final
 
@@ -20,6 +21,7 @@ from partita.errors import (
     LedgerRefusal,
     TermsDiffer,
     UnknownDataset,
+    check_type,
 )
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.ledger.entries import (
@@ -30,6 +32,7 @@ from partita.ledger.entries import (
     VERSION,
     Amount,
     Balance,
+    Connection,
     Debit,
     LedgerStore,
     Part,
@@ -44,17 +47,13 @@ from partita.ledger.entries import (
     from_row,
     to_row,
 )
-from partita.ledger.entries import Connection as entries_Connection
 from partita.ledger.postgres import Address, PostgresStore, is_no_path
 from partita.numbers import integer
-from partita.storage import DURABLE, Connection, Damaged, SqliteFormat, transact
+from partita.storage import DURABLE, Damaged, SqliteFormat, transact
 
 # A ledger in a SQLite file: one transaction per act, on disk before the act returns.
-#
 # Numbers are text like 1/3; entries are never removed or rewritten. What decides about budgets is written
 # twice, in a table and in an index, so that SQLite's integrity check sees a byte that was damaged in either.
-
-
 Result = TypeVar("Result")
 
 _SCHEMA: Final = """
@@ -166,7 +165,8 @@ class LedgerFile:
 
     def check(self) -> None:
         """Refuse a file that is no ledger, or in which table and index tell different stories."""
-        self.read(lambda connection: _FORMAT.check_integrity(connection, self.path))
+        check = partial(_FORMAT.check_integrity, path=self.path)
+        transact(_FORMAT, self.path, check, patience=self.patience)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds in one consistent state of the file."""
@@ -324,13 +324,16 @@ class Ledger:
 
     def mark_done(self, debit: Debit) -> Debit:
         """Record that the release of a debit is stored; again changes nothing."""
-        made = _checked_debit(debit)
-        return self._store.write(lambda connection: _mark(connection, made, "done"))
+        return self._mark(debit, "done")
 
     def mark_lost(self, debit: Debit) -> Debit:
         """Record that the release of a debit will never be stored; what it cost stays spent."""
-        made = _checked_debit(debit)
-        return self._store.write(lambda connection: _mark(connection, made, "lost"))
+        return self._mark(debit, "lost")
+
+    def _mark(self, debit: object, state: State) -> Debit:
+        fix = "pass what `debit` returned"
+        entry: Debit = check_type(debit, Debit, "debit", "must be a Debit", fix=fix)
+        return self._store.write(lambda connection: _mark(connection, entry, state))
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
@@ -344,35 +347,36 @@ class Ledger:
         return terms
 
 
-def _open(connection: entries_Connection, dataset: str, terms: Terms) -> None:
+def _open(connection: Connection, dataset: str, terms: Terms) -> None:
     there = _read_terms(connection).get(dataset)
     if there is None:
         _add_terms(connection, dataset, terms)
     elif there != terms:
         raise TermsDiffer(
-            f"dataset {dataset!r} is open with {_written(there)}, and terms never change, got "
-            f"{_written(terms)}; keep the old terms"
+            f"dataset {dataset!r} is open with {_describe_terms(there)}, and terms never change, got "
+            f"{_describe_terms(terms)}; keep the old terms"
         )
 
 
-def _debit(connection: entries_Connection, debit: Debit, terms: Terms) -> Debit:
+def _debit(connection: Connection, debit: Debit, terms: Terms) -> Debit:
     earlier = None if debit.key is None else _find_debit(connection, "key", debit.key)
     if earlier is not None:
-        return _replayed(earlier, debit)
+        return _replay(earlier, debit)
     spending = _read_spending(connection, debit.dataset)
     left = terms.total - spending.before(debit.part)
     if not debit.charged.fits(left):
         amounts = (spending.spent, terms.total, debit.charged, left)
         spent, total, asked, room = (each.said(delta=debit.charged.delta > 0) for each in amounts)
+        where = "" if debit.part is None else f" where {debit.part[0]} is {debit.part[1]!r}"
         raise BudgetExceeded(
             f"dataset {debit.dataset!r} cannot pay for {debit.what!r}: spent {spent} of {total}, "
-            f"asked {asked}, left {room}{_place(debit.part)}; "
+            f"asked {asked}, left {room}{where}; "
             "ask for no more than is left, or answer from a release that is paid for"
         )
     return replace(debit, number=add_debit(connection, debit))
 
 
-def _replayed(earlier: Debit, debit: Debit) -> Debit:
+def _replay(earlier: Debit, debit: Debit) -> Debit:
     if not earlier.same_request(debit):
         raise KeyReused(
             f"key {debit.key!r} belongs to another request, made on {earlier.day}; "
@@ -386,13 +390,7 @@ def _replayed(earlier: Debit, debit: Debit) -> Debit:
     return earlier
 
 
-def _checked_debit(debit: object) -> Debit:
-    if not isinstance(debit, Debit):
-        raise InvalidParameter("debit", "must be a Debit", given=debit, fix="pass what `debit` returned")
-    return debit
-
-
-def _mark(connection: entries_Connection, debit: Debit, state: State) -> Debit:
+def _mark(connection: Connection, debit: Debit, state: State) -> Debit:
     stored = _find_debit(connection, "number", debit.number)
     if stored is None or replace(stored, state="debited") != replace(debit, state="debited"):
         raise LedgerRefusal(
@@ -402,17 +400,12 @@ def _mark(connection: entries_Connection, debit: Debit, state: State) -> Debit:
         raise LedgerRefusal(
             f"entry {debit.number} is {stored.state}, which is final, and cannot become {state}; leave it"
         )
-    marked = replace(stored, state=state)
-    if marked != stored:
-        _set_state(connection, marked)
-    return marked
+    if stored.state != state:
+        connection.execute("UPDATE entries SET state = ? WHERE number = ?", (state, stored.number))
+    return replace(stored, state=state)
 
 
-def _place(part: Part | None) -> str:
-    return "" if part is None else f" where {part[0]} is {part[1]!r}"
-
-
-def _written(terms: Terms) -> str:
+def _describe_terms(terms: Terms) -> str:
     bound = "" if terms.contributions is None else f" of at most {terms.contributions}"
     constant = f", constant {', '.join(terms.constant)}" if terms.constant else ""
     return f"{terms.total} under {terms.neighbors} per {terms.unit}{bound}{constant}"
@@ -429,26 +422,20 @@ def _checked_path(path: object) -> Path:
         text = os.fspath(path)
         if isinstance(text, str) and text and "\0" not in text:
             return Path(os.path.realpath(text))
-    raise InvalidParameter(
-        "path", "must be the path of a file", given=path, fix='pass for example "budget.db"'
-    )
+    fix = 'pass for example "budget.db"'
+    raise InvalidParameter("path", "must be the path of a file", given=path, fix=fix)
 
 
 def ledger_at(ledger: object) -> Ledger:
     """A ledger, given as such or by its path."""
     if isinstance(ledger, Ledger):
         return ledger
-    if isinstance(ledger, (str, os.PathLike)):
-        return Ledger(ledger)
-    raise InvalidParameter(
-        "ledger", "must be a Ledger or the path of one", given=ledger, fix='pass for example "budget.db"'
-    )
+    rule, fix = "must be a Ledger or the path of one", 'pass for example "budget.db"'
+    return Ledger(check_type(ledger, (str, os.PathLike), "ledger", rule, fix=fix))
 
 
 # The statements of a ledger, always inside a transaction.
-
-
-def _read_terms(connection: entries_Connection) -> dict[str, Terms]:
+def _read_terms(connection: Connection) -> dict[str, Terms]:
     """The terms of every dataset, in the order of their names."""
     rows = connection.execute(
         "SELECT name, epsilon, delta, neighbors, unit, contributions, constant FROM datasets ORDER BY name"
@@ -456,23 +443,14 @@ def _read_terms(connection: entries_Connection) -> dict[str, Terms]:
     return {name: _terms(*row) for name, *row in rows.fetchall()}
 
 
-def _add_terms(connection: entries_Connection, dataset: str, terms: Terms) -> None:
+def _add_terms(connection: Connection, dataset: str, terms: Terms) -> None:
     """Write the terms of a new dataset."""
-    connection.execute(
-        "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            dataset,
-            str(terms.epsilon),
-            str(terms.delta),
-            terms.neighbors,
-            terms.unit,
-            terms.contributions,
-            json.dumps(terms.constant),
-        ),
-    )
+    amounts, unit = (str(terms.epsilon), str(terms.delta)), (terms.neighbors, terms.unit)
+    row = (dataset, *amounts, *unit, terms.contributions, json.dumps(terms.constant))
+    connection.execute("INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def _read_spending(connection: entries_Connection, dataset: str) -> Spending:
+def _read_spending(connection: Connection, dataset: str) -> Spending:
     """The sums per part: the store counts equal charges, so that only different ones are added here."""
     rows = connection.execute(
         "SELECT part_column, part_value, epsilon, delta, COUNT(*) FROM entries WHERE dataset = ?"
@@ -485,45 +463,37 @@ def _read_spending(connection: entries_Connection, dataset: str) -> Spending:
     return Spending(dict(sums))
 
 
-def _find_debits(connection: entries_Connection, column: str, value: str | int) -> tuple[Debit, ...]:
+def _find_debits(connection: Connection, column: str, value: str | int) -> tuple[Debit, ...]:
     """The entries with `value` in `column`, in the order they were made."""
     rows = connection.execute(f"{_SELECT} WHERE {column} = ? ORDER BY number", (value,))
     return tuple(from_row(row) for row in rows.fetchall())
 
 
-def _find_debit(connection: entries_Connection, column: str, value: str | int) -> Debit | None:
+def _find_debit(connection: Connection, column: str, value: str | int) -> Debit | None:
     """The entry with `value` in a column of distinct values, if there is one."""
     return next(iter(_find_debits(connection, column, value)), None)
 
 
-def add_debit(connection: entries_Connection, debit: Debit) -> int:
+def add_debit(connection: Connection, debit: Debit) -> int:
     """Write an entry; its number, which is the largest: numbers rise, and writers come one by one."""
     connection.execute(_INSERT, to_row(debit))
     (number,) = connection.execute("SELECT MAX(number) FROM entries").fetchone()
     return int(number)
 
 
-def _set_state(connection: entries_Connection, debit: Debit) -> None:
-    """Write the state of an entry that is there."""
-    connection.execute("UPDATE entries SET state = ? WHERE number = ?", (debit.state, debit.number))
-
-
 def _terms(
     epsilon: str, delta: str, neighbors: Any, unit: Any, contributions: int | None, constant: str
 ) -> Terms:
     total = amount(epsilon, delta)
+    try:
+        columns = tuple(json.loads(constant))
+    except (TypeError, ValueError):
+        raise Damaged from None
     return Terms(
         epsilon=total.epsilon,
         delta=total.delta,
         neighbors=neighbors,
         unit=unit,
         contributions=contributions,
-        constant=_column_names(constant),
+        constant=columns,
     )
-
-
-def _column_names(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(json.loads(text))
-    except (TypeError, ValueError):
-        raise Damaged from None

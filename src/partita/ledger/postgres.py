@@ -18,12 +18,8 @@ from partita.errors import InvalidParameter, LedgerError
 from partita.ledger.entries import DAMAGED, LOCKED, MARK, VERSION, Connection, Found
 from partita.storage import Damaged
 
-# Addresses of PostgreSQL databases, of which only host and database are ever shown.
-#
-#     postgresql://user:password@host:5432/database?sslmode=verify-full
-#
-# A password may be in the address, and is better in a password file or a service file, which libpq reads.
-
+# Addresses of PostgreSQL databases, such as postgresql://user:password@host:5432/database?sslmode=verify-full,
+# of which only host and database are ever shown. A password is better in a file that libpq reads.
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _MAY_HIDE: Final = re.compile(r"://|password\s*=", re.IGNORECASE)
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]*\]|[^@/?#\s:,\[\]]*)(?::\d*)?"
@@ -75,12 +71,9 @@ class Address:
 
     def __post_init__(self) -> None:
         if not is_no_path(self.secret) or _SHAPE.fullmatch(self.secret) is None:
-            raise InvalidParameter(
-                "address",
-                "must be an address like postgresql://user@host/database",
-                given=_Unshown(),
-                fix="write @ : / ? # in a user or password as %40 %3A %2F %3F %23",
-            )
+            rule = "must be an address like postgresql://user@host/database"
+            fix = "write @ : / ? # in a user or password as %40 %3A %2F %3F %23"
+            raise InvalidParameter("address", rule, given=_Unshown(), fix=fix)
 
     def __repr__(self) -> str:
         host, database = _SHAPE.fullmatch(self.secret).groups()  # type: ignore[union-attr]
@@ -91,12 +84,10 @@ class _Unshown:
     """Stands in an error for an address that cannot be taken apart, and may be a password anywhere."""
 
 
-# The tables of a ledger in PostgreSQL: those of SQLite, with the same rules that refuse to forget.
-#
-# Names are compared byte by byte, whatever the collation of the database. The one row of `stamp` says which
-# version the tables have; writers lock that table to come one after the other, so that a role which may only
-# debit needs no right to change a table of debits.
-
+# The tables of a ledger in PostgreSQL: those of SQLite, with the same rules that refuse to forget. Names are
+# compared byte by byte, whatever the collation of the database. The one row of `stamp` has the version of the
+# tables. Writers lock that table to come one after the other, so that a role which may only debit needs no
+# right to change a table of debits.
 _RULES: Final = {
     "stamp": ("stamp_stays", "stamp_rests"),
     "datasets": ("terms_stay", "terms_rest"),
@@ -190,7 +181,7 @@ EXECUTE FUNCTION refuse('counters are never removed');
 Result = TypeVar("Result")
 
 _ATTEMPTS: Final = 10
-_AGAIN: Final = ("40001", "40P01")
+_RETRY: Final = ("40001", "40P01")
 _SHORTEST_WAIT: Final = 2
 
 _BEGIN: Final = """
@@ -201,7 +192,7 @@ SET LOCAL lock_timeout = {patience};
 {turn}
 """
 _TURN: Final = "LOCK TABLE stamp IN EXCLUSIVE MODE;"
-_THERE: Final = "SELECT to_regclass('partita.stamp') IS NOT NULL"
+_EXISTS: Final = "SELECT to_regclass('partita.stamp') IS NOT NULL"
 _GUARDED: Final = """
 SELECT pg_class.relname, pg_trigger.tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = pg_trigger.tgrelid
 WHERE pg_class.relnamespace = to_regnamespace('partita') AND pg_trigger.tgenabled IN ('O', 'A')
@@ -217,7 +208,7 @@ _CUT: Final = (
     "look at its entries before you try again: the act may have been done",
 )
 _FORBIDDEN: Final = ("cannot be used by this user", "grant the rights that docs/postgres.md lists")
-_CARELESS: Final = (
+_NO_FSYNC: Final = (
     "is on a server with fsync off, which forgets what it has confirmed",
     "turn it on, or use another server",
 )
@@ -226,7 +217,7 @@ _FULL: Final = (
     "has no room: the server is short of disk, memory or connections",
     "free some, and try again; nothing was written",
 )
-_UNSPEAKABLE: Final = (
+_ENCODING: Final = (
     "cannot hold this text: the encoding of the database lacks some of it",
     "use a database of encoding UTF8",
 )
@@ -234,11 +225,11 @@ _FAILED: Final = (
     "could not be used: the server reports an error",
     "look into its log, and try again; nothing was written",
 )
-_SAID: Final = {
+_STATES: Final = {
     "08": _CUT,
     "0A000": _READING,
-    "22021": _UNSPEAKABLE,
-    "22P05": _UNSPEAKABLE,
+    "22021": _ENCODING,
+    "22P05": _ENCODING,
     "25006": _READING,
     "25P03": _CUT,
     "25P04": _CUT,
@@ -253,7 +244,7 @@ _SAID: Final = {
     "57P": _CUT,
     "XX001": DAMAGED,
     "XX002": DAMAGED,
-    **dict.fromkeys(_AGAIN, LOCKED),
+    **dict.fromkeys(_RETRY, LOCKED),
 }
 """What is wrong, by the state that the server tells, or by what such states begin with."""
 
@@ -278,11 +269,11 @@ class PostgresStore:
 
     def exists(self) -> bool:
         """Whether the database has a ledger."""
-        return self._connected(_is_there)
+        return self._connect(_is_there)
 
     def check(self) -> None:
         """Refuse a ledger without the rules that make it remember, or on a server that forgets."""
-        self._connected(self._check_server)
+        self._connect(self._check_server)
         found = {tuple(row) for row in self.read(lambda connection: connection.execute(_GUARDED).fetchall())}
         if not {(table, rule) for table, rules in _RULES.items() for rule in rules} <= found:
             raise self.error(*DAMAGED)
@@ -298,7 +289,7 @@ class PostgresStore:
                 connection.execute(_SCHEMA)
             connection.execute("COMMIT")
 
-        self._connected(make)
+        self._connect(make)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds in one consistent state of the database."""
@@ -331,7 +322,7 @@ class PostgresStore:
             connection.execute("COMMIT")
             return result
 
-        return self._connected(act)
+        return self._connect(act)
 
     def _check_version(self, connection: Connection) -> None:
         (version,) = connection.execute("SELECT version FROM stamp").fetchone() or (None,)
@@ -340,30 +331,28 @@ class PostgresStore:
 
     def _check_server(self, connection: Connection) -> None:
         if connection.execute("SELECT current_setting('fsync')").fetchone() != ("on",):
-            raise self.error(*_CARELESS)
+            raise self.error(*_NO_FSYNC)
 
-    def _connected(self, work: Callable[[Connection], Result]) -> Result:
+    def _connect(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` does with a connection that is closed in the end, which undoes what was not committed.
 
         Nothing of an error of the server's is shown or chained: it may hold what was stored. So ours is
         raised outside of the handler, where not even its context holds the cause.
         """
         psycopg = self._library()
-        raw = self._dialled(psycopg)
+        raw = self._dial(psycopg)
         try:
-            return work(_Spoken(raw))
+            return work(_LedgerConnection(raw))
         except (psycopg.Error, UnicodeError, Damaged) as error:
-            failure = self._translated(error)
+            failure = self._translate(error)
         finally:
             raw.close()
         raise failure
 
-    def _dialled(self, psycopg: ModuleType) -> Any:
-        wait = max(_SHORTEST_WAIT, self.patience)
+    def _dial(self, psycopg: ModuleType) -> Any:
+        options = {"connect_timeout": max(_SHORTEST_WAIT, self.patience), "client_encoding": "utf8"}
         try:
-            return psycopg.connect(
-                self.place.secret, autocommit=True, connect_timeout=wait, client_encoding="utf8"
-            )
+            return psycopg.connect(self.place.secret, autocommit=True, **options)
         except (psycopg.Error, UnicodeError):
             failure = self.error(*_UNREACHABLE)
         raise failure
@@ -375,20 +364,20 @@ class PostgresStore:
             raise self.error("needs psycopg", 'install it: pip install "partita[postgres]"') from None
         return psycopg
 
-    def _translated(self, error: Exception) -> LedgerError:
+    def _translate(self, error: Exception) -> LedgerError:
         if isinstance(error, (Damaged, UnicodeError)):
-            return self.error(*(DAMAGED if isinstance(error, Damaged) else _UNSPEAKABLE))
+            return self.error(*(DAMAGED if isinstance(error, Damaged) else _ENCODING))
         state = getattr(error, "sqlstate", None)
-        said = self.error(*(_CUT if state is None else _said(state)))
-        return _Repeatable(str(said)) if state in _AGAIN else said
+        said = self.error(*(_CUT if state is None else _describe_state(state)))
+        return _Repeatable(str(said)) if state in _RETRY else said
 
 
 def _is_there(connection: Connection) -> bool:
-    return bool(connection.execute(_THERE).fetchone()[0])
+    return bool(connection.execute(_EXISTS).fetchone()[0])
 
 
-def _said(state: str) -> tuple[str, str]:
-    return next((said for begin, said in _SAID.items() if state.startswith(begin)), _FAILED)
+def _describe_state(state: str) -> tuple[str, str]:
+    return next((said for begin, said in _STATES.items() if state.startswith(begin)), _FAILED)
 
 
 @final
@@ -397,7 +386,7 @@ class _Repeatable(LedgerError):
 
 
 @final
-class _Spoken:
+class _LedgerConnection:
     """A connection of psycopg's, told in the SQL of the ledger."""
 
     def __init__(self, raw: Any) -> None:
@@ -405,8 +394,6 @@ class _Spoken:
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Found:
         """Run a statement; without values it may be several."""
-        if not parameters:
-            found: Found = self._raw.execute(statement)
-            return found
-        answered: Found = self._raw.execute(statement.replace("?", "%s"), parameters)
-        return answered
+        values = (statement.replace("?", "%s"), parameters) if parameters else (statement,)
+        found: Found = self._raw.execute(*values)
+        return found

@@ -317,8 +317,6 @@ def _shown(line: Mapping[str, Any], head: str) -> str:
 
 
 # Many ranges, or boxes, asked of a release of public data, and how far each answer lies from the truth.
-
-
 _BITS: Final = 64
 _WORD: Final = 2**_BITS
 
@@ -432,8 +430,6 @@ def _strides(dimensions: int) -> tuple[int, ...]:
 
 
 # `simulate`: publish public data with fresh noise, and measure the errors that it makes.
-
-
 _MOST_RANGES: Final = 10**6
 _SIMULATION_HEADS: Final = ("view", "mechanism", "ranges", "mean", "typical", "largest")
 

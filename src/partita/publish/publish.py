@@ -129,8 +129,6 @@ def _write(text: str) -> None:
 
 
 # Where a release is stored: under a name that is free, whole or not at all.
-
-
 @final
 @dataclass(frozen=True)
 class Place:
@@ -194,13 +192,9 @@ class FileTarget:
 
 
 # A release, its debit and its file: in an order that no crash can turn into a free release.
-#
 #     validate, count, debit, draw, write beside the place, sync, rename, mark done
-#
-# What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have
-# been drawn, and nobody can know who saw it.
-
-
+# What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have been
+# drawn, and nobody can know who saw it.
 _LONGEST_NAME: Final = 200
 
 
@@ -300,8 +294,6 @@ def _name(request: Request) -> str:
 
 
 # From rows to a release: count the columns of each view exactly, then draw.
-
-
 @runtime_checkable
 class _Tallying(Protocol):
     """A source that tallies its rows by itself, where they are."""
@@ -377,8 +369,6 @@ def salt(dataset: str | None, *columns: str) -> str:
 
 
 # `publish`: one call from a table to a release.
-
-
 def publish(
     source: object,
     schema: Mapping[str, Domain],
@@ -517,8 +507,6 @@ def _check_together(*, ledger: object, dataset: object, key: object, path: objec
 
 
 # `open_weights`: from a table to a session that answers queries one at a time.
-
-
 def open_weights(
     path: str | os.PathLike[str],
     source: object,

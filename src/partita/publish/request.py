@@ -52,8 +52,6 @@ from partita.trusted.mechanisms.catalogue import (
 )
 
 # Which part of epsilon each view gets: as asked for, or as predicted errors speak for.
-
-
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
 """A weight for each view: by its name or its tuple of columns, or in the order of the views."""
 
@@ -121,8 +119,6 @@ def _weight(share: object) -> Fraction:
 
 
 # Every view that is to be published, before it has its part of epsilon.
-
-
 Schema: TypeAlias = Mapping[str, Domain]
 AnyRequest: TypeAlias = ViewRequest[Any]
 
@@ -382,12 +378,9 @@ def bound_by(contributions: object, person: str | None) -> int:
 
 
 # Whether a release will find room in its file: said before a row is read, by writing an empty one.
-#
 # What limits a file is public: names, labels, reasons, how many series there are. So a file of the same
-# shape, in which every text is as long and every series as wide as it can become, is written
-# and read in memory by the code that will write and read the release.
-
-
+# shape, in which every text is as long and every series as wide as it can become, is written and read in
+# memory by the code that will write and read the release.
 _MOST_DIGITS: Final = 100
 _LONGEST_NUMBER: Final = "9" * 400
 _FACTS_BESIDE_SERIES: Final = 12

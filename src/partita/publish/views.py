@@ -115,8 +115,6 @@ def _different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 # Which columns are summed, over which keys, and with which part of epsilon.
-
-
 @final
 @dataclass(frozen=True)
 class SummedColumns:
@@ -175,8 +173,6 @@ def _number(column: str, domain: Domain, name: str) -> str:
 
 
 # What is asked of one view: its columns, its part of epsilon, and the mechanism that will release it.
-
-
 Secret = TypeVar("Secret")
 
 
@@ -331,8 +327,6 @@ class BoxRequest(CountRequest[Points]):
 
 
 # What is asked of a view of queries: the queries, their columns, and the mechanism that will answer them.
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class QueryRequest(ViewRequest[Points]):
@@ -418,8 +412,6 @@ def _read(queries: object) -> Queries:
 
 
 # What is asked of a view of sums: its keys, the summed column, and the mechanism that will release it.
-
-
 _OWN_KEY: Final = (
     "The column is its own key, so that one tree of counts tells the sums between any two values."
 )

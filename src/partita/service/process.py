@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final, TypeAlias, final
 
-from partita.errors import InvalidParameter, PartitaError
+from partita.errors import InvalidParameter, PartitaError, check
 from partita.service.settings import ServiceSettings
 from partita.service.tokens import TokenFile
 
@@ -35,14 +35,9 @@ _BACKLOG: Final = 2048  # connections that wait in the kernel while the event lo
 
 def check_installed() -> None:
     """Refuse to start if a package of the extra `serve` is missing."""
+    fix = 'install it: pip install "partita[serve]"'
     for module in _NEEDED:
-        if find_spec(module) is None:
-            raise InvalidParameter(
-                "serve",
-                f"needs {module}",
-                given=f"no {module}",
-                fix='install it: pip install "partita[serve]"',
-            )
+        check(find_spec(module) is not None, "serve", f"needs {module}", given=f"no {module}", fix=fix)
 
 
 def check_paths(settings: ServiceSettings) -> None:
@@ -56,7 +51,7 @@ def check_paths(settings: ServiceSettings) -> None:
         TokenFile(settings.tokens).read()
     if settings.ledger is not None and "://" not in settings.ledger:
         fix = "open a dataset with `partita ledger open`"
-        _check_there(Path(settings.ledger).is_file(), "ledger", settings.ledger, fix=fix)
+        check(Path(settings.ledger).is_file(), "ledger", "must exist", given=settings.ledger, fix=fix)
 
 
 @contextmanager
@@ -66,19 +61,15 @@ def open_listener(settings: ServiceSettings, side: str) -> Iterator[socket.socke
     try:
         opened = _listen(host, port)
     except OSError as error:
-        raise InvalidParameter(
-            parameter,
-            f"must be free on {host} ({_reason(error)})",
-            given=port,
-            fix="choose another port or stop the process that uses it",
-        ) from None
+        # A failed name lookup has error numbers of another kind.
+        reason = "no such address" if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        rule, fix = (
+            f"must be free on {host} ({reason})",
+            "choose another port or stop the process that uses it",
+        )
+        raise InvalidParameter(parameter, rule, given=port, fix=fix) from None
     with opened:
         yield opened
-
-
-def _reason(error: OSError) -> str:
-    """The message of the system; a failed name lookup has error numbers of another kind."""
-    return "no such address" if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -87,36 +78,26 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _check_folder(folder: Path, name: str, *, write: bool) -> None:
-    _check_there(folder.is_dir(), name, folder, fix="make the folder first, or check its name")
-    if not os.access(folder, os.R_OK | os.X_OK | (os.W_OK if write else 0)):
-        act = "write" if write else "read"
-        raise InvalidParameter(
-            name, f"must be a folder that you may {act}", given=str(folder), fix="check its permissions"
-        )
+    fix = "make the folder first, or check its name"
+    check(folder.is_dir(), name, "must exist", given=str(folder), fix=fix)
+    rule = f"must be a folder that you may {'write' if write else 'read'}"
+    usable = os.access(folder, os.R_OK | os.X_OK | (os.W_OK if write else 0))
+    check(usable, name, rule, given=str(folder), fix="check its permissions")
 
 
 def _check_public(folder: Path, *, write: bool) -> None:
     """A folder that others may write could contain links for the steward to follow."""
     _check_folder(folder, "folder", write=write)
-    if write and folder.stat().st_mode & _ALL_WRITE:
-        raise InvalidParameter(
-            "folder", "must not be writable for everybody", given=str(folder), fix="chmod o-w it"
-        )
+    closed, rule = not write or not folder.stat().st_mode & _ALL_WRITE, "must not be writable for everybody"
+    check(closed, "folder", rule, given=str(folder), fix="chmod o-w it")
 
 
 def _check_secret(folder: Path) -> None:
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
     _check_folder(folder, "streams", write=True)
-    if folder.stat().st_mode & _OTHERS:
-        raise InvalidParameter(
-            "streams", "must be closed to others, as it is secret", given=str(folder), fix="chmod 700 it"
-        )
-
-
-def _check_there(there: bool, name: str, path: object, *, fix: str) -> None:
-    if not there:
-        raise InvalidParameter(name, "must exist", given=str(path), fix=fix)
+    rule = "must be closed to others, as it is secret"
+    check(not folder.stat().st_mode & _OTHERS, "streams", rule, given=str(folder), fix="chmod 700 it")
 
 
 # ---- supervision ----

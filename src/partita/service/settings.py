@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, check
 from partita.numbers import freeze, integer, rational
 
 LOOPBACK: Final = "127.0.0.1"
@@ -211,13 +211,10 @@ def _ledger(ledger: object) -> str | None:
 
     Processes are started with the address, and others on the machine see what a process is started with.
     """
-    if isinstance(ledger, str) and _PASSWORD.search(ledger):
-        raise InvalidParameter(
-            "ledger",
-            "must be an address without a password",
-            given="one with a password",
-            fix="put the password into a file, and its path into PGPASSFILE",
-        )
+    rule, given = "must be an address without a password", "one with a password"
+    fix = "put the password into a file, and its path into PGPASSFILE"
+    has_password = isinstance(ledger, str) and _PASSWORD.search(ledger)
+    check(not has_password, "ledger", rule, given=given, fix=fix)
     if isinstance(ledger, str) and "://" in ledger:
         return ledger
     return None if ledger is None else str(_absolute(ledger, "ledger"))
@@ -225,22 +222,17 @@ def _ledger(ledger: object) -> str | None:
 
 def _delay(delay: object) -> Fraction:
     exact = rational(delay, "delay")
-    if _SHORTEST_DELAY <= exact <= _LONGEST_DELAY:
-        return exact
-    raise InvalidParameter(
-        "delay",
-        f"must be {float(_SHORTEST_DELAY)} to {_LONGEST_DELAY} seconds",
-        given=delay,
-        fix="pass for example 1",
-    )
+    rule = f"must be {float(_SHORTEST_DELAY)} to {_LONGEST_DELAY} seconds"
+    fits = _SHORTEST_DELAY <= exact <= _LONGEST_DELAY
+    check(fits, "delay", rule, given=delay, fix="pass for example 1")
+    return exact
 
 
 def _host(host: object) -> str:
     if isinstance(host, str) and re.fullmatch(r"[A-Za-z0-9.:*_-]{1,253}", host):
         return host.lower()
-    raise InvalidParameter(
-        "allow_host", "must be a host name", given=host, fix="write for example stats.example.org"
-    )
+    fix = "write for example stats.example.org"
+    raise InvalidParameter("allow_host", "must be a host name", given=host, fix=fix)
 
 
 def _plain(value: object) -> object:

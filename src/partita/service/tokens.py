@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, check, check_type
 from partita.numbers import one_of
 from partita.public.streams import SECOND, UNNAMED_FEEDER
 from partita.service.settings import NAME
@@ -80,9 +80,8 @@ class AccessToken:
     @property
     def caller(self) -> Caller:
         """What a request with one of the keys may do."""
-        return Caller(
-            self.name, frozenset(self.scopes), None if self.streams is None else frozenset(self.streams)
-        )
+        streams = None if self.streams is None else frozenset(self.streams)
+        return Caller(self.name, frozenset(self.scopes), streams)
 
 
 @final
@@ -118,11 +117,11 @@ class TokenSet:
         until: int | None = None,
     ) -> tuple[TokenSet, str]:
         """A new name with a key of its own."""
-        if any(token.name == name for token in self.all):
-            raise InvalidParameter("name", "must not be taken", given=name, fix="rotate or revoke that token")
-        if name in self.retired or name == UNNAMED_FEEDER:
-            rule = "must be new to the streams, which know feeders by their names"
-            raise InvalidParameter("name", rule, given=name, fix="choose another name")
+        taken = any(token.name == name for token in self.all)
+        check(not taken, "name", "must not be taken", given=name, fix="rotate or revoke that token")
+        rule = "must be new to the streams, which know feeders by their names"
+        known = name in self.retired or name == UNNAMED_FEEDER
+        check(not known, "name", rule, given=name, fix="choose another name")
         key, text = _new_key(until)
         token = AccessToken(
             name=_check_name(name, "name"),
@@ -159,9 +158,8 @@ class TokenSet:
         raise InvalidParameter("name", "must be a token", given=name, fix="see `partita token list`")
 
     def _replace_token(self, changed: AccessToken) -> TokenSet:
-        return replace(
-            self, all=tuple(changed if token.name == changed.name else token for token in self.all)
-        )
+        tokens = (changed if token.name == changed.name else token for token in self.all)
+        return replace(self, all=tuple(tokens))
 
 
 def _new_key(until: int | None) -> tuple[Key, str]:
@@ -185,32 +183,26 @@ def _digest(text: str) -> str:
 
 
 def _check_name(name: object, parameter: str) -> str:
-    if isinstance(name, str) and NAME.fullmatch(name):
-        return name
-    raise InvalidParameter(
-        parameter,
-        "must begin with a letter or digit, and have at most 100 letters, digits, dots, dashes, underscores",
-        given=name,
-        fix="choose a name like web-1",
+    rule = (
+        "must begin with a letter or digit, and have at most 100 letters, digits, dots, dashes, underscores"
     )
+    text: str = check_type(name, str, parameter, rule, fix="choose a name like web-1")
+    check(NAME.fullmatch(text), parameter, rule, given=text, fix="choose a name like web-1")
+    return text
 
 
 def _check_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     chosen = {one_of(scope, "scope", SCOPES) for scope in scopes}
-    if not chosen:
-        raise InvalidParameter(
-            "scope", "must be given", given=None, fix=f"choose among {', '.join(SCOPES)}; several are fine"
-        )
+    fix = f"choose among {', '.join(SCOPES)}; several are fine"
+    check(chosen, "scope", "must be given", given=None, fix=fix)
     return tuple(scope for scope in SCOPES if scope in chosen)
 
 
 def _check_streams(streams: Iterable[str] | None, scopes: Iterable[str]) -> tuple[str, ...] | None:
     if streams is None:
         return None
-    if "feed" not in scopes:
-        raise InvalidParameter(
-            "stream", "limits what is fed", given=None, fix="give the token the scope feed too"
-        )
+    fix = "give the token the scope feed too"
+    check("feed" in scopes, "stream", "limits what is fed", given=None, fix=fix)
     return tuple(sorted({_check_name(stream, "stream") for stream in streams}))
 
 
@@ -245,14 +237,11 @@ class TokenFile:
         expires: int | None = None,
     ) -> str:
         """A new token that lasts for `expires` seconds, or for good; its text, for the only time."""
-        wanted = list(scopes)
-        limited = None if streams is None else list(streams)
-
-        def create(tokens: TokenSet) -> tuple[TokenSet, str]:
-            return tokens.create(name, scopes=wanted, streams=limited, until=self._until(expires))
-
+        wanted, limited = list(scopes), None if streams is None else list(streams)
         with self._lock():
-            return self._write(*create(self.read() if os.path.lexists(self.path) else TokenSet()))
+            tokens = self.read() if os.path.lexists(self.path) else TokenSet()
+            changed = tokens.create(name, scopes=wanted, streams=limited, until=self._until(expires))
+            return self._write(*changed)
 
     def rotate(self, name: str, *, grace: int = 0, expires: int | None = None) -> str:
         """A new key for a token; the old one is valid for `grace` seconds more."""
@@ -330,11 +319,8 @@ def _read_file(path: Path) -> bytes:
 
 
 def _to_json(tokens: TokenSet) -> bytes:
-    entries = {
-        "version": _VERSION,
-        "tokens": [asdict(token) for token in tokens.all],
-        "retired": list(tokens.retired),
-    }
+    listed = [asdict(token) for token in tokens.all]
+    entries = {"version": _VERSION, "tokens": listed, "retired": list(tokens.retired)}
     return json.dumps(entries, indent=1).encode()
 
 
@@ -345,9 +331,8 @@ def _parse_tokens(content: bytes, path: Path) -> TokenSet:
             return TokenSet(tuple(map(_parse_token, entries["tokens"])), tuple(entries.get("retired", ())))
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise _invalid_file(
-        path, "must be a file of tokens", fix="restore it, or begin a new one with token create"
-    )
+    fix = "restore it, or begin a new one with token create"
+    raise _invalid_file(path, "must be a file of tokens", fix=fix)
 
 
 def _parse_token(entries: dict[str, Any]) -> AccessToken:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, TextIO, TypeAlias, final
+from typing import Any, Final, TextIO, TypeAlias, final
 
 from fastapi import FastAPI, Response
 from prometheus_client import (
@@ -38,9 +38,8 @@ from partita.service.errors import ErrorMiddleware, Refusal, add_error_handlers
 from partita.service.settings import VERSION, Limits, ServiceSettings
 from partita.service.tokens import ANYBODY, Keyring, TokenFile
 
+
 # ---- log ----
-
-
 @final
 @dataclass(frozen=True)
 class Log:
@@ -63,14 +62,8 @@ class Log:
         self._write("error", event, entries)
 
     def _write(self, level: str, event: str, entries: dict[str, object]) -> None:
-        line = {
-            "time": _format_time(self.now() // SECOND),
-            "level": level,
-            "process": self.process,
-            "event": event,
-            **entries,
-        }
-        stream = self.stream or sys.stderr
+        head = {"time": _format_time(self.now() // SECOND), "level": level, "process": self.process}
+        line, stream = {**head, "event": event, **entries}, self.stream or sys.stderr
         with suppress(OSError, ValueError, AttributeError):
             stream.write(f"{json.dumps(line)}\n")
             stream.flush()
@@ -111,23 +104,12 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._reads = Counter(
-            "partita_reads",
-            "Requests to read, by route and status",
-            ("route", "status"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "partita_read_seconds",
-            "Seconds until an answer begins, by route",
-            ("route",),
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        held = Gauge("partita_releases", "Releases in the public folder", registry=self._registry)
-        held.set_function(releases)
-        version = Info("partita", "The library behind the service", registry=self._registry)
-        version.info({"version": VERSION})
+        own: Any = {"registry": self._registry}
+        reads, seconds = "Requests to read, by route and status", "Seconds until an answer begins, by route"
+        self._reads = Counter("partita_reads", reads, ("route", "status"), **own)
+        self._seconds = Histogram("partita_read_seconds", seconds, ("route",), buckets=_BUCKETS, **own)
+        Gauge("partita_releases", "Releases in the public folder", **own).set_function(releases)
+        Info("partita", "The library behind the service", **own).info({"version": VERSION})
 
     def read(self, *, route: str, status: int, nanoseconds: int) -> None:
         """Count one request to read."""
@@ -196,10 +178,8 @@ class RequestLog:
             self.metrics.read(route=route, status=answer.status, nanoseconds=answer.time)
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         client = {"address": scope["client"][0]} if self.addresses and scope.get("client") else {}
-        took = round_up(answer.time)
-        self.log.info(
-            "request", method=method, route=route, status=answer.status, milliseconds=took, **client
-        )
+        result = {"status": answer.status, "milliseconds": round_up(answer.time), **client}
+        self.log.info("request", method=method, route=route, **result)
 
 
 @final
@@ -219,17 +199,9 @@ def route_template(scope: Scope) -> str | None:
 
 # ---- security headers ----
 
-POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """Scripts, styles and requests of the page use the service itself only, and nothing is inline."""
 
@@ -298,9 +270,8 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _ANY not in self.allowed and _host(scope) not in self.allowed:
-            raise Refusal(
-                421, "UnknownHost", "this name is not served here; the steward allows it with --allow-host"
-            )
+            message = "this name is not served here; the steward allows it with --allow-host"
+            raise Refusal(421, "UnknownHost", message)
         await self.app(scope, receive, send)
 
 
@@ -332,9 +303,8 @@ class SiteCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _SITE in scope["headers"] and not self._is_link(scope):
-            raise Refusal(
-                403, "OtherSite", "a page of another site asked for this; links to pages are what it may have"
-            )
+            message = "a page of another site asked for this; links to pages are what it may have"
+            raise Refusal(403, "OtherSite", message)
         await self.app(scope, receive, send)
 
     def _is_link(self, scope: Scope) -> bool:
@@ -342,8 +312,6 @@ class SiteCheck:
 
 
 # ---- limits of requests ----
-
-
 @final
 @dataclass(frozen=True)
 class RequestLimits:
@@ -410,9 +378,8 @@ class _Body:
 
     def check(self) -> None:
         if self._size > self._largest:
-            raise Refusal(
-                413, "BodyTooLarge", f"a body may have {self._largest} bytes here; send it in parts"
-            )
+            message = f"a body may have {self._largest} bytes here; send it in parts"
+            raise Refusal(413, "BodyTooLarge", message)
 
 
 # ---- all middleware together ----
@@ -434,41 +401,33 @@ def secure(
     Middleware that is added last stands outermost. `is_pan_private` says which streams are pan-private.
     `app.state.ending` is set when the service is about to stop.
     """
-    log, hidden = Log(side, now), _hidden(side)
+    limits, log, hidden = settings.limits, Log(side, now), _hidden(side)
     metrics = None if releases is None else Metrics(releases=releases)
     app.state.ending = asyncio.Event()
+
+    def log_unexpected(scope: Scope, kind: str) -> None:
+        if not hidden(scope):
+            log.error("unexpected", kind=kind)
+
     _add_routes(app, metrics)
     add_error_handlers(app)
-    app.add_middleware(RequestLimits, limits=settings.limits)
+    app.add_middleware(RequestLimits, limits=limits)
     app.add_middleware(
         Guard,
         side=side,
         public=settings.public,
-        keyring=_keyring(settings, now),
-        buckets=_buckets(settings.limits, now),
+        keyring=None if settings.tokens is None else Keyring(TokenFile(settings.tokens, now)),
+        buckets=RateLimiter(rate=limits.rate, burst=limits.burst, callers=limits.callers, now=now),
         is_pan_private=is_pan_private,
     )
     app.add_middleware(SiteCheck, side=side)
     app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
-    app.add_middleware(ErrorMiddleware, unexpected=_error_logger(log, hidden))
+    app.add_middleware(ErrorMiddleware, unexpected=log_unexpected)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(
-        RequestLog,
-        log=log,
-        metrics=metrics,
-        hidden=hidden,
-        addresses=settings.log_addresses,
-        now=now,
+        RequestLog, log=log, metrics=metrics, hidden=hidden, addresses=settings.log_addresses, now=now
     )
     return app
-
-
-def _keyring(settings: ServiceSettings, now: Now) -> Keyring | None:
-    return None if settings.tokens is None else Keyring(TokenFile(settings.tokens, now))
-
-
-def _buckets(limits: Limits, now: Now) -> RateLimiter:
-    return RateLimiter(rate=limits.rate, burst=limits.burst, callers=limits.callers, now=now)
 
 
 def _hidden(side: Side) -> Callable[[Scope], bool]:
@@ -482,24 +441,11 @@ def _hidden(side: Side) -> Callable[[Scope], bool]:
         if side == "reading":
             return False
         caller = scope.get("state", {}).get("caller", ANYBODY)
-        return "admin" not in caller.scopes or route_template(scope) is None or _feeds(scope)
+        need = PERMISSIONS["steward"](scope)
+        feeds = need is not None and need.scope == "feed"
+        return "admin" not in caller.scopes or route_template(scope) is None or feeds
 
     return hidden
-
-
-def _feeds(scope: Scope) -> bool:
-    need = PERMISSIONS["steward"](scope)
-    return need is not None and need.scope == "feed"
-
-
-def _error_logger(log: Log, hidden: Callable[[Scope], bool]) -> Callable[[Scope, str], None]:
-    """A log line for an unexpected exception, unless the request is hidden."""
-
-    def unexpected(scope: Scope, kind: str) -> None:
-        if not hidden(scope):
-            log.error("unexpected", kind=kind)
-
-    return unexpected
 
 
 def _add_routes(app: FastAPI, metrics: Metrics | None) -> None:

@@ -118,8 +118,6 @@ class RecordingNoise:
 
 
 # Tiny universes: all data sets over them, and all pairs of neighbours.
-
-
 Counts: TypeAlias = tuple[int, ...]
 
 
@@ -150,8 +148,6 @@ def _shifted(counts: Counts, cell: int, by: int) -> Counts:
 
 
 # Counts that are nowhere in one piece: stand-ins for a cluster, with which only the interface works.
-
-
 Travel: TypeAlias = Callable[[Any], Any]
 """What another machine gets of work that is sent to it."""
 
@@ -265,8 +261,6 @@ def _split(size: int, shards: int) -> list[range]:
 
 
 # The checks that every mechanism passes, found by discovery: over one axis, and over several.
-
-
 _SIZE = 8
 _AXES = (Axis(size=5, before=1, after=3), Axis(size=3, after=2, labels=True))
 _CANARY = 987_654_321
@@ -452,8 +446,6 @@ def _error(call: Callable[[], Any]) -> BaseException | None:
 
 
 # Fixed randomness for tests: endless tapes from a seed, and every short tape there is.
-
-
 Outcome = TypeVar("Outcome", bound=Hashable)
 
 

@@ -123,8 +123,6 @@ def _scales(x: ArrayLike, scale: Fraction, parts: ArrayLike | None) -> list[Frac
 
 
 # Privacy loss, exactly: the largest ratio between two output laws.
-
-
 @total_ordering
 @dataclass(frozen=True)
 class Loss:
@@ -186,11 +184,8 @@ def privacy_loss(
 
 
 # Additive noise by number: every value that the shipped code draws is given, and its scale remembered.
-#
 # With it the code can be run on one noise vector after another: on unit vectors, which shows how outputs
 # depend on noise; on a vector and the same one shifted; on all vectors of a box.
-
-
 Run: TypeAlias = Callable[["NumberedNoise"], Any]
 
 
@@ -285,14 +280,10 @@ def _weight(powers: Sequence[int], vector: Iterable[int]) -> int:
 
 
 # Noise with exact rational laws, and the law of whatever the shipped code makes of it.
-#
-# exp(-unit) is replaced by a rational a, so every probability is a rational number and the law of
-# a whole mechanism on a tiny universe can be enumerated without rounding. Noise that is unbounded
-# is split into the values below `reach` and a tail, reach + G, whose G stays symbolic: what the
-# mechanism does with it depends on z = a^G through polynomials only, and their expectations are
-# known.
-
-
+# exp(-unit) is replaced by a rational a, so every probability is a rational number and the law of a whole
+# mechanism on a tiny universe can be enumerated without rounding. Noise that is unbounded is split into the
+# values below `reach` and a tail, reach + G, whose G stays symbolic: what the mechanism does with it depends
+# on z = a^G through polynomials only, and their expectations are known.
 Option = TypeVar("Option")
 Weight: TypeAlias = "Fraction | Power"
 
@@ -562,8 +553,6 @@ def _enumerate(run: Callable[[RationalNoise], Hashable], noise: RationalNoise) -
 
 
 # Counters against someone who sees every output before choosing what is counted next.
-
-
 Outputs: TypeAlias = tuple[float, ...]
 Make: TypeAlias = Callable[[Any], ContinualCounter]
 """A counter with this noise."""
