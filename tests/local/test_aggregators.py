@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.local.columns import hyperplane_hits, supports
 from partita.local.device import Device, Report
 from partita.local.encodings import OneBit, Piecewise, ProjectiveResponse
 from partita.local.estimates import Frequencies, mean_bounds
-from partita.local.frequency import Frequency, hyperplane_hits, supports
-from partita.local.mean import Mean
-from partita.local.question import FREQUENCY_KINDS
+from partita.local.question import FREQUENCY_KINDS, Frequency, Mean
 from partita.testing import EndlessTape
 
 QUESTIONS: list[Any] = [

@@ -14,11 +14,10 @@ from partita.errors import InvalidData, InvalidParameter, SourceError, check_dat
 from partita.local.question import KINDS
 
 if TYPE_CHECKING:
-    from partita.local.aggregate import Aggregator, FrequencyAggregator
+    from partita.local.aggregate import Aggregator, FrequencyAggregator, MeanAggregator
     from partita.local.device import Report
-    from partita.local.mean import MeanAggregator
     from partita.local.question import Question
-    from partita.local.ranges import RangeAggregator
+    from partita.local.range_estimates import RangeAggregator
 
 # Reports as they come to a server: one JSON object in each line of some files, not all of them sound.
 
@@ -110,7 +109,7 @@ def question_said(question: Question, path: str) -> Outcome:
 
 def _about(question: Question) -> str:
     """What is asked, in words."""
-    from partita.local.mean import Mean
+    from partita.local.question import Mean
 
     if isinstance(question, Mean):
         return f"mean of numbers from {question.low} to {question.high}"
@@ -121,9 +120,8 @@ def estimate_said(
     collected: Any, confidence: float, *, top: int | None = None, between: list[str] | None = None
 ) -> Outcome:
     """One line for each cell, the one line of a mean or of a share, or one for each quantile."""
-    from partita.local.aggregate import FrequencyAggregator
-    from partita.local.mean import MeanAggregator
-    from partita.local.ranges import RangeAggregator
+    from partita.local.aggregate import FrequencyAggregator, MeanAggregator
+    from partita.local.range_estimates import RangeAggregator
 
     if between is not None and not isinstance(collected, RangeAggregator):
         raise InvalidParameter(
@@ -311,8 +309,7 @@ def _spec(options: Options) -> Outcome:
 
 def _asked(options: Options) -> Question:
     from partita.domain.category import Category
-    from partita.local.frequency import Frequency
-    from partita.local.mean import Mean
+    from partita.local.question import Frequency, Mean
     from partita.local.ranges import Range
 
     if options.range is not None:

@@ -17,7 +17,7 @@ from partita.arrays import Floats, Ints
 from partita.errors import ImplausibleReports, check, check_data
 from partita.html import card, grid, number
 from partita.local.encodings import MeanRandomizer
-from partita.local.frequency import Frequency
+from partita.local.question import Frequency
 from partita.local.randomizer import FrequencyRandomizer, UnaryEncoding
 from partita.numbers import failure, integer
 

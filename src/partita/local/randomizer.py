@@ -215,7 +215,7 @@ class LocalLaw(ABC):
 
     def randomize_many(self, cells: object, *, words: WordSource | None = None) -> Any:
         """One report for every cell of a column."""
-        from partita.local.frequency import randomized
+        from partita.local.columns import randomized
 
         return randomized(self, cells, words)
 
