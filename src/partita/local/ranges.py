@@ -506,8 +506,8 @@ _READ: Final = "pass what to_json returned"
 def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
     """The views made anew from their numbers.
 
-    A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view that
-    was changed after it was made, may see more.
+    A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view
+    that was changed after it was made, may see more.
     """
     made = tuple(_made_anew(view) for view in views)
     rule = "must be at least one, all of the same columns"
