@@ -139,6 +139,7 @@ class Category:
         if isinstance(content, Texts):
             return self._match_texts(content.values)
         if isinstance(content, Scaled | Floats):  # each distinct number is written once
+            distinct: Any
             distinct, codes = np.unique(content.values, return_inverse=True)
             return self._match(canonical(replace(content, values=distinct))).take(codes)
         return self._match(canonical(content))
