@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Ints
-from partita.errors import InvalidData, InvalidState, check, check_data, unchained
+from partita.errors import InvalidState, check, check_data, unchained
 from partita.guarantee import Guarantee
-from partita.local.columns import checked_column, exclusive, supports, tallied, width
+from partita.local.columns import checked_column, count_supports, decoder_of
 from partita.local.device import Report
 from partita.local.estimates import Frequencies, implausible_mean, implausible_total, warn_of_forgery
 from partita.local.question import Frequency, Mean, Question
@@ -25,14 +25,14 @@ Asked = TypeVar("Asked", bound=Question)
 _VERSION: Final = 1
 _MOST_REPORTS: Final = 1 << 53
 _LONGEST_ID: Final = 64
-_LARGEST_COUNT: Final = 1 << 126
+_LARGEST_COUNT: Final = 1 << 126  # of a sum of squares; larger integers in a file are an attack
 
 
 class Aggregator(ABC, Generic[Asked]):
     """Integer counts of the reports to one question in one round, one of each person.
 
     A call counts all of its reports or none of them: a report to another question, a malformed one, or one
-    whose id was seen before is refused. Ids are optional, and kept only to tell repeats.
+    whose id was seen before is refused. Ids are optional, and stored only to find repeats.
     """
 
     def __init__(self, question: Asked) -> None:
@@ -46,7 +46,7 @@ class Aggregator(ABC, Generic[Asked]):
         """No counts yet."""
 
     @abstractmethod
-    def _tallied(self, reports: Any) -> tuple[NDArray[Any], int]:
+    def _tally(self, reports: Any) -> tuple[NDArray[Any], int]:
         """The counts of a column of reports, and how many there are."""
 
     @abstractmethod
@@ -82,12 +82,11 @@ class Aggregator(ABC, Generic[Asked]):
         """Say by an `InvalidData` if a report cannot be counted: another question, malformed, seen before."""
         self._check_question(report.question)
         self.question.randomizer.check_report(report.value)
-        if report.id in self._ids:
-            raise _seen()
+        check_data(report.id not in self._ids, "report", "was counted before", fix=_ONCE)
 
     def add_many(self, reports: Any, *, ids: Iterable[str] | None = None) -> None:
         """Count a column of reports, as `randomize_many` makes them."""
-        counts, n = self._tallied(reports)
+        counts, n = self._tally(reports)
         fresh = self._fresh_ids(ids, n)
         self._counts = self._counts + counts
         self.n += n
@@ -98,8 +97,8 @@ class Aggregator(ABC, Generic[Asked]):
         rule = "must be an aggregator of the same kind"
         check(type(other) is type(self), "other", rule, given=other, fix=_ASK)
         self._check_question(other.question.digest)
-        fix = "count each report once"
-        check_data(self._ids.isdisjoint(other._ids), "reports", "were counted by both aggregators", fix=fix)
+        fresh = self._ids.isdisjoint(other._ids)
+        check_data(fresh, "reports", "were counted by both aggregators", fix=_ONCE)
         merged = type(self)(self.question)
         merged._counts, merged.n = self._counts + other._counts, self.n + other.n
         merged._ids = self._ids | other._ids
@@ -123,9 +122,10 @@ class Aggregator(ABC, Generic[Asked]):
         if state["question"] != question.digest:
             raise InvalidState("state", "must be of the same question", fix=_ASK)
         counts, n, ids = state["counts"], state["reports"], state["ids"]
-        if not (_whole(n, _MOST_REPORTS) and _distinct(ids, n) and _counts(counts, len(made._counts))):
-            raise _damaged()
-        if not made._check_counts(np.array(counts, dtype=object), n):
+        sound = _whole(n, _MOST_REPORTS) and _texts(ids) and len(set(ids)) == len(ids) <= n
+        sound = sound and isinstance(counts, list) and len(counts) == len(made._counts)
+        sound = sound and all(_whole(count, _LARGEST_COUNT) for count in counts)
+        if not sound or not made._check_counts(np.array(counts, dtype=object), n):
             raise _damaged()
         made._counts, made.n, made._ids = np.array(counts, dtype=made._counts.dtype), n, set(ids)
         return made
@@ -147,8 +147,8 @@ class Aggregator(ABC, Generic[Asked]):
         rule = f"must be texts of up to {_LONGEST_ID} signs, one for each report"
         check_data(len(listed) == n and _texts(listed), "ids", rule, fix="leave them out")
         fresh = set(listed)
-        if len(fresh) < n or not fresh.isdisjoint(self._ids):
-            raise _seen()
+        new = len(fresh) == n and fresh.isdisjoint(self._ids)
+        check_data(new, "report", "was counted before", fix=_ONCE)
         return fresh
 
 
@@ -172,16 +172,18 @@ class FrequencyAggregator(Aggregator[Frequency]):
 
     def supports(self) -> Ints:
         """How many reports support each cell, exactly."""
-        return supports(self.question.randomizer, self._counts)
+        return count_supports(self.question.randomizer, self._counts)
 
     def _zeros(self) -> Ints:
-        return np.zeros(width(self.question.randomizer), dtype=np.int64)
+        law = self.question.randomizer
+        return np.zeros(law.reports if decoder_of(law).exclusive else law.size, dtype=np.int64)
 
-    def _tallied(self, reports: Any) -> tuple[Ints, int]:
-        return tallied(self.question.randomizer, reports)
+    def _tally(self, reports: Any) -> tuple[Ints, int]:
+        law, column = self.question.randomizer, checked_column(self.question.randomizer, reports)
+        return decoder_of(law).tally(law, column), len(column)
 
     def _check_counts(self, counts: NDArray[Any], n: int) -> bool:
-        if exclusive(self.question.randomizer):
+        if decoder_of(self.question.randomizer).exclusive:
             return int(counts.sum()) == n
         return int(counts.max(initial=0)) <= n
 
@@ -195,10 +197,8 @@ class FrequencyAggregator(Aggregator[Frequency]):
         return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), width)
 
 
-_IMAGINED: Final = 4
-"""As many as are added to a proportion [AC98]."""
-_BLOCK: Final = 1 << 16
-"""So many squares, each below 2^46, add up to less than 2^63."""
+_IMAGINED: Final = 4  # reports that are added to those that came, as to a proportion [AC98]
+_BLOCK: Final = 1 << 16  # so many squares, each below 2^46, add up to less than 2^63
 
 
 @final
@@ -248,7 +248,7 @@ class MeanAggregator(Aggregator[Mean]):
     def _zeros(self) -> NDArray[Any]:
         return np.array([0, 0], dtype=object)
 
-    def _tallied(self, reports: Any) -> tuple[NDArray[Any], int]:
+    def _tally(self, reports: Any) -> tuple[NDArray[Any], int]:
         column = checked_column(self.question.randomizer, reports)
         blocks = [column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK)]
         squares = sum(int((block * block).sum()) for block in blocks)
@@ -260,11 +260,8 @@ class MeanAggregator(Aggregator[Mean]):
         return bool(total <= n * most and total <= squares <= total * most and total**2 <= n * squares)
 
 
-def _seen() -> InvalidData:
-    return InvalidData("report", "was counted before", fix="count each report once")
-
-
 _ASK: Final = "use one aggregator for each question and round"
+_ONCE: Final = "count each report once"
 
 
 def _read(data: bytes) -> dict[str, Any]:
@@ -281,20 +278,6 @@ def _whole(value: object, most: int) -> bool:
 
 def _texts(ids: object) -> bool:
     return isinstance(ids, list) and all(isinstance(id, str) and 0 < len(id) <= _LONGEST_ID for id in ids)
-
-
-def _distinct(ids: Any, n: int) -> bool:
-    """Whether these are ids of some of n reports."""
-    return _texts(ids) and len(set(ids)) == len(ids) <= n
-
-
-def _counts(counts: object, width: int) -> bool:
-    """Whether these are so many integers, none of them negative or beyond reason."""
-    return (
-        isinstance(counts, list)
-        and len(counts) == width
-        and all(_whole(count, _LARGEST_COUNT) for count in counts)
-    )
 
 
 def _damaged() -> InvalidState:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from partita.arrays import Bools, Ints, UInts, as_array
 from partita.domain.base import Domain, Special, is_domain
-from partita.errors import InvalidData, InvalidParameter, check_data
+from partita.errors import check, check_data
 from partita.local.encodings import HadamardResponse, LocalHashing, ProjectiveResponse
 from partita.local.randomizer import (
     FrequencyRandomizer,
@@ -29,49 +29,42 @@ from partita.numbers import ordered
 from partita.trusted.noise.laws import Words, WordSource, chances, flags, integers_below
 
 Bytes = NDArray[np.uint8]
-_BLOCK: Final = 1 << 14
+_BLOCK: Final = 1 << 14  # people at a time, so that their draws stay in the cache of the processor
 _BLOCK_BYTES: Final = 1 << 22
-"""So many people at a time: what they draw stays near the processor."""
 
 
 @final
 class ColumnDraws:
-    """Draws for `count` people, independent of each other, from one source of words."""
+    """`Draws` for `count` people, independent of each other, from one source of words."""
 
     def __init__(self, count: int, source: WordSource) -> None:
         self._count = count
         self._source = source
 
     def chance(self, threshold: int | UInts) -> Bools:
-        """True with probability exactly threshold / 2^64."""
         return chances(self._source, threshold, self._count)
 
     def below(self, count: int) -> Ints:
-        """Uniform among 0, ..., count-1, exactly."""
         return integers_below(self._source, count, self._count)
 
     def row(self, threshold: int, width: int) -> Bytes:
-        """Packed rows of `width` bits, each of them one with probability exactly threshold / 2^64."""
+        """Packed rows of `width` bits."""
         drawn = flags(self._source, threshold, self._count * width)
         return np.packbits(drawn.reshape(self._count, width), axis=1, bitorder="little")
 
     def choose(self, condition: Bools, yes: Ints, no: Ints) -> Ints:
-        """`yes` where the condition holds, else `no`."""
         return np.where(condition, yes, no)
 
     def with_bit(self, row: Bytes, place: Ints, bit: Ints) -> Bytes:
-        """The rows with this bit at this place of each."""
         people, byte, shift = np.arange(len(row)), place >> 3, (place & 7).astype(np.uint8)
-        kept = row[people, byte] & ~(np.uint8(1) << shift)
-        row[people, byte] = kept | (bit.astype(np.uint8) << shift)
+        cleared = row[people, byte] & ~(np.uint8(1) << shift)
+        row[people, byte] = cleared | (bit.astype(np.uint8) << shift)
         return row
 
     def ramp(self, start: int, step: int, x: Ints) -> UInts:
-        """The threshold start + step x of each person."""
         return np.uint64(start) + np.uint64(step) * x.astype(np.uint64)
 
     def each(self, part: Ints, samplers: Sequence[Callable[[Ints, ColumnDraws], Ints]], x: Ints) -> Ints:
-        """For each person what the sampler of their part makes of x, with draws of their own."""
         made = np.empty(self._count, dtype=np.int64)
         for number, sampler in enumerate(samplers):
             people = np.flatnonzero(part == number)
@@ -100,12 +93,11 @@ def clipped(cells: object, size: int) -> Ints:
 # The cells of a `Domain` on one line: the ordinary ones, then the special ones.
 
 
-def domain_size(domain: object) -> int:
+def domain_size(domain: Any) -> int:
     """The number of all cells, special ones included."""
-    if not isinstance(domain, Domain) or not is_domain(domain):
-        fix = "pass for example 1024"
-        raise InvalidParameter("domain", "must be a number of cells or a Domain", given=domain, fix=fix)
-    return domain.size + len(domain.specials)
+    rule, fix = "must be a number of cells or a Domain", "pass for example 1024"
+    check(is_domain(domain), "domain", rule, given=domain, fix=fix)
+    return int(domain.size) + len(domain.specials)
 
 
 def domain_cells(domain: Domain, values: object) -> Ints:
@@ -114,9 +106,8 @@ def domain_cells(domain: Domain, values: object) -> Ints:
     places = np.zeros(len(Special), dtype=np.int64)
     for place, name in enumerate(domain.specials):
         places[Special.named(name).value] = domain.size + place
-    return np.where(
-        encoded.special == Special.ORDINARY.value, encoded.cells.astype(np.int64), places[encoded.special]
-    )
+    ordinary = encoded.special == Special.ORDINARY.value
+    return np.where(ordinary, encoded.cells.astype(np.int64), places[encoded.special])
 
 
 def domain_label(domain: Domain, cell: int) -> str:
@@ -131,8 +122,8 @@ def domain_ends(domain: int | Domain, low: object, high: object) -> tuple[int, i
     first, last = domain.locate(low, name="low"), domain.locate(high, name="high")
     start = domain.size if first.special is Special.ABOVE else first.cell
     end = {Special.BELOW: -1, Special.ABOVE: domain.size - 1}.get(last.special, last.cell)
-    if start > end and Special.ORDINARY is first.special is last.special:
-        raise InvalidParameter("low", "must not be above high", given=None, fix="swap them")
+    swapped = start > end and Special.ORDINARY is first.special is last.special
+    check(not swapped, "low", "must not be above high", given=None, fix="swap them")
     return start, end
 
 
@@ -143,35 +134,29 @@ _BLOCK_BITS: Final = 1 << 22
 _ONES: Final = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
 
+@final
 @dataclass(frozen=True)
-class _Decoder:
-    """How the reports of one kind are counted; `exclusive` if each of them counts once."""
+class Decoder:
+    """How the reports of one kind are counted.
 
-    width: Callable[[Any], int]
+    `tally` gives the counts of a column of reports, one for each cell or one for each report; `supports`
+    gives from the counts how many reports support each cell. With `exclusive` the counts add up to the
+    reports.
+    """
+
     tally: Callable[[Any, Any], Ints]
     supports: Callable[[Any, Ints], Ints]
     exclusive: bool = True
 
 
-def width(randomizer: FrequencyRandomizer) -> int:
-    """How many counts an aggregator keeps."""
-    return _DECODERS[type(randomizer)].width(randomizer)
+def decoder_of(randomizer: FrequencyRandomizer) -> Decoder:
+    """How to count the reports of a randomizer."""
+    return _DECODERS[type(randomizer)]
 
 
-def exclusive(randomizer: FrequencyRandomizer) -> bool:
-    """Whether the counts add up to the number of reports."""
-    return _DECODERS[type(randomizer)].exclusive
-
-
-def tallied(randomizer: FrequencyRandomizer, reports: Any) -> tuple[Ints, int]:
-    """The counts of a column of reports, and how many reports there are; malformed ones are refused."""
-    column = checked_column(randomizer, reports)
-    return _DECODERS[type(randomizer)].tally(randomizer, column), len(column)
-
-
-def supports(randomizer: FrequencyRandomizer, counts: Ints) -> Ints:
+def count_supports(randomizer: FrequencyRandomizer, counts: Ints) -> Ints:
     """How many reports support each cell, exactly."""
-    return _DECODERS[type(randomizer)].supports(randomizer, counts)
+    return decoder_of(randomizer).supports(randomizer, counts)
 
 
 def checked_column(randomizer: Any, reports: Any) -> Any:
@@ -181,19 +166,16 @@ def checked_column(randomizer: Any, reports: Any) -> Any:
     given = as_array(reports, "reports")
     rule, fix = "must be one column of integers", "pass what randomize_many returned"
     check_data(given.ndim == 1 and (given.dtype.kind in "iu" or not given.size), "reports", rule, fix=fix)
-    if given.size and not 0 <= int(given.min()) <= int(given.max()) < randomizer.reports:
-        raise InvalidData("reports", f"must lie below {randomizer.reports}", fix="drop what is no report")
+    fits = not given.size or 0 <= int(given.min()) <= int(given.max()) < randomizer.reports
+    check_data(fits, "reports", f"must lie below {randomizer.reports}", fix="drop what is no report")
     return given.astype(np.int64, copy=False)
 
 
 def _checked_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
     rows = as_array(reports, "reports")
-    check_data(
-        rows.ndim == 2 and rows.dtype == np.uint8 and rows.shape[1] == randomizer.report_bytes,
-        "reports",
-        f"must be rows of {randomizer.report_bytes} bytes",
-        fix="pass what randomize_many returned",
-    )
+    fits = rows.ndim == 2 and rows.dtype == np.uint8 and rows.shape[1] == randomizer.report_bytes
+    rule, fix = f"must be rows of {randomizer.report_bytes} bytes", "pass what randomize_many returned"
+    check_data(fits, "reports", rule, fix=fix)
     spare = 8 * randomizer.report_bytes - randomizer.size
     rule, fix = f"must have {randomizer.size} bits", "drop what is no report"
     check_data(not spare or not (rows[:, -1] >> np.uint8(8 - spare)).any(), "reports", rule, fix=fix)
@@ -204,7 +186,7 @@ def _checked_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
     return rows
 
 
-def _bins(randomizer: FrequencyRandomizer, reports: Ints) -> Ints:
+def _count_reports(randomizer: FrequencyRandomizer, reports: Ints) -> Ints:
     return np.bincount(reports, minlength=randomizer.reports)
 
 
@@ -247,17 +229,16 @@ def _hash_supports(randomizer: LocalHashing, reports: Ints) -> Ints:
 
 # How many points lie on each hyperplane: one Fourier transform, rounded to exact integers.
 
-
 _UNIT: Final = 2.0**-53
-_ROUNDINGS: Final = 256
-"""Roundings of one stage of a transform, relative to the norm of its input: more than any stage makes."""
+_ROUNDINGS: Final = 256  # of one stage of a transform, relative to the norm of its input: more than any makes
 
 
 def hyperplane_hits(randomizer: ProjectiveResponse, counts: Ints) -> Ints:
     """For every cell the number of reports on its hyperplane, exactly.
 
-    Counts are transformed a few bits at a time, so few that no sum can be in doubt: all at once unless
-    there are very many reports.
+    With c(y) reports of point y, put c(y) on all q - 1 nonzero multiples of y in F_q^d. The transform at x is
+    F(x) = sum over y of c(y) (q [<x, y> = 0] - 1) = q hits(x) - n, so hits(x) = (F(x) + n) / q. Counts are
+    transformed a few bits at a time, so few that rounding is exact: all at once unless there are very many.
     """
     bits = _safe_bits(randomizer)
     hits = np.zeros(randomizer.size, dtype=np.int64)
@@ -286,14 +267,10 @@ def _safe_bits(randomizer: ProjectiveResponse) -> int:
     return max(1, int(log2(randomizer.field / 4 / error_of_one)))
 
 
-def _own(_: FrequencyRandomizer, counts: Ints) -> Ints:
-    return counts
-
-
-_DECODERS: Final[Mapping[type[FrequencyRandomizer], _Decoder]] = {
-    RandomizedResponse: _Decoder(lambda response: response.size, _bins, _own),
-    ProjectiveResponse: _Decoder(lambda response: response.reports, _bins, hyperplane_hits),
-    HadamardResponse: _Decoder(lambda response: response.reports, _bins, _signs_to_supports),
-    UnaryEncoding: _Decoder(lambda encoding: encoding.size, _bit_sums, _own, exclusive=False),
-    LocalHashing: _Decoder(lambda hashing: hashing.size, _hash_supports, _own, exclusive=False),
+_DECODERS: Final[Mapping[type[FrequencyRandomizer], Decoder]] = {
+    RandomizedResponse: Decoder(_count_reports, lambda _, counts: counts),
+    ProjectiveResponse: Decoder(_count_reports, hyperplane_hits),
+    HadamardResponse: Decoder(_count_reports, _signs_to_supports),
+    UnaryEncoding: Decoder(_bit_sums, lambda _, counts: counts, exclusive=False),
+    LocalHashing: Decoder(_hash_supports, lambda _, counts: counts, exclusive=False),
 }

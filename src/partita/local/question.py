@@ -17,17 +17,25 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 
 from partita.errors import InvalidParameter, check, check_type
-from partita.local.encodings import MeanRandomizer, OneBit, Piecewise
+from partita.local.encodings import (
+    HadamardResponse,
+    LocalHashing,
+    MeanRandomizer,
+    OneBit,
+    Piecewise,
+    ProjectiveResponse,
+)
 from partita.local.randomizer import (
     LARGEST_SIZE,
     FrequencyRandomizer,
     Json,
     LocalLaw,
+    RandomizedResponse,
     Randomizer,
+    UnaryEncoding,
     checked_epsilon,
     clamped,
     digest_of,
@@ -51,7 +59,7 @@ _LONGEST_ROUND: Final = 100
 class Question(ABC):
     """Every value has a cell, and the randomizer makes a report of it. No value raises.
 
-    A question is asked in a round, and everybody answers it once in each: two rounds are two questions,
+    A question is asked in a round, and everybody answers it once in each round: two rounds are two questions,
     whose reports are not counted together.
     """
 
@@ -108,7 +116,9 @@ class Question(ABC):
         False
         """
         rule = f"must be a text of up to {_LONGEST_ROUND} signs"
-        check(_is_round(name), "round", rule, given=name, fix='as "week 1"')
+        given: object = name
+        fits = isinstance(given, str) and len(given) <= _LONGEST_ROUND and given.isprintable()
+        check(fits, "round", rule, given=name, fix='as "week 1"')
         made = object.__new__(type(self))
         freeze(made, **{each.name: getattr(self, each.name) for each in fields(self)} | {"round": name})
         return made
@@ -122,10 +132,6 @@ class Question(ABC):
     def digest(self) -> str:
         """A name for exactly this question: SHA-256 of its description, in hex."""
         return digest_of(self.to_json())
-
-
-def _is_round(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= _LONGEST_ROUND and name.isprintable()
 
 
 @dataclass(frozen=True, init=False)
@@ -228,7 +234,6 @@ def _average_variance(randomizer: Any) -> Fraction:
 
 
 MeanKind: TypeAlias = Literal["auto", "one-bit", "piecewise"]
-_KINDS: Final[dict[str, type[MeanRandomizer]]] = {kind.kind: kind for kind in (OneBit, Piecewise)}
 _FARTHEST: Final = 10**300
 
 
@@ -253,8 +258,8 @@ class Mean(Question):
     def __init__(self, low: object, high: object, *, epsilon: object, kind: MeanKind = "auto") -> None:
         one_of(kind, "kind", get_args(MeanKind))
         exact = checked_epsilon(epsilon)
-        made = [_KINDS[name](epsilon=exact) for name in (_KINDS if kind == "auto" else (kind,))]
-        self._fill(low, high, min(made, key=lambda randomizer: randomizer.largest_variance))
+        laws = [law(epsilon=exact) for law in _OF_NUMBERS if kind in ("auto", law.kind)]
+        self._fill(low, high, min(laws, key=lambda law: law.largest_variance))
 
     @classmethod
     def of(cls, low: object, high: object, randomizer: Randomizer) -> Self:
@@ -266,12 +271,12 @@ class Mean(Question):
         return made
 
     def _fill(self, low: object, high: object, randomizer: MeanRandomizer) -> None:
-        bounds = rational(low, "low"), rational(high, "high")
-        check(bounds[0] < bounds[1], "high", "must be above low", given=high, fix="swap the bounds")
-        if max(abs(bounds[0]), abs(bounds[1]), 1 / (bounds[1] - bounds[0])) > _FARTHEST:
-            fix = "change the unit"
-            raise InvalidParameter("high", "must be within 10^300, and 10^-300 from low", given=high, fix=fix)
-        freeze(self, low=bounds[0], high=bounds[1], randomizer=randomizer)
+        first, last = rational(low, "low"), rational(high, "high")
+        check(first < last, "high", "must be above low", given=high, fix="swap the bounds")
+        near = max(abs(first), abs(last), 1 / (last - first)) <= _FARTHEST
+        rule = "must be within 10^300, and 10^-300 from low"
+        check(near, "high", rule, given=high, fix="change the unit")
+        freeze(self, low=first, high=last, randomizer=randomizer)
 
     def cell(self, value: object) -> int:
         """The nearest step, the upper one of two; the middle for what is no number."""
@@ -369,6 +374,7 @@ def column_cells(domain: int | Domain, values: object) -> Ints:
 
 Number: TypeAlias = Fraction | float
 _MISSING: Final = {"NoneType", "NAType", "NaTType"}
+# The limits of `partita.domain.columns` and `category`, on a device.
 _LONGEST: Final = 400
 _FAR: Final = 1000
 _LARGEST: Final = 10**400
@@ -488,12 +494,9 @@ def plain_domain(spec: Mapping[str, Any]) -> PlainDomain:
 
 
 def _are_labels(labels: Sequence[object]) -> bool:
-    texts = [label for label in labels if isinstance(label, str) and label and _is_text(label)]
-    return 0 < len(set(texts)) == len(labels)
-
-
-def _is_text(label: str) -> bool:
-    return label == label.encode("utf-8", "replace").decode()
+    texts = [label for label in labels if isinstance(label, str) and label]
+    sound = all(text == text.encode("utf-8", "replace").decode() for text in texts)
+    return sound and 0 < len(set(texts)) == len(labels)
 
 
 def _text(value: object) -> str:
@@ -546,21 +549,21 @@ def _read(text: str) -> Number | None:
     return math.copysign(math.inf, mantissa) if abs(number) >= _LARGEST else number
 
 
-# The sealed registry of randomizers: a description may name these only, and a class is loaded when named.
+# The sealed registry of randomizers: a description may name these only.
 
+_OF_CELLS: Final[tuple[type[Randomizer], ...]] = (
+    RandomizedResponse,
+    ProjectiveResponse,
+    HadamardResponse,
+    UnaryEncoding,
+    LocalHashing,
+)
+_OF_NUMBERS: Final[tuple[type[MeanRandomizer], ...]] = (OneBit, Piecewise)
+_RANDOMIZERS: Final[Mapping[str, type[Randomizer]]] = {law.kind: law for law in (*_OF_CELLS, *_OF_NUMBERS)}
 
-_FREQUENCY: Final = {
-    "response": ("randomizer", "RandomizedResponse"),
-    "projective": ("encodings", "ProjectiveResponse"),
-    "hadamard": ("encodings", "HadamardResponse"),
-    "unary": ("randomizer", "UnaryEncoding"),
-    "hashing": ("encodings", "LocalHashing"),
-}
-_MEAN: Final = {"one-bit": ("encodings", "OneBit"), "piecewise": ("encodings", "Piecewise")}
-_HOMES: Final = {**_FREQUENCY, **_MEAN}
-FREQUENCY_KINDS: Final = tuple(_FREQUENCY)
-MEAN_KINDS: Final = tuple(_MEAN)
-KINDS: Final = tuple(_HOMES)
+FREQUENCY_KINDS: Final = tuple(law.kind for law in _OF_CELLS)
+MEAN_KINDS: Final = tuple(law.kind for law in _OF_NUMBERS)
+KINDS: Final = tuple(_RANDOMIZERS)
 
 
 def randomizer_kind(name: object) -> type[Randomizer]:
@@ -569,19 +572,19 @@ def randomizer_kind(name: object) -> type[Randomizer]:
     >>> randomizer_kind("response").__name__
     'RandomizedResponse'
     """
-    if not isinstance(name, str) or name not in _HOMES:
+    if not isinstance(name, str) or name not in _RANDOMIZERS:
         fix = "check it, or use a newer Partita"
         raise InvalidParameter("kind", f"must be one of {', '.join(KINDS)}", given=name, fix=fix)
-    module, kind = _HOMES[name]
-    found: type[Randomizer] = getattr(import_module(f"partita.local.{module}"), kind)
-    return found
+    return _RANDOMIZERS[name]
 
 
-# Descriptions of randomizers and questions, read strictly.
-
+# Descriptions of randomizers and questions, read strictly: to read one is to verify it. It must be what its
+# kind, size and epsilon give, to the last digit. A threshold that loses less than epsilon is refused too: it
+# would do no harm to the answer, but a server could tell devices apart by it.
 
 _MOST_PARTS: Final = 512
 _MOST_DIGITS: Final = 20
+_WRITTEN: Final = "pass what to_json returned"
 
 
 def randomizer_from(description: object) -> Randomizer:
@@ -598,7 +601,9 @@ def randomizer_from(description: object) -> Randomizer:
     made = kind(size=_read_number(given, "size"), epsilon=given["epsilon"])
     for name in names:
         if name not in ("size", "epsilon"):
-            _check_derived(name, _read_number(given, name), getattr(made, name))
+            number, derived = _read_number(given, name), getattr(made, name)
+            rule = f"must be {derived}, as kind, size and epsilon give it"
+            check(number == derived, name, rule, given=number, fix="do not answer this question")
     return made
 
 
@@ -658,9 +663,8 @@ def _parts(description: object) -> list[Randomizer]:
     given = _mapping(description, "randomizer")
     _exactly(given, "randomizer", ("kind", "parts"))
     listed = given["parts"]
-    if given["kind"] != "mixture" or not isinstance(listed, list) or not 0 < len(listed) <= _MOST_PARTS:
-        fix = "pass what to_json returned"
-        raise InvalidParameter("randomizer", "must be a mixture of randomizers", given=None, fix=fix)
+    fits = given["kind"] == "mixture" and isinstance(listed, list) and 0 < len(listed) <= _MOST_PARTS
+    check(fits, "randomizer", "must be a mixture of randomizers", given=None, fix=_WRITTEN)
     return [randomizer_from(part) for part in listed]
 
 
@@ -677,26 +681,18 @@ def _domain(given: object) -> Any:
 
 
 def _mapping(given: object, name: str) -> Mapping[str, Any]:
-    return check_type(given, Mapping, name, "must be a JSON object", fix="pass what to_json returned")
+    return check_type(given, Mapping, name, "must be a JSON object", fix=_WRITTEN)
 
 
 def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
-    if set(given) != set(entries):
-        fix = "pass what to_json returned"
-        raise InvalidParameter(name, f"must have the entries {', '.join(entries)}", given=None, fix=fix)
-
-
-def _check_derived(name: str, given: int, derived: int) -> None:
-    """Whatever follows from kind, size and epsilon must be just that."""
-    rule = f"must be {derived}, as kind, size and epsilon give it"
-    check(given == derived, name, rule, given=given, fix="do not answer this question")
+    rule = f"must have the entries {', '.join(entries)}"
+    check(set(given) == set(entries), name, rule, given=None, fix=_WRITTEN)
 
 
 def _read_number(given: Mapping[str, Any], name: str) -> int:
     """A number of a randomizer: a threshold is the digits of a positive integer."""
     value = given[name]
     digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
-    if not (digits if name == "threshold" else isinstance(value, int)) or int(value) < 1:
-        fix = "pass what to_json returned"
-        raise InvalidParameter(name, "must be a positive integer", given=value, fix=fix)
+    fits = (digits if name == "threshold" else isinstance(value, int)) and int(value) >= 1
+    check(fits, name, "must be a positive integer", given=value, fix=_WRITTEN)
     return int(value)

@@ -18,20 +18,18 @@ from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter, check, check_data, check_type
 from partita.local.aggregate import Aggregator
-from partita.local.columns import checked_column, domain_ends, supports
+from partita.local.columns import checked_column, count_supports, domain_ends
 from partita.local.estimates import implausible_cells, implausible_total, mean_bounds, warn_of_forgery
 from partita.local.ranges import CellTree, Levels, Mixture, Range, Rectangles, ViewQuestion
 from partita.numbers import failure, one_of, rational
 from partita.public.axis.shrinkage import shared_out
 
 AskedView = TypeVar("AskedView", bound=ViewQuestion)
-_UNKNOWN: Final = 1e6
-"""The variance of the shares of a view that nobody reported."""
+_UNKNOWN: Final = 1e6  # the variance of the shares of a view that nobody reported
 Ends = tuple[int, int]
 Box = Mapping[str, tuple[object, object]]
-_LEAST_IN_ORDER: Final = 1e-9
-"""Where nobody seems to be in order, nothing is known about their quantiles."""
-_ROUNDS: Final = 40
+_LEAST_IN_ORDER: Final = 1e-9  # quantiles are undefined if the estimated share of ordinary cells is zero
+_ROUNDS: Final = 40  # of proportional fitting: more cost time, and `raked` is exact after any number
 _LEAST: Final = 1e-300
 
 
@@ -54,7 +52,7 @@ class ViewAggregator(Aggregator[AskedView]):
     def _zeros(self) -> Ints:
         return np.zeros(self.question.randomizer.reports, dtype=np.int64)
 
-    def _tallied(self, reports: Any) -> tuple[Ints, int]:
+    def _tally(self, reports: Any) -> tuple[Ints, int]:
         column = checked_column(self.question.randomizer, reports)
         return np.bincount(column, minlength=self.question.randomizer.reports), len(column)
 
@@ -155,14 +153,12 @@ class RangeEstimate:
         return cell if isinstance(domain, int) else domain.decode([cell])[0]
 
     def _share(self, ends: tuple[int, int]) -> Answer:
-        low, high = ends
-        if low > high:
+        if ends[0] > ends[1]:
             return Answer.exact(0.0)
         [line] = self.evidence.lines
-        mask = np.zeros(line.size)
-        mask[low : high + 1] = 1.0
+        mask = _mask(ends, line.size)
         return Answer(
-            float(self.values[low : high + 1].sum()),
+            float(self.values[ends[0] : ends[1] + 1].sum()),
             lambda: sqrt(self.evidence.details.variance([mask])),
             lambda beta: self.evidence.bounds((ends,), beta),
         )
@@ -308,9 +304,8 @@ class RectangleEstimate:
         return pairs[0, 1] if len(axes) == 2 else joint_share(np.array(sides), pairs)
 
     def _both(self, one: int, other: int, ends: Mapping[int, Ends]) -> float:
-        return float(
-            self._inside(one, ends[one]) @ self._pairs[one, other] @ self._inside(other, ends[other])
-        )
+        rows, columns = self._inside(one, ends[one]), self._inside(other, ends[other])
+        return float(rows @ self._pairs[one, other] @ columns)
 
     def _ends(self, box: Box) -> dict[int, Ends]:
         box = check_type(box, Mapping, "box", "must map columns to two ends", fix='as {"age": (30, 39)}')
@@ -320,9 +315,8 @@ class RectangleEstimate:
         }
 
     def _axis(self, name: object) -> int:
-        if name not in self.question.columns:
-            rule = f"must be one of {', '.join(self.question.columns)}"
-            raise InvalidParameter("column", rule, given=name, fix="check its name")
+        rule = f"must be one of {', '.join(self.question.columns)}"
+        check(name in self.question.columns, "column", rule, given=name, fix="check its name")
         return self.question.columns.index(str(name))
 
 
@@ -371,7 +365,7 @@ class ViewEvidence:
         starts = self.mixture.starts
         spans = [self.counts[a:b] for a, b in pairwise(starts)]
         parts = zip(self.mixture.parts, spans, strict=True)
-        return tuple((int(span.sum()), supports(part, span)) for part, span in parts)
+        return tuple((int(span.sum()), count_supports(part, span)) for part, span in parts)
 
     @property
     def implausible(self) -> bool:
@@ -464,7 +458,12 @@ class Look:
 @final
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Everything that the looks say about shares, with a total of one, level by level."""
+    """Everything that the looks say about shares, with a total of one, level by level.
+
+    The *detail* of a table at a level is what its nodes differ from the mean of their siblings. Every view
+    that is at least as fine estimates it, with noise that adds up over the nodes summed. Details of different
+    levels do not correlate, so the best estimate of each is the mean of all views by their precision.
+    """
 
     lines: tuple[CellTree, ...]
     looks: tuple[Look, ...]
@@ -520,9 +519,8 @@ class Details:
     def _folded(self, details: Mapping[Levels, Floats], axis: int, last: int) -> dict[Levels, Floats]:
         """Along one axis, from the root down: a node has its part of its parent, and its own detail."""
         folded = {}
-        for levels in [
-            levels for levels in details if not levels[axis] and _at(levels, axis, last) in details
-        ]:
+        roots = [levels for levels in details if not levels[axis] and _at(levels, axis, last) in details]
+        for levels in roots:
             total = details[levels]
             for level in range(1, last + 1):
                 total = finer(total, axis, self.lines[axis].branching) + details[_at(levels, axis, level)]
