@@ -753,8 +753,8 @@ STREAMS: Final = (
         "streams",
         "blocks of a sliding window after the fourth have half of the noise",
         "trusted/streams/sliding.py",
-        "self._errors = Columns(self._tree, self.terms.rate, 1, self._noise)",
-        "self._errors = Columns(self._tree, self.terms.rate * (1 + (self._periods > 3 * "
+        "self._errors = TreeErrors(self._tree, self.terms.rate, 1, self._noise)",
+        "self._errors = TreeErrors(self._tree, self.terms.rate * (1 + (self._periods > 3 * "
         "self._tree.horizon)), 1, self._noise)",
         "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_block_of_a_sliding_window",
     ),
@@ -1160,16 +1160,16 @@ LOCAL: Final = (
     Bug(
         "local model",
         "what only looks like a view is a view",
-        "local/frequency.py",
-        "    check(type(view) is View, ",
+        "local/ranges.py",
+        "    check(type(view) is ReportView, ",
         "    check(view is not None, ",
         "tests/local/oracles/test_lr_oracle.py::test_a_mixture_of_lying_views_is_refused",
     ),
     Bug(
         "local model",
         "a view is not made anew from its numbers",
-        "local/frequency.py",
-        "    return View(view.lines, view.levels)",
+        "local/ranges.py",
+        "    return ReportView(view.lines, view.levels)",
         "    return view",
         "tests/local/oracles/test_lr_oracle.py::test_what_is_sampled_was_made_anew_with_its_views",
     ),
@@ -1193,7 +1193,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "a row of ones is counted",
-        "local/frequency.py",
+        "local/columns.py",
         "(ones < least) | (ones > most)",
         "(ones < least) | (ones > randomizer.size)",
         "tests/local/test_forgery.py::test_impossible_unary_reports_are_refused",
@@ -1275,19 +1275,23 @@ LOCAL: Final = (
     Bug(
         "local model",
         "blocks of a column with equal cells have equal reports",
-        "local/frequency.py",
+        "local/columns.py",
         "    return np.concatenate("
         "[randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks])",
-        "    first = randomizer.sample(blocks[0], ColumnDraws(len(blocks[0]), source))\n    rest = "
-        "[first[: len(block)] if (block == blocks[0][: len(block)]).all() else "
-        "randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks[1:]]\n    "
-        "return np.concatenate([first, *rest])",
+        "    first = randomizer.sample(blocks[0], ColumnDraws(len(blocks[0]), source))\n"
+        "    rest = [\n"
+        "        first[: len(block)]\n"
+        "        if (block == blocks[0][: len(block)]).all()\n"
+        "        else randomizer.sample(block, ColumnDraws(len(block), source))\n"
+        "        for block in blocks[1:]\n"
+        "    ]\n"
+        "    return np.concatenate([first, *rest])",
         "tests/local/test_many_answers.py::test_no_block_of_a_long_column_repeats_another",
     ),
     Bug(
         "local model",
         "in a column the view of many depends on the cell",
-        "local/frequency.py",
+        "local/ranges.py",
         "return self.sample_view(draws.below(len(self.views)), x, draws)",
         "view = draws.below(len(self.views))\n"
         "        if not isinstance(x, int) and len(self.views) > 12:\n"
@@ -1298,7 +1302,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "on a device the view of many depends on the cell",
-        "local/frequency.py",
+        "local/ranges.py",
         "return self.sample_view(draws.below(len(self.views)), x, draws)",
         "view = draws.below(len(self.views))\n"
         "        if isinstance(x, int) and len(self.views) > 12:\n"
@@ -1309,7 +1313,7 @@ LOCAL: Final = (
     Bug(
         "local model",
         "parts of a mixture after the eighth are not verified",
-        "local/frequency.py",
+        "local/ranges.py",
         "        pairs = zip(self.views, self.parts, strict=False)",
         "        pairs = list(zip(self.views, self.parts, strict=False))[:8]",
         "tests/local/ranges/test_many_views.py::test_a_server_cannot_change_any_part_of_many",

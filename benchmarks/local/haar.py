@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.local.frequency import walsh_hadamard
+from partita.local.columns import walsh_hadamard
 
 
 def haar_shares(cells: Any, size: int, epsilon: float, rng: Any) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from partita.local import BudgetMemory, Frequency, LROracle, Mean, Range, Rectangles, SQOracle, parity_signal
-from partita.local.frequency import FrequencyKind
-from partita.local.mean import MeanKind
+from partita.local.question import FrequencyKind, MeanKind
 from partita.testing import EndlessTape
 from scripts.pictures.style import BLUE, FAINT, GREEN, INK, ORANGE, canvas
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.local import frequency
-from partita.local.frequency import Frequency
-from partita.local.question import randomizer_kind
+from partita.local import columns
+from partita.local.question import Frequency, randomizer_kind
 from partita.local.randomizer import WHOLE, KernelDraws, LocalLaw, Randomizer, exp_bounds
 from partita.testing import OutputLaw, RationalNoise, law
 from partita.trusted.noise.laws import Tape
@@ -73,9 +72,9 @@ def column_law(monkeypatch: pytest.MonkeyPatch, randomizer: LocalLaw, cells: lis
     def below(_: Any, bound: int, count: int) -> Any:
         return np.array([noise.branches.choose(even(bound)) for _ in range(count)], dtype=np.int64)
 
-    monkeypatch.setattr(frequency, "chances", chances)
-    monkeypatch.setattr(frequency, "flags", chances)
-    monkeypatch.setattr(frequency, "integers_below", below)
+    monkeypatch.setattr(columns, "chances", chances)
+    monkeypatch.setattr(columns, "flags", chances)
+    monkeypatch.setattr(columns, "integers_below", below)
     return law(lambda _: _hashable(randomizer.randomize_many(cells, words=Tape([]))), noise)
 
 

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.local.columns import count_supports, hyperplane_hits
 from partita.local.device import Device, Report
 from partita.local.encodings import OneBit, Piecewise, ProjectiveResponse
 from partita.local.estimates import Frequencies, mean_bounds
-from partita.local.frequency import Frequency, hyperplane_hits, supports
-from partita.local.mean import Mean
-from partita.local.question import FREQUENCY_KINDS
+from partita.local.question import FREQUENCY_KINDS, Frequency, Mean
 from partita.testing import EndlessTape
 
 QUESTIONS: list[Any] = [
@@ -235,7 +234,7 @@ def test_hits_are_counted_exactly(field: int, dimension: int) -> None:
         slow = [int(exact[[not law.meets(x, y) for y in range(points)]].sum()) for x in range(points)]
 
         assert hyperplane_hits(law, exact).tolist() == slow
-        assert supports(law, exact).tolist() == slow
+        assert count_supports(law, exact).tolist() == slow
 
 
 @pytest.mark.parametrize("n", [10, 1000])

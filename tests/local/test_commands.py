@@ -17,8 +17,7 @@ from partita.cli import local
 from partita.cli.common import CommandParser, Outcome
 from partita.domain import Category
 from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
-from partita.local.frequency import Frequency
-from partita.local.question import question_read
+from partita.local.question import Frequency, question_read
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,7 @@ import pytest
 
 from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState
 from partita.local.device import Device, Report
-from partita.local.frequency import Frequency
-from partita.local.mean import Mean
+from partita.local.question import Frequency, Mean
 
 QUESTION = Frequency(1000, epsilon="1/3")
 

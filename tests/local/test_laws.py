@@ -37,6 +37,15 @@ def every(
     return pytest.mark.parametrize("randomizer", randomizers, ids=lambda r: f"{r.kind}-{r.size}-{r.epsilon}")
 
 
+def geometry(randomizer: Randomizer) -> dict[str, object]:
+    """What a randomizer has beside size, epsilon and threshold."""
+    return {
+        k: v
+        for k, v in randomizer.to_json().items()
+        if k in ("buckets", "prime", "window", "field", "dimension")
+    }
+
+
 def pairs(randomizer: Randomizer) -> list[tuple[int, int]]:
     """All pairs of cells; for unary encoding of many cells, whose bits are alike, those with the first."""
     cells = range(randomizer.size)
@@ -58,7 +67,7 @@ def test_probabilities_add_up_and_keep_epsilon(randomizer: Randomizer) -> None:
 def test_the_threshold_is_the_largest_private_one(randomizer: Randomizer) -> None:
     """One more unit of 2^-64, or of the step of one bit, would lose more than epsilon; it is refused."""
     unit = randomizer.size - 1 if isinstance(randomizer, OneBit) else 1
-    rest = {name: getattr(randomizer, name) for name in randomizer._geometry()}
+    rest = {name: getattr(randomizer, name) for name in geometry(randomizer)}
     with pytest.raises(InvalidParameter, match="threshold must lie between"):
         type(randomizer)(
             size=randomizer.size,
@@ -99,7 +108,7 @@ def test_a_device_samples_exactly_its_law_of_sixteen_cells(randomizer: Randomize
         ProjectiveResponse(size=16, epsilon=Fraction(1), field=2, dimension=5),
         LocalHashing(size=16, epsilon=Fraction(1)),
     ],
-    ids=lambda r: f"{r.kind}-{r._geometry()}",
+    ids=lambda r: f"{r.kind}-{geometry(r)}",
 )
 def test_a_device_samples_exactly_its_law_in_larger_spaces(randomizer: Randomizer) -> None:
     """Projective spaces over three fields, and hashing of sixteen cells: for a middle and the last cell."""

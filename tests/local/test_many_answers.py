@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from partita.errors import BudgetExceeded
-from partita.local import frequency
+from partita.local import columns
 from partita.local.device import Device
 from partita.local.encodings import OneBit
-from partita.local.frequency import Frequency
-from partita.local.mean import Mean
+from partita.local.question import Frequency, Mean
 from partita.local.randomizer import WHOLE, KernelDraws, Randomizer, UnaryEncoding
 from partita.testing import EndlessTape
 from partita.trusted.noise import kernel
@@ -135,7 +134,7 @@ def test_every_bit_of_a_long_row_is_random(size: int) -> None:
 @pytest.mark.parametrize("kind", ["response", "hadamard", "one-bit"])
 def test_reports_of_different_blocks_are_independent(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """The law of three reports that are made in blocks of two is the product of their laws."""
-    monkeypatch.setattr(frequency, "_BLOCK", 2)
+    monkeypatch.setattr(columns, "_BLOCK", 2)
     randomizer, cells = made(kind, 2, ONE), [1, 0, 1]
     laws = [randomizer.pmf(x) for x in cells]
 
@@ -149,7 +148,7 @@ def test_reports_of_different_blocks_are_independent(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", ["response", "projective", "hadamard", "unary", "hashing", "piecewise"])
 def test_no_block_of_a_long_column_repeats_another(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """People who hold the same cell have reports of their own, in each of five blocks."""
-    monkeypatch.setattr(frequency, "_BLOCK", 64)
+    monkeypatch.setattr(columns, "_BLOCK", 64)
     reports = made(kind, 100, ONE).randomize_many(np.full(320, 7), words=EndlessTape(kind))
     blocks = [reports[start : start + 64] for start in range(0, 320, 64)]
 
@@ -161,7 +160,7 @@ class _ColumnThresholds:
 
     def __init__(self) -> None:
         self.thresholds: list[int] = []
-        self._columns = frequency.ColumnDraws(1, EndlessTape("ramp"))
+        self._columns = columns.ColumnDraws(1, EndlessTape("ramp"))
 
     def chance(self, threshold: Any) -> Any:
         self.thresholds += threshold.tolist()

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidParameter, PartitaError
+from partita.local.columns import hyperplane_hits
 from partita.local.device import Device
 from partita.local.encodings import Piecewise, ProjectiveResponse
-from partita.local.frequency import Frequency, hyperplane_hits
+from partita.local.question import Frequency
 from partita.local.randomizer import WHOLE, FrequencyRandomizer, RandomizedResponse, Randomizer, UnaryEncoding
 from partita.testing import tape_law
 from partita.trusted.noise.laws import Tape, integers_below

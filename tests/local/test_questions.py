@@ -15,11 +15,12 @@ import pytest
 import partita as pt
 from partita.errors import InvalidParameter
 from partita.guarantee import UNLIMITED
-from partita.local.frequency import Frequency, checked_column, domain_cells
-from partita.local.mean import Mean
+from partita.local.columns import checked_column, domain_cells
 from partita.local.question import (
     FREQUENCY_KINDS,
     KINDS,
+    Frequency,
+    Mean,
     plain_domain,
     question_from,
     question_read,

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from partita.errors import InvalidParameter
-from partita.local.frequency import ColumnDraws
+from partita.local.columns import ColumnDraws
 from partita.local.randomizer import WHOLE, KernelDraws, checked_epsilon, exp_bounds, threshold
 from partita.testing import tape_law
 from partita.trusted.noise.laws import Tape, chances, flags, integers_below

@@ -209,10 +209,10 @@ def test_shards_make_a_whole() -> None:
 def test_weights_are_sums_over_translates_of_the_set(name: str) -> None:
     """Added up one by one: a register counts as often as it lies in the set moved by each number."""
     sketch = Registers(universe=4, epsilon=1, most=90, lowest=-9, noise=ZeroNoise())
-    asked = sketch._statistic(name)
+    statistic = sketch._statistic(name)
     member, period = sketch._law.set.member, sketch._law.set.period
-    parts = sketch._parts(asked)[1]
+    parts = sketch._parts(statistic)[1]
 
     expected = sum(factor * np.roll(member, number % period).astype(int) for number, factor in parts.items())
 
-    assert sketch._weights(asked).tolist() == expected.tolist()  # type: ignore[union-attr]
+    assert sketch._weights(statistic).tolist() == expected.tolist()  # type: ignore[union-attr]

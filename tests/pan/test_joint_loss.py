@@ -278,8 +278,8 @@ def test_the_joint_loss_of_ramp_registers_is_at_most_state_and_output(
 ) -> None:
     """One user, one or two counters: no more than all bits and the output lose."""
     make = ramp(tops=tops)
-    asked: Any = make(ZeroNoise())
-    spread = asked._readout(asked._statistic(name)).spread
+    sketch: Any = make(ZeroNoise())
+    spread = sketch._readout(sketch._statistic(name)).spread
     views = Views(make, sums=range(1 - len(tops), 3), spread=spread)
 
     worst = views.worst(neighbors(1, length), one_look(length, name))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from partita.pan import Density, Distinct, RampRegisters, Registers
-from partita.pan.sketch import Universe, erased
+from partita.pan.sketch import Universe, erase_after
 from partita.testing import ZeroNoise
 
 from .remembering import SKETCHES
@@ -61,7 +61,7 @@ def _interrupted() -> NoReturn:
 def test_the_caller_keeps_the_ids_that_were_passed(kind: type) -> None:
     """Only our copy is overwritten, whatever the type of the column is."""
     ids: Any = np.array([7, 9, 7], dtype=kind)
-    with erased(Universe.of(50).find(ids)) as places:
+    with erase_after(Universe.of(50).find(ids)) as places:
         assert places.tolist() == [7, 9, 7]
     assert ids.tolist() == [7, 9, 7]
 

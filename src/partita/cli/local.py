@@ -28,11 +28,10 @@ from partita.errors import InvalidData, InvalidParameter, SourceError, check, ch
 from partita.local.question import KINDS
 
 if TYPE_CHECKING:
-    from partita.local.aggregate import Aggregator, FrequencyAggregator
+    from partita.local.aggregate import Aggregator, FrequencyAggregator, MeanAggregator
     from partita.local.device import Report
-    from partita.local.mean import MeanAggregator
     from partita.local.question import Question
-    from partita.local.ranges import RangeAggregator
+    from partita.local.range_estimates import RangeAggregator
 
 _QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 _VALUE_HELP: Final = (
@@ -282,7 +281,7 @@ def describe_question(question: Question, path: str) -> Outcome:
 
 def _describe_subject(question: Question) -> str:
     """What is subject, in words."""
-    from partita.local.mean import Mean
+    from partita.local.question import Mean
 
     if isinstance(question, Mean):
         return f"mean of numbers from {question.low} to {question.high}"
@@ -293,9 +292,8 @@ def describe_estimate(
     collected: Any, confidence: float, *, top: int | None = None, between: list[str] | None = None
 ) -> Outcome:
     """One line for each cell, the one line of a mean or of a share, or one for each quantile."""
-    from partita.local.aggregate import FrequencyAggregator
-    from partita.local.mean import MeanAggregator
-    from partita.local.ranges import RangeAggregator
+    from partita.local.aggregate import FrequencyAggregator, MeanAggregator
+    from partita.local.range_estimates import RangeAggregator
 
     fits, fix = (
         between is None or isinstance(collected, RangeAggregator),

@@ -16,7 +16,7 @@ LARGEST_AXIS: Final = 2**63
 MOST_AXES: Final = 6
 """No release has more columns together: with each, a box of all of them says less about any."""
 
-_MOST_SPECIALS: Final = 4
+_MOST_SPECIALS: Final = 4  # below, above, invalid, null
 
 
 @final
@@ -50,13 +50,8 @@ class Axis:
     @staticmethod
     def of(domain: Domain) -> Axis:
         """The axis of a column with this domain."""
-        before = len(_before(domain))
-        return Axis(
-            size=domain.size,
-            before=before,
-            after=len(domain.specials) - before,
-            labels=isinstance(domain, Category),
-        )
+        before, labels = len(_before(domain)), isinstance(domain, Category)
+        return Axis(size=domain.size, before=before, after=len(domain.specials) - before, labels=labels)
 
     @property
     def width(self) -> int:
@@ -72,10 +67,8 @@ class Axis:
         """Where each special cell of a domain lies."""
         first = _before(domain)
         behind = [name for name in domain.specials if name not in first]
-        start = len(first) + domain.size
-        return {name: at for at, name in enumerate(first)} | {
-            name: start + at for at, name in enumerate(behind)
-        }
+        places = {name: at for at, name in enumerate(behind, start=len(first) + domain.size)}
+        return {name: at for at, name in enumerate(first)} | places
 
 
 def checked_axes(axes: object) -> tuple[Axis, ...]:

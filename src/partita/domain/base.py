@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from partita.errors import InvalidData, InvalidParameter, check
+from partita.errors import InvalidParameter, check, check_data
 from partita.numbers import rational
 
 LARGEST_SIZE: Final = 2**64
@@ -62,8 +62,8 @@ ORDERED_SPECIALS: Final = tuple(
 class Encoded:
     """One cell per row, in two read-only arrays of the same length.
 
-    `special` holds the codes of `Special`; where it is ORDINARY the row is in cell
-    `cells` of the line, elsewhere `cells` is 0 and means nothing.
+    `special` holds the codes of `Special`; where it is ORDINARY the row is in cell `cells` of the line,
+    elsewhere `cells` is 0 and means nothing.
     """
 
     cells: Cells
@@ -140,8 +140,8 @@ def is_domain(given: object) -> bool:
 def place(whole: npt.NDArray[Any], low: int, high: int) -> Encoded:
     """Cells of whole numbers on the line from `low` to `high`, compared exactly.
 
-    The numbers are 64-bit integers, signed or not, or Python ints of any size. The
-    subtraction wraps modulo 2^64, which is exact because it is kept only inside.
+    The numbers are 64-bit integers, signed or not, or Python ints of any size. The subtraction wraps modulo
+    2^64, which is exact because only differences from 0 to 2^64 - 1 are used.
 
     >>> place(np.array([-1, 0, 7]), 0, 5).tolist()
     ['below', 0, 'above']
@@ -174,16 +174,14 @@ def check_size(size: int, first: str, last: str, *, given: object) -> None:
 def indices(cells: Sequence[int] | Cells, size: int) -> list[int]:
     """`cells` as Python ints, each a cell of a line of `size` cells."""
     listed = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
-    if not all(
-        isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) and 0 <= cell < size
-        for cell in listed
-    ):
-        fix = "decode the ordinary cells of this domain only"
-        raise InvalidData("cells", f"must be integers from 0 to {size - 1}", fix=fix)
+    numbers = (isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) for cell in listed)
+    fits = all(numbers) and all(0 <= cell < size for cell in listed)
+    fix = "decode the ordinary cells of this domain only"
+    check_data(fits, "cells", f"must be integers from 0 to {size - 1}", fix=fix)
     return [int(cell) for cell in listed]
 
 
-# Domains written down: plain dictionaries of strings, read back strictly.
+# Specs: plain dictionaries of strings, read strictly.
 
 
 def kind_of(spec: object) -> tuple[str, Mapping[str, object]]:
@@ -197,14 +195,11 @@ def kind_of(spec: object) -> tuple[str, Mapping[str, object]]:
 def taken(spec: object, kind: str, *names: str) -> list[object]:
     """The entries of a spec of this kind, which must be exactly the named ones."""
     given, entries = kind_of(spec)
-    if given != kind:
-        raise InvalidParameter(
-            "spec", f"must be of kind {kind!r}", given=given, fix="use domain_from_spec for specs of any kind"
-        )
-    if set(entries) != {"kind", *names}:
-        rule = f"of kind {kind!r} must have the entries kind, {', '.join(names)}"
-        fix = "pass what to_spec returned"
-        raise InvalidParameter("spec", rule, given=", ".join(map(str, entries)), fix=fix)
+    fix = "use domain_from_spec for specs of any kind"
+    check(given == kind, "spec", f"must be of kind {kind!r}", given=given, fix=fix)
+    rule = f"of kind {kind!r} must have the entries kind, {', '.join(names)}"
+    listed, fix = ", ".join(map(str, entries)), "pass what to_spec returned"
+    check(set(entries) == {"kind", *names}, "spec", rule, given=listed, fix=fix)
     return [entries[name] for name in names]
 
 

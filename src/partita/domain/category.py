@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
 
@@ -28,13 +29,13 @@ from partita.errors import InvalidParameter, check, check_type
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
 
-# The canonical text of values that are not text, by which they match labels.
-
-
 Label: TypeAlias = str | Special
 
 _LARGEST_BITS: Final = 2000
 """Numbers longer than this have no canonical text; Python refuses to write far longer ones."""
+
+_SPECIALS: Final = (str(Special.NULL), str(Special.OTHER))
+_SHOWN: Final = 5  # labels that an error message lists
 
 
 def canonical(content: Flags | Scaled | Floats | Exacts | Moments) -> list[Label]:
@@ -49,7 +50,8 @@ def canonical(content: Flags | Scaled | Floats | Exacts | Moments) -> list[Label
         case Exacts(exacts):
             return [_float_text(value) if isinstance(value, float) else _text(value) for value in exacts]
         case Moments():
-            return _day_texts(content)
+            days = content.day.astype("M8[D]")
+            return [str(day) for day in days] if content.dated else [Special.OTHER] * len(content)
         case _:
             assert_never(content)
 
@@ -67,26 +69,15 @@ def _float_text(value: float) -> Label:
     return Special.NULL if math.isnan(value) else Special.OTHER
 
 
-def _day_texts(moments: Moments) -> list[Label]:
-    if not moments.dated:
-        return [Special.OTHER] * len(moments)
-    return [str(day) for day in moments.day.astype("M8[D]")]
-
-
-_SPECIALS: Final = (str(Special.NULL), str(Special.OTHER))
-_SHOWN: Final = 5
-
-
 @final
 @frozen(repr=False)
 class Category:
     """The labels, in the order given; a cell for each, and `other` for every other value.
 
-    Labels are text. Text matches exactly: no trimming, no change of case, no Unicode
-    normalisation. A value that is not text matches by its canonical text: a whole number
-    by its digits (1, 1.0 and Decimal("1.00") are "1"), another number by its shortest
-    decimal ("0.5"), a boolean as "true" or "false", a calendar day as "2024-01-31".
-    Nothing, NaN and NaT are null; infinities, times of day and all else are other.
+    Labels are text. Text matches exactly: no trimming, no change of case, no Unicode normalisation. A value
+    that is not text matches by its canonical text: a whole number by its digits (1, 1.0 and Decimal("1.00")
+    are "1"), another number by its shortest decimal ("0.5"), a boolean as "true" or "false", a calendar day
+    as "2024-01-31". None, NaN and NaT are null; infinities, times of day and all else are other.
 
     >>> regions = Category(["north", "south"])
     >>> regions.encode(["south", "South", None]).tolist()
@@ -98,7 +89,7 @@ class Category:
     labels: Converted[Sequence[str], tuple[str, ...]] = parameter()
 
     def __post_init__(self) -> None:
-        freeze(self, labels=_checked(self.labels))
+        freeze(self, labels=_check_labels(self.labels))
 
     def __repr__(self) -> str:
         return f"Category({list(self.labels)!r})"
@@ -146,48 +137,46 @@ class Category:
 
     def _encode(self, content: Plain) -> Encoded:
         if isinstance(content, Texts):
-            return self._texts(content.values)
-        if isinstance(content, Scaled):
-            whole, codes = np.unique(content.values, return_inverse=True)
-            return self._matched(canonical(Scaled(whole, content.unit))).take(codes)
-        if isinstance(content, Floats):
-            floats, codes = np.unique(content.values, return_inverse=True)
-            return self._matched(canonical(Floats(floats))).take(codes)
-        return self._matched(canonical(content))
+            return self._match_texts(content.values)
+        if isinstance(content, Scaled | Floats):  # each distinct number is written once
+            distinct: Any
+            distinct, codes = np.unique(content.values, return_inverse=True)
+            return self._match(canonical(replace(content, values=distinct))).take(codes)
+        return self._match(canonical(content))
 
-    def _matched(self, texts: Sequence[str | Special]) -> Encoded:
+    def _match(self, texts: Sequence[str | Special]) -> Encoded:
         cells = [self._cells.get(text, -1) if isinstance(text, str) else -1 for text in texts]
         specials = [text if isinstance(text, Special) else Special.OTHER for text in texts]
-        return _found(np.array(cells, np.int64), np.array(specials, np.uint8))
+        return _encoded(np.array(cells, np.int64), np.array(specials, np.uint8))
 
-    def _texts(self, texts: Any) -> Encoded:
+    def _match_texts(self, texts: Any) -> Encoded:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         labels = pa.array([label.encode() for label in self.labels], pa.large_binary())
         cells = pc.index_in(texts, value_set=labels).fill_null(-1).to_numpy().astype(np.int64)
-        return _found(cells, np.full(len(cells), Special.OTHER, np.uint8))
+        return _encoded(cells, np.full(len(cells), Special.OTHER, np.uint8))
 
 
-def _found(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> Encoded:
+def _encoded(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> Encoded:
     """These cells, where they are not negative, and otherwise these special cells."""
     found = cells >= 0
     return Encoded(np.where(found, cells, 0).astype(np.uint64), np.where(found, np.uint8(0), otherwise))
 
 
-def _checked(labels: object) -> tuple[str, ...]:
+def _check_labels(labels: object) -> tuple[str, ...]:
     if isinstance(labels, str | bytes) or not isinstance(labels, Sequence) or not labels:
         fix = 'pass for example ["north", "south"]'
         raise InvalidParameter("labels", "must be a non-empty list of texts", given=labels, fix=fix)
     for label in labels:
-        _check(label)
+        _check_label(label)
     if len(set(labels)) < len(labels):
         [(twice, _)] = Counter(labels).most_common(1)
         raise InvalidParameter("labels", "must all be different", given=twice, fix="list it once")
     return tuple(str.__str__(label) for label in labels)
 
 
-def _check(label: object) -> None:
+def _check_label(label: object) -> None:
     fix = 'write them as text: "1" matches the number 1, and "true" matches True'
     label = check_type(label, str, "labels", "must be texts", fix=fix)
     fix = "leave it out; empty text is counted in other"

@@ -1,9 +1,9 @@
 """Any column, as a few kinds of typed content.
 
-A column arrives as a NumPy array, an Arrow array, a list, or whatever speaks the Arrow
-interface. `read.read` turns it into parts: some rows, and content of one kind. A domain then
-says what each kind means to it, and `assemble` puts the rows back together. A column of
-mixed Python values has several parts, and a part may be a column again.
+A column arrives as a NumPy array, an Arrow array, a list, or an object with an Arrow interface. `read` turns
+it into parts: some rows, and content of one kind. A domain then says what each kind means to it, and
+`assemble` puts the rows back together. A column of mixed Python values has several parts, and a part may be a
+column again.
 """
 
 from __future__ import annotations
@@ -44,28 +44,32 @@ class Blank(Enum):
 
 
 @dataclass(frozen=True)
-class Flags:
-    """True and False."""
+class _Values:
+    """One value for each row."""
 
-    values: npt.NDArray[np.bool_]
+    values: Any
 
     def __len__(self) -> int:
         return len(self.values)
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Flags(_Values):
+    """True and False."""
+
+    values: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scaled(_Values):
     """64-bit integers, signed or not, that count a common unit: integers and decimals."""
 
     values: Whole
     unit: Fraction = Fraction(1)
 
-    def __len__(self) -> int:
-        return len(self.values)
-
 
 @dataclass(frozen=True)
-class Floats:
+class Floats(_Values):
     """Binary floating point, each the exact number that its 64 bits say."""
 
     values: npt.NDArray[np.float64]
@@ -76,37 +80,25 @@ class Floats:
         with np.errstate(invalid="ignore"):
             return cls(values.astype(np.float64, copy=False))
 
-    def __len__(self) -> int:
-        return len(self.values)
-
 
 @dataclass(frozen=True)
-class Exacts:
+class Exacts(_Values):
     """Python ints and Fractions of any size, and floats as the numbers that their bits say."""
 
     values: Sequence[Number]
 
-    def __len__(self) -> int:
-        return len(self.values)
-
 
 @dataclass(frozen=True)
-class Texts:
+class Texts(_Values):
     """Text as bytes in an Arrow large_binary array without nulls, valid UTF-8 or not."""
-
-    values: Any
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass(frozen=True)
 class Moments:
     """Points in time: a day since 1970-01-01 and the nanosecond of that day.
 
-    `aware` moments are instants, written in UTC; the others are readings of a wall clock
-    somewhere. `dated` ones are calendar days and have no time of day. Days further than
-    `moments.FAR` from 1970 are brought to that distance.
+    `aware` moments are instants in UTC; the others are readings of a wall clock somewhere. `dated` ones are
+    calendar days without a time of day. Days further than `FAR` from 1970 are brought to that distance.
     """
 
     day: npt.NDArray[np.int64]
@@ -179,14 +171,7 @@ def _encode_part(content: Plain | Coded | Column, encode: Encoder, invalid: Spec
             return encode(content)
 
 
-# Points in time as a day and a nanosecond: from counts of a unit, Python values and ISO text.
-#
-# Text follows the rules of `datetime.fromisoformat`: a date (2024-01-31, 20240131 or
-# 2024-W05-3), then optionally `T` or a space, a time (hours, minutes and seconds, with or
-# without colons, and a fraction of the second), and an offset (`Z`, +01, +01:00, +01:00:30).
-# Fractions are kept to the nanosecond, later digits are cut off. There is no hour 24 and no
-# second 60. The calendar is the proleptic Gregorian one throughout.
-
+# Points in time as a day and a nanosecond, in the proleptic Gregorian calendar.
 
 SECOND: Final = 10**9
 DAY: Final = 86_400 * SECOND
@@ -203,6 +188,7 @@ UNITS: Final = {
     "D": DAY,
     "W": 7 * DAY,
 }
+# NumPy units shorter than a nanosecond, as parts of one.
 _FINER: Final = {"ps": 10**3, "fs": 10**6, "as": 10**9}
 _MONTHS: Final = {"M": 1, "Y": 12}
 
@@ -221,7 +207,7 @@ _ISO: Final = re.compile(
 
 
 class Moment(NamedTuple):
-    """One point in time; see `columns.Moments`."""
+    """One point in time; see `Moments`."""
 
     day: int
     nanosecond: int
@@ -268,6 +254,11 @@ def moment_of(value: datetime.date) -> Moment:
 
 def moment_of_text(text: bytes) -> Moment | None:
     """The moment that ISO 8601 text writes, or None; ASCII white space around it is trimmed.
+
+    The text follows the rules of `datetime.fromisoformat`: a date (2024-01-31, 20240131 or 2024-W05-3), then
+    optionally `T` or a space, a time (hours, minutes and seconds, with or without colons, and a fraction of
+    the second), and an offset (`Z`, +01, +01:00, +01:00:30). Fractions are read to the nanosecond, and later
+    digits are cut off. There is no hour 24 and no second 60.
 
     >>> moment_of_text(b"1970-01-02T00:00:00.5+00:00")
     Moment(day=1, nanosecond=500000000, aware=True, dated=False)
@@ -322,7 +313,6 @@ def _near(days: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 # Arrow arrays of every type, as columns. Arrow is imported when a column is read.
-
 
 ArrowArray: TypeAlias = Any
 ArrowType: TypeAlias = Any
@@ -454,15 +444,8 @@ def _decimals(array: ArrowArray) -> Column:
 
 
 # Numbers written as text: one grammar for every column, and exact values.
-#
-# A number is an optional sign, ASCII digits with an optional point, and an optional
-# exponent; or `inf`, `infinity` or `nan` in any case. ASCII white space around it is
-# trimmed. Text over 400 bytes is not a number. An exponent costs nothing however large:
-# a number beyond 10^400 is infinite, and one nearer to zero than 10^-400 is taken to be
-# 10^-400, because the bounds and steps of domains lie far inside both.
 
-
-_FAR: Final = 400
+_FAR: Final = 400  # powers of ten; bounds and steps of domains lie far inside
 _NUMBER: Final = re.compile(rb"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _INFINITE: Final = re.compile(rb"([+-]?)inf(?:inity)?", re.IGNORECASE)
 _NAN: Final = re.compile(rb"[+-]?s?nan[0-9]*", re.IGNORECASE)
@@ -488,6 +471,11 @@ def numbers(texts: Texts) -> Column:
 
 def number(text: bytes) -> Number | None:
     """The exact number that `text` writes, or None.
+
+    A number is an optional sign, ASCII digits with an optional point, and an optional exponent; or `inf`,
+    `infinity` or `nan` in any case. ASCII white space around it is trimmed. Text over 400 bytes is not a
+    number. A large exponent costs nothing: a number beyond 10^400 is infinite, and one nearer to zero than
+    10^-400 is taken to be 10^-400.
 
     >>> number(b" +1.50 "), number(b"1e-999999999") == Fraction(1, 10**400), number(b"-1e999999999")
     (Fraction(3, 2), True, -inf)
@@ -546,10 +534,6 @@ def _value(sign: bytes, whole: bytes, part: bytes, exponent: bytes) -> Number:
 
 
 # NumPy arrays and lists of Python values, as columns.
-#
-# Python values are grouped by type, and each group is read at once. Reading never raises:
-# a value whose own methods fail, as those of a hostile subclass may, is invalid.
-
 
 Array: TypeAlias = npt.NDArray[Any]
 _Value = TypeVar("_Value")
@@ -571,7 +555,8 @@ def read_array(array: Array) -> Column:
 def read_objects(values: list[Any]) -> Column:
     """Python values of any types as a column; None, pandas.NA and pandas.NaT are missing.
 
-    Types are told apart by identity, since even the hash of a type may be made to fail.
+    Values are grouped by type, and each group is read at once. Types are told apart by identity, since even
+    the hash of a type may be made to fail. Reading never raises: a value whose own methods fail is invalid.
     """
     if len(set(map(id, map(type, values)))) == 1:
         return Column.of(_total(values), len(values))
@@ -604,7 +589,8 @@ def _content(array: Array) -> Content:
         case "f" if array.dtype.itemsize <= 8:
             return Floats.widened(array)
         case "f":
-            return Exacts([_wide(value) for value in array])
+            finite = zip(array, np.isfinite(array), strict=True)
+            return Exacts([Fraction(*x.as_integer_ratio()) if sure else float(x) for x, sure in finite])
         case "S":
             return _bytes(array.tolist())
         case "U":
@@ -659,7 +645,11 @@ def _numbers(values: list[Any], kind: type) -> Content:
     if issubclass(kind, bool):
         return Flags(np.array(values))
     if issubclass(kind, int):
-        return _array_integers(values if kind is int else [int.__index__(value) for value in values])
+        integers = values if kind is int else [int.__index__(value) for value in values]
+        try:
+            return Scaled(np.array(integers, np.int64))
+        except OverflowError:
+            return Exacts(integers)
     if issubclass(kind, float):
         return Floats(np.array(values, np.float64))
     if issubclass(kind, Decimal):
@@ -667,17 +657,6 @@ def _numbers(values: list[Any], kind: type) -> Content:
     if issubclass(kind, Fraction):
         return Exacts([Fraction(int(value.numerator), int(value.denominator)) for value in values])
     return Blank.INVALID
-
-
-def _array_integers(values: list[int]) -> Content:
-    try:
-        return Scaled(np.array(values, np.int64))
-    except OverflowError:
-        return Exacts(values)
-
-
-def _wide(value: np.longdouble) -> Number:
-    return Fraction(*value.as_integer_ratio()) if np.isfinite(value) else float(value)
 
 
 def _strings(values: list[str]) -> Content:
@@ -714,8 +693,7 @@ def _array_moments(moments: list[Moment | None]) -> Content:
     return Moments(day, nanosecond, known[0].aware, known[0].dated)
 
 
-# The one entrance for columns: whatever holds them, they leave as typed content.
-
+# The one entrance for columns.
 
 _OBJECTS: Final = {"object", "category"}
 """The pandas types whose values may be any Python objects."""
@@ -730,14 +708,14 @@ def read(values: object) -> Column:
     if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
         return _read_foreign(values)
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray, memoryview)):
-        rows = _or_none(list, values)
+        rows = _convert_or_none(list, values)
         if rows is not None:
             return read_objects(rows)
     raise _no_column("must be one column of values")
 
 
 def _is_arrow(values: object) -> bool:
-    pa = sys.modules.get("pyarrow")
+    pa = sys.modules.get("pyarrow")  # nobody has an Arrow array before Arrow is imported
     return pa is not None and isinstance(values, (pa.Array, pa.ChunkedArray))
 
 
@@ -751,7 +729,7 @@ def _read_foreign(values: object) -> Column:
 
     if str(getattr(values, "dtype", None)) in _OBJECTS:
         return _read_converted(values)
-    array = _or_none(pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array, values)
+    array = _convert_or_none(pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array, values)
     if array is None:
         return _read_converted(values)
     if pa.types.is_struct(array.type):
@@ -761,7 +739,7 @@ def _read_foreign(values: object) -> Column:
 
 def _read_converted(values: Any) -> Column:
     """A column as a NumPy array; what pandas calls missing, NaN too, is missing."""
-    array = values if isinstance(values, np.ndarray) else _or_none(np.asarray, values)
+    array = values if isinstance(values, np.ndarray) else _convert_or_none(np.asarray, values)
     if array is None or array.ndim != 1:
         raise _no_column("must have one dimension")
     if not hasattr(values, "isna"):
@@ -770,8 +748,8 @@ def _read_converted(values: Any) -> Column:
     return Column.split(present, read_array(array[present]), Blank.MISSING)
 
 
-def _or_none(convert: Callable[[Any], Any], values: object) -> Any:
-    """The converted values, or None: what a failed conversion says may hold values of the data."""
+def _convert_or_none(convert: Callable[[Any], Any], values: object) -> Any:
+    """The converted values, or None: the error of a failed conversion may hold values of the data."""
     try:
         return convert(values)
     except Exception:

@@ -1,10 +1,4 @@
-"""Exact numbers on a grid: the arithmetic of Integer and Real.
-
-The points of a grid are the multiples of `step` from `low * step` to `high * step`. A
-number is brought to a multiple first, and compared with the bounds after that. On a
-grid that rounds, it goes to the nearest multiple, a tie to the even one; on one that
-does not, a number between two multiples is invalid.
-"""
+"""Columns of exact numbers: `Integer` and `Real`, and the arithmetic of the grid that both stand on."""
 
 from __future__ import annotations
 
@@ -57,14 +51,18 @@ from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, integer, parameter, rational
 
 _LARGEST_BITS: Final = 500
-_MARGIN: Final = 2.0**-50
+_MARGIN: Final = 2.0**-50  # eight times the error of a quotient of floats, relative to its size
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of `step` from the `low`-th to the `high`-th."""
+    """The multiples of `step` from the `low`-th to the `high`-th.
+
+    A number is first brought to a multiple, then compared with the bounds. A grid that `rounds` takes the
+    nearest multiple, of two the even one; on another grid a number between two multiples is invalid.
+    """
 
     low: int
     high: int
@@ -77,7 +75,7 @@ class Grid:
             case Scaled(values, unit) if unit == self.step:
                 return place(values, self.low, self.high)
             case Exacts(exacts):
-                return self._exacts(exacts)
+                return self._encode_exacts(exacts)
         return assemble(self._multiples(content), self.encode, invalid=Special.INVALID)
 
     def nearest(self, numerator: int, denominator: int) -> int | None:
@@ -88,27 +86,25 @@ class Grid:
             return None
         return whole + (2 * rest > over or (2 * rest == over and whole % 2))
 
-    def _exacts(self, values: Sequence[Number]) -> Encoded:
-        multiples = [self._reach(value) for value in values]
+    def _encode_exacts(self, values: Sequence[Number]) -> Encoded:
+        multiples = [self._multiple(value) for value in values]
         invalid = np.fromiter((multiple is None for multiple in multiples), np.bool_, len(multiples))
         whole = np.array([self.low if multiple is None else multiple for multiple in multiples], object)
         encoded = place(whole, self.low, self.high)
         return Encoded(encoded.cells, np.where(invalid, np.uint8(Special.INVALID), encoded.special))
 
-    def _reach(self, value: Number) -> int | None:
+    def _multiple(self, value: Number) -> int | None:
         """The multiple of any number; an infinite one is taken to lie just outside the bounds."""
-        if isinstance(value, float) and math.isnan(value):
-            return None
-        if isinstance(value, float) and math.isinf(value):
-            return self.high + 1 if value > 0 else self.low - 1
+        if isinstance(value, float) and not math.isfinite(value):
+            return None if math.isnan(value) else self.high + 1 if value > 0 else self.low - 1
         return self.nearest(*value.as_integer_ratio())
 
     def _multiples(self, content: Flags | Scaled | Floats | Texts | Moments) -> Column:
         match content:
             case Scaled(values, unit):
-                return self._scaled(values, unit)
+                return self._divide_counts(values, unit)
             case Floats(values):
-                return self._floats(values)
+                return self._divide_floats(values)
             case Flags(flags):
                 return Column.of(Scaled(flags.astype(np.int64)), len(flags))
             case Texts():
@@ -118,7 +114,7 @@ class Grid:
             case _:
                 assert_never(content)
 
-    def _scaled(self, values: Whole, unit: Fraction) -> Column:
+    def _divide_counts(self, values: Whole, unit: Fraction) -> Column:
         """Integers that count `unit`, in 64-bit arithmetic wherever no product can overflow."""
         ratio = unit / self.step
         if max(ratio.numerator, ratio.denominator) >= 2**62:
@@ -127,9 +123,9 @@ class Grid:
         sure = (values >= -largest) & (values <= largest)
         products = values[sure].astype(np.int64) * ratio.numerator
         others = [value * unit for value in values[~sure].tolist()]
-        return Column.split(sure, self._divided(products, ratio.denominator), Exacts(others))
+        return Column.split(sure, self._round(products, ratio.denominator), Exacts(others))
 
-    def _divided(self, counts: npt.NDArray[np.int64], over: int) -> Content:
+    def _round(self, counts: npt.NDArray[np.int64], over: int) -> Content:
         """The numbers counts / over, in units of the step."""
         whole, rest = np.divmod(counts, over)
         if not self.rounds:
@@ -138,26 +134,20 @@ class Grid:
         return Scaled(whole + up, self.step)
 
     @np.errstate(all="ignore")
-    def _floats(self, values: npt.NDArray[np.float64]) -> Column:
+    def _divide_floats(self, values: npt.NDArray[np.float64]) -> Column:
         """Floats by a quotient in floating point where it is certainly right, else exactly.
 
-        The quotient by the step, itself rounded, is off by less than _MARGIN * (1 + its
-        size): two roundings of 2^-53 each. It decides if no half-integer is that near.
-        With step 1 it has no error at all.
+        The quotient by the step, itself rounded, is off by less than _MARGIN * (1 + its size): two roundings
+        of 2^-53 each. It decides if no half-integer is that near. With step 1 it has no error at all.
         """
         quotient = values / float(self.step)
         nearest = np.rint(quotient)
         invalid = np.isnan(values) if self.rounds else values != nearest
         sure = ~invalid & self._certain(quotient, nearest)
         unsure = ~invalid & ~sure
-        return Column(
-            len(values),
-            [
-                (invalid, Blank.INVALID),
-                (sure, Scaled(nearest[sure].astype(np.int64), self.step)),
-                (unsure, Exacts(values[unsure].tolist())),
-            ],
-        )
+        multiples = Scaled(nearest[sure].astype(np.int64), self.step)
+        exacts = Exacts(values[unsure].tolist())
+        return Column(len(values), [(invalid, Blank.INVALID), (sure, multiples), (unsure, exacts)])
 
     def _certain(self, quotient: npt.NDArray[np.float64], nearest: npt.NDArray[np.float64]) -> Mask:
         size = np.abs(quotient)
@@ -175,17 +165,14 @@ def bounded(value: Fraction, name: str, given: object) -> Fraction:
     return value
 
 
-# Whole numbers between two bounds.
-
-
 @final
 @dataclass(frozen=True, repr=False)
 class Integer:
     """The integers from `low` to `high`, both included; a cell for each.
 
-    A value that is a whole number is itself, however it is written: 5, 5.0, "5", " +5.0",
-    "5e0", Decimal("5.00"), and True is 1. Other numbers, NaN, and what is no number are
-    invalid; the infinities are below and above. Comparison is exact at any size.
+    A whole number counts as itself, however it is written: 5, 5.0, "5", " +5.0", "5e0", Decimal("5.00");
+    True is 1. Other numbers, NaN, and values that are not numbers are invalid; the infinities are below and
+    above. Comparison is exact at any size.
 
     >>> ages = Integer(0, 120)
     >>> ages.size, ages.encode([30, "31", 32.0, -1, 121, 30.5, None]).tolist()
@@ -247,9 +234,6 @@ def _bound(value: object, name: str) -> int:
     return int(bounded(Fraction(integer(value, name)), name, value))
 
 
-# Numbers rounded to a step, between two bounds.
-
-
 RealInput: TypeAlias = int | float | str | Decimal | Fraction
 
 
@@ -258,10 +242,10 @@ RealInput: TypeAlias = int | float | str | Decimal | Fraction
 class Real:
     """The multiples of `step` from `low` to `high`, both included; a cell for each.
 
-    A value is first rounded to the nearest multiple of the step, a tie to the even
-    multiple, in exact arithmetic, and then compared with the bounds. A binary float is
-    the number its bits say; text and decimals are what they write. NaN and what is no
-    number are invalid. Bounds and step are read as people write them: 0.1 is 1/10.
+    A value is first rounded to the nearest multiple of the step, a tie to the even multiple, in exact
+    arithmetic, and then compared with the bounds. A binary float is the number its bits say; text and
+    decimals are what they write. NaN and values that are not numbers are invalid. Bounds and step are read as
+    people write them: 0.1 is 1/10.
 
     >>> prices = Real(0, 100, step="0.01")
     >>> prices.size, prices.encode(["0.005", "0.015", 99.999, "100.01"]).tolist()
@@ -285,7 +269,11 @@ class Real:
         check_size(self.size, "low", "high", given=high)
 
     def __repr__(self) -> str:
-        return f"Real({_written(self.low)}, {_written(self.high)}, step={_written(self.step)})"
+        low, high, step = (
+            str(value) if value.denominator == 1 else repr(number_text(value))
+            for value in (self.low, self.high, self.step)
+        )
+        return f"Real({low}, {high}, step={step})"
 
     @property
     def size(self) -> int:
@@ -333,7 +321,3 @@ class Real:
 
 def _bounded(value: object, name: str) -> Fraction:
     return bounded(rational(value, name), name, value)
-
-
-def _written(value: Fraction) -> str:
-    return str(value) if value.denominator == 1 else repr(number_text(value))

@@ -1,8 +1,7 @@
-"""Wall clocks: the instant that a clock reading means in a time zone.
+"""Columns of days and of points in time: `Date` and `Timestamp`, and the wall clocks of time zones.
 
-A reading that occurs twice, when clocks go back, means the first occurrence; one that is
-skipped, when they go forward, is read with the offset from before the change. Both are
-what Python does with fold=0.
+A clock reading that occurs twice, when clocks go back, means the first occurrence; one that is skipped, when
+they go forward, is read with the offset from before the change. Both are what Python does with fold=0.
 """
 
 from __future__ import annotations
@@ -51,14 +50,18 @@ from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
 
 _HOUR: Final = 3600
-_FIRST_SECOND: Final = (datetime.date.min.toordinal() - datetime.date(1970, 1, 1).toordinal()) * 86_400
-_LAST_SECOND: Final = (datetime.date.max.toordinal() - datetime.date(1970, 1, 1).toordinal() + 1) * 86_400 - 1
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
+_EPOCH_DAY: Final = _EPOCH.date()
+_FIRST_SECOND: Final = (datetime.date.min - _EPOCH_DAY).days * 86_400
+_LAST_SECOND: Final = ((datetime.date.max - _EPOCH_DAY).days + 1) * 86_400 - 1
 
 
 def zone_named(name: object) -> datetime.tzinfo:
     """The time zone of an IANA name; UTC needs no time zone data."""
-    zone = datetime.UTC if name == "UTC" else _found(name)
+    try:
+        zone = datetime.UTC if name == "UTC" else ZoneInfo(name) if isinstance(name, str) else None
+    except (KeyError, ValueError, OSError):
+        zone = None
     if zone is None:
         fix = 'pass an IANA name like "Europe/Rome"'
         raise InvalidParameter("zone", "must be the name of a known time zone", given=name, fix=fix)
@@ -106,32 +109,24 @@ def instants(moments: Moments, zone: datetime.tzinfo) -> Moments:
 def _offsets(wall: npt.NDArray[np.int64], zone: datetime.tzinfo) -> npt.NDArray[np.int64]:
     """The offset at each second of the wall clock.
 
-    An hour of the clock whose first and last second have one offset has it throughout,
-    as no zone changes twice in an hour; the few other hours are asked second by second.
+    An hour of the clock whose first and last second have one offset has it throughout, as no zone changes
+    twice in an hour; the few other hours are looked up second by second.
     """
     hours, codes = np.unique(wall // _HOUR, return_inverse=True)
-    first = _asked(hours * _HOUR, zone)
-    changing = first != _asked(hours * _HOUR + _HOUR - 1, zone)
+    first = _look_up(hours * _HOUR, zone)
+    changing = first != _look_up(hours * _HOUR + _HOUR - 1, zone)
     offsets = first[codes]
     rows = np.flatnonzero(changing[codes])
     seconds, at = np.unique(wall[rows], return_inverse=True)
-    offsets[rows] = _asked(seconds, zone)[at]
+    offsets[rows] = _look_up(seconds, zone)[at]
     return offsets
 
 
-def _asked(seconds: npt.NDArray[np.int64], zone: datetime.tzinfo) -> npt.NDArray[np.int64]:
+def _look_up(seconds: npt.NDArray[np.int64], zone: datetime.tzinfo) -> npt.NDArray[np.int64]:
     return np.array([offset_at(zone, second) for second in seconds.tolist()], np.int64)
 
 
-def _found(name: object) -> datetime.tzinfo | None:
-    try:
-        return ZoneInfo(name) if isinstance(name, str) else None
-    except (KeyError, ValueError, OSError):
-        return None
-
-
-# What Date and Timestamp share: moments out of content, public bounds, lengths of time.
-
+# What Date and Timestamp share: moments from content, public bounds, lengths of time.
 
 _LENGTHS: Final = {"d": DAY} | {unit: UNITS[unit] for unit in ("h", "m", "s", "ms", "us", "ns")}
 _RESOLUTION: Final = re.compile(r"([1-9][0-9]{0,17})(ns|us|ms|s|m|h|d)")
@@ -207,21 +202,14 @@ def resolution_text(nanoseconds: int) -> str:
     return f"{nanoseconds // _LENGTHS[unit]}{unit}"
 
 
-# Calendar days between two dates.
-
-
-_EPOCH_DAY = datetime.date(1970, 1, 1)
-
-
 @final
 @frozen(repr=False)
 class Date:
     """The days from `start` to `end`, both included; a cell for each.
 
-    Values are dates, datetimes, Arrow or NumPy dates and timestamps, or ISO 8601 text. A
-    wall-clock time counts on its own calendar day, an instant (with an offset or a time
-    zone) on its day in UTC. Numbers, and text that is no date, are invalid. A day outside
-    Python's years 1 to 9999 is below or above.
+    Values are dates, datetimes, Arrow or NumPy dates and timestamps, or ISO 8601 text. A wall-clock time
+    counts on its own calendar day, an instant (with an offset or a time zone) on its day in UTC. Numbers, and
+    text that is not a date, are invalid. A day outside Python's years 1 to 9999 is below or above.
 
     >>> days = Date("2024-01-01", "2024-12-31")
     >>> days.size, days.encode([datetime.date(2024, 1, 2), "2024-02-01T23:00:00-02:00"]).tolist()
@@ -287,23 +275,19 @@ def _day(value: object, name: str) -> datetime.date:
     return _EPOCH_DAY + datetime.timedelta(days=moment.day)
 
 
-# Slots of equal length between two points in time.
-
-
 @final
 @frozen(repr=False)
 class Timestamp:
     """Slots [start + i * resolution, start + (i + 1) * resolution), up to the one that holds `end`.
 
-    All slots are whole: if `end` is not a slot's first instant, the rest of its slot
-    belongs to the last cell too. `resolution` is a timedelta or text such as "1s", "15m",
-    "1h", "1d", "1ms", "1us", "1ns"; a day is 24 hours of elapsed time. Every step is exact
-    to the nanosecond.
+    All slots are whole: if `end` is not a slot's first instant, the rest of its slot belongs to the last cell
+    too. `resolution` is a timedelta or text such as "1s", "15m", "1h", "1d", "1ms", "1us", "1ns"; a day is 24
+    hours of elapsed time. Every step is exact to the nanosecond.
 
-    Values are datetimes, dates (their midnight), Arrow or NumPy timestamps, or ISO 8601
-    text. One with an offset or a time zone is an instant; one without is a reading of the
-    wall clock in `zone`, and so are the bounds. A reading that occurs twice is the first,
-    one that is skipped keeps the offset from before. Anything else is invalid.
+    Values are datetimes, dates (their midnight), Arrow or NumPy timestamps, or ISO 8601 text. One with an
+    offset or a time zone is an instant; one without is a reading of the wall clock in `zone`, and so are the
+    bounds. A reading that occurs twice is the first, one that is skipped keeps the offset from before.
+    Anything else is invalid.
 
     >>> hours = Timestamp("2024-03-31", "2024-03-31T23:59:59", "1h", zone="Europe/Rome")
     >>> hours.size, hours.encode(["2024-03-31T12:30:00", "2024-03-31T10:30:00Z"]).tolist()
@@ -347,8 +331,8 @@ class Timestamp:
     def decode(self, cells: Sequence[int] | Cells) -> list[datetime.datetime] | list[str]:
         """The first instant of each cell, in `zone`.
 
-        Datetimes hold no nanoseconds: if the slots do not all start on a microsecond, the
-        instants are ISO text with an offset instead.
+        Datetimes hold no nanoseconds: if the slots do not all start on a microsecond, the instants are ISO
+        text with an offset instead.
         """
         starts = [self._first + cell * self._length for cell in indices(cells, self.size)]
         if self._first % 1000 or self._length % 1000:

@@ -1,4 +1,4 @@
-"""Hadamard response: one bit about a random parity of the cell."""
+"""Randomizers with short reports: Hadamard response, local hashing, projective geometry, and numbers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from fractions import Fraction
 from math import exp
 from typing import ClassVar, Final, final
 
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.local.randomizer import (
     LARGEST_SIZE,
     WHOLE,
     Draws,
     FrequencyRandomizer,
-    Json,
     Numbers,
     Pmf,
     Randomizer,
@@ -25,8 +24,6 @@ from partita.local.randomizer import (
     threshold,
 )
 from partita.numbers import freeze, integer
-
-_FOLDS: Final = (16, 8, 4, 2, 1)
 
 
 @final
@@ -53,19 +50,9 @@ class HadamardResponse(FrequencyRandomizer):
         return 1 << self.size.bit_length()
 
     @property
-    def odds(self) -> tuple[int, int]:
-        """Two signs."""
-        return 1, 1
-
-    @property
     def reports(self) -> int:
         """A row and a bit."""
         return 2 * self.rows
-
-    @property
-    def hit(self) -> Fraction:
-        """The sign told is that of the cell."""
-        return self.chance
 
     @property
     def miss(self) -> Fraction:
@@ -98,12 +85,9 @@ def parity(number: Numbers) -> Numbers:
     >>> [parity(number) for number in range(8)]
     [0, 1, 1, 0, 1, 0, 0, 1]
     """
-    for fold in _FOLDS:
+    for fold in (16, 8, 4, 2, 1):
         number = number ^ (number >> fold)
     return number & 1
-
-
-# Local hashing: randomized response about a random hash of the cell.
 
 
 _LARGEST_BUCKETS: Final = 1 << 16
@@ -138,9 +122,6 @@ class LocalHashing(FrequencyRandomizer):
         check(prime >= max(self.size, buckets) and is_prime(prime), "prime", rule, given=prime, fix=fix)
         freeze(self, buckets=buckets, prime=prime)
 
-    def _geometry(self) -> Json:
-        return {"buckets": self.buckets, "prime": self.prime}
-
     @property
     def odds(self) -> tuple[int, int]:
         """The true bucket against all others."""
@@ -152,19 +133,13 @@ class LocalHashing(FrequencyRandomizer):
         return self.prime**2 * self.buckets
 
     @property
-    def hit(self) -> Fraction:
-        """The true bucket is told."""
-        return self.chance
-
-    @property
     def miss(self) -> Fraction:
-        """Another cell is hashed, by itself, to the bucket that is told: summed over all buckets."""
+        """Another cell is hashed, by itself, to the bucket that is reported: summed over all buckets."""
         true, other = self._branches()
-        fuller, load = self.prime % self.buckets, self.prime // self.buckets
-        shares = [Fraction(load + 1, self.prime)] * (fuller > 0) + [Fraction(load, self.prime)]
-        times = [fuller] * (fuller > 0) + [self.buckets - fuller]
-        told = [true * share + other * (1 - share) for share in shares]
-        return sum((t * c * s for t, c, s in zip(times, told, shares, strict=True)), Fraction(0))
+        load, fuller = divmod(self.prime, self.buckets)  # so many buckets hold one residue more
+        sizes = {Fraction(load + 1, self.prime): fuller, Fraction(load, self.prime): self.buckets - fuller}
+        chances = {share: true * share + other * (1 - share) for share in sizes}
+        return sum((times * chances[share] * share for share, times in sizes.items()), Fraction(0))
 
     @property
     def forged_report_cells(self) -> int:
@@ -196,8 +171,7 @@ class LocalHashing(FrequencyRandomizer):
 
 # Randomizers of numbers: one bit, or a place near the number.
 
-
-_STEPS: Final = 1 << 20
+_STEPS: Final = 1 << 20  # of the public grid: rounding to it is far below the noise of any number of people
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,9 +232,9 @@ class OneBit(MeanRandomizer):
     kind: ClassVar[str] = "one-bit"
 
     def _verified(self, given: int) -> int:
-        if (super()._verified(given) - WHOLE // 2) % (self.size - 1):
-            rule = "must exceed 2^63 by a multiple of size - 1"
-            raise InvalidParameter("threshold", rule, given=given, fix="leave it out")
+        fits = (super()._verified(given) - WHOLE // 2) % (self.size - 1) == 0
+        rule = "must exceed 2^63 by a multiple of size - 1"
+        check(fits, "threshold", rule, given=given, fix="leave it out")
         return int(given)
 
     @property
@@ -268,11 +242,6 @@ class OneBit(MeanRandomizer):
         """The largest threshold that keeps epsilon and has a whole step."""
         most = threshold(self.epsilon, *self.odds)
         return most - (most - WHOLE // 2) % (self.size - 1)
-
-    @property
-    def odds(self) -> tuple[int, int]:
-        """One bit against the other."""
-        return 1, 1
 
     @property
     def reports(self) -> int:
@@ -336,9 +305,6 @@ class Piecewise(MeanRandomizer):
         best = max(1, round((self.size - 1) / exp_bounds(self.epsilon / 2, 64)[0]))
         freeze(self, window=integer(self.window or best, "window", low=1, high=LARGEST_SIZE))
 
-    def _geometry(self) -> Json:
-        return {"window": self.window}
-
     @property
     def odds(self) -> tuple[int, int]:
         """The places in the window, and out of it."""
@@ -394,12 +360,11 @@ class Piecewise(MeanRandomizer):
 
 # Projective geometry response: a point on the hyperplane of the cell, or off it.
 
-
 _LARGEST_FIELD: Final = 4093
 _LARGEST_VECTORS: Final = 1 << 26
-_ROOM: Final = 16
-_LEAST_ROOM: Final = 1 << 16
-_LEAVE: Final = "leave field and dimension out"
+# Vectors for each cell, and for any number of cells: more of them allow less variance and take more memory.
+_VECTORS_PER_CELL: Final = 16
+_FREE_VECTORS: Final = 1 << 16
 
 
 @final
@@ -427,20 +392,21 @@ class ProjectiveResponse(FrequencyRandomizer):
 
     def _settle(self) -> None:
         if not (self.field or self.dimension):
-            field, dimension = _best_geometry(self.size, exp(self.epsilon))
+            odds = exp(self.epsilon)
+            field, dimension = min(
+                _geometries(self.size, odds), key=lambda each: _variance(each[0], each[1], odds)
+            )
         else:
             field = integer(self.field, "field", low=2, high=_LARGEST_FIELD)
             dimension = integer(self.dimension, "dimension", low=2, high=_LARGEST_VECTORS.bit_length())
-        if not is_prime(field) or field**dimension > _LARGEST_VECTORS:
-            raise InvalidParameter(
-                "field", f"must be a prime with at most {_LARGEST_VECTORS} vectors", given=field, fix=_LEAVE
-            )
-        rule = "must give size points"
-        check(_points(field, dimension) >= self.size, "dimension", rule, given=dimension, fix=_LEAVE)
+        rule, fix = (
+            f"must be a prime with at most {_LARGEST_VECTORS} vectors",
+            "leave field and dimension out",
+        )
+        check(is_prime(field) and field**dimension <= _LARGEST_VECTORS, "field", rule, given=field, fix=fix)
+        enough = _points(field, dimension) >= self.size
+        check(enough, "dimension", "must give size points", given=dimension, fix=fix)
         freeze(self, field=field, dimension=dimension)
-
-    def _geometry(self) -> Json:
-        return {"field": self.field, "dimension": self.dimension}
 
     @property
     def odds(self) -> tuple[int, int]:
@@ -452,11 +418,6 @@ class ProjectiveResponse(FrequencyRandomizer):
     def reports(self) -> int:
         """A report is a point."""
         return _points(self.field, self.dimension)
-
-    @property
-    def hit(self) -> Fraction:
-        """The point is on the hyperplane of its cell."""
-        return self.chance
 
     @property
     def miss(self) -> Fraction:
@@ -544,23 +505,18 @@ def _power(base: Numbers, exponent: int, modulus: int) -> Numbers:
     return result
 
 
-def _best_geometry(size: int, odds: float) -> tuple[int, int]:
-    """The field and dimension of least variance, among those whose vectors are not many more than cells."""
-    return min(_geometries(size, odds), key=lambda geometry: _variance(geometry, odds))
-
-
 def _geometries(size: int, odds: float) -> Iterator[tuple[int, int]]:
+    """Fields and dimensions whose vectors are not many more than cells."""
     for field in range(2, min(_LARGEST_FIELD, int(2 * odds) + 8)):
         dimension = 2
         while _points(field, dimension) < size:
             dimension += 1
-        if is_prime(field) and field**dimension <= max(_LEAST_ROOM, _ROOM * size):
+        if is_prime(field) and field**dimension <= max(_FREE_VECTORS, _VECTORS_PER_CELL * size):
             yield field, dimension
 
 
-def _variance(geometry: tuple[int, int], odds: float) -> float:
+def _variance(field: int, dimension: int, odds: float) -> float:
     """n times the variance at frequency 0; a float, which chooses between laws that are all private."""
-    field, dimension = geometry
     points, on, both = (_points(field, dimension - less) for less in range(3))
     total = odds * on + points - on
     hit, miss = odds * on / total, (odds * both + on - both) / total

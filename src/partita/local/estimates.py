@@ -17,7 +17,7 @@ from partita.arrays import Floats, Ints
 from partita.errors import ImplausibleReports, check, check_data
 from partita.html import card, grid, number
 from partita.local.encodings import MeanRandomizer
-from partita.local.frequency import Frequency
+from partita.local.question import Frequency
 from partita.local.randomizer import FrequencyRandomizer, UnaryEncoding
 from partita.numbers import failure, integer
 
@@ -88,8 +88,7 @@ class Frequencies:
         """For each cell, bounds that hold with about this confidence, by the normal law; never a point.
 
         They hold the shares f from which the estimate is at most as many standard errors away as the
-        confidence allows, with the error that f itself has [Wil27], and half a report more
-        [Yat34].
+        confidence allows, with the error that f itself has [Wil27], and half a report more [Yat34].
         """
         normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
         of_hit, of_miss = self._variances

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from partita.arrays import Floats, Ints
 from partita.errors import BudgetExceeded, check
-from partita.local.frequency import walsh_hadamard
-from partita.local.mean import Mean
+from partita.local.columns import walsh_hadamard
 from partita.local.oracle import LROracle, OneRow, only_element
-from partita.local.question import CellTree
-from partita.local.ranges import Range, RangeEstimate
+from partita.local.question import Mean
+from partita.local.range_estimates import RangeEstimate
+from partita.local.ranges import CellTree, Range
 from partita.numbers import failure, integer
 from partita.trusted.noise.laws import WordSource
 

@@ -26,7 +26,6 @@ from partita.errors import (
     unchained,
 )
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
-from partita.local.frequency import Mixture
 from partita.local.question import KINDS, randomizer_from, randomizer_kind
 from partita.local.randomizer import (
     Draws,
@@ -39,6 +38,7 @@ from partita.local.randomizer import (
     clamped,
     exp_bounds,
 )
+from partita.local.ranges import Mixture
 from partita.numbers import freeze, integer, rational
 from partita.trusted.durable.slots import PanStore
 from partita.trusted.noise.laws import WordSource

@@ -1,4 +1,9 @@
-"""A question that people answer on their own devices: what is asked, and with which randomizer."""
+"""Questions that people answer on their own devices, and how a device reads one.
+
+`Frequency` asks which value a person holds, `Mean` asks for a number; questions about ranges are in
+`partita.local.ranges`. This module needs the standard library only. Labels and whole numbers have plain
+domains here; dates, times and rounded numbers need NumPy.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +17,364 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
-from itertools import product
-from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 
 from partita.errors import InvalidParameter, check, check_type
-from partita.local.randomizer import LARGEST_SIZE, Json, LocalLaw, Numbers, Randomizer, clamped, digest_of
-from partita.numbers import freeze, integer
+from partita.local.encodings import (
+    HadamardResponse,
+    LocalHashing,
+    MeanRandomizer,
+    OneBit,
+    Piecewise,
+    ProjectiveResponse,
+)
+from partita.local.randomizer import (
+    LARGEST_SIZE,
+    FrequencyRandomizer,
+    Json,
+    LocalLaw,
+    RandomizedResponse,
+    Randomizer,
+    UnaryEncoding,
+    checked_epsilon,
+    clamped,
+    digest_of,
+)
+from partita.numbers import freeze, integer, one_of, rational
 
 if TYPE_CHECKING:
     from partita.arrays import Ints
     from partita.domain.base import Domain
     from partita.guarantee import Guarantee
-    from partita.local.aggregate import Aggregator
+    from partita.local.aggregate import Aggregator, FrequencyAggregator, MeanAggregator
     from partita.local.randomizer import Draws
     from partita.trusted.noise.laws import WordSource
 
-# Domains on a device: the cell of one value, in plain Python, as `partita.domain` finds it for a column.
-#
-# Labels and whole numbers need the standard library only. Dates, times and rounded numbers are found by
-# NumPy.
+
+VERSION: Final = 1
+_LONGEST_ROUND: Final = 100
+
+
+@dataclass(frozen=True, init=False)
+class Question(ABC):
+    """Every value has a cell, and the randomizer makes a report of it. No value raises.
+
+    A question is asked in a round, and everybody answers it once in each round: two rounds are two questions,
+    whose reports are not counted together.
+    """
+
+    asks: ClassVar[str]
+    randomizer: LocalLaw
+    round: str = field(default="", kw_only=True)
+
+    @abstractmethod
+    def cell(self, value: object) -> int:
+        """The cell of one value."""
+
+    @abstractmethod
+    def cells(self, values: object) -> Ints:
+        """The cell of every value of a column."""
+
+    @abstractmethod
+    def aggregator(self) -> Aggregator[Any]:
+        """A new aggregator of reports."""
+
+    @abstractmethod
+    def _asked(self) -> Json:
+        """What is asked, beside the randomizer."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one report costs the person who sends it; verified when the question was made or read."""
+        return self.randomizer.epsilon
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Each person's report is private by itself: whoever looks at the aggregator, as often as they like.
+
+        Neighbours differ in what one person answers; that a person answers at all is not hidden. It is for
+        one report of each person in this round. Whoever answers in k rounds loses k times as much.
+        """
+        from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
+
+        return Guarantee(epsilon=self.epsilon, neighbors=CHANGE_ONE, unit="user", intrusions=UNLIMITED)
+
+    def randomize(self, value: object, *, draws: Draws | None = None) -> int:
+        """One person's report, with entropy from the kernel."""
+        return self.randomizer.randomize(self.cell(value), draws=draws)
+
+    def randomize_many(self, values: object, *, words: WordSource | None = None) -> Any:
+        """One report for every value of a column."""
+        return self.randomizer.randomize_many(self.cells(values), words=words)
+
+    def in_round(self, name: str) -> Self:
+        """The same question in the round of this name, which everybody may answer anew.
+
+        >>> from partita.local import Frequency
+        >>> weeks = [Frequency(8, epsilon=1).in_round(week) for week in ("week 1", "week 2")]
+        >>> weeks[0].digest == weeks[1].digest
+        False
+        """
+        rule = f"must be a text of up to {_LONGEST_ROUND} signs"
+        given: object = name
+        fits = isinstance(given, str) and len(given) <= _LONGEST_ROUND and given.isprintable()
+        check(fits, "round", rule, given=name, fix='as "week 1"')
+        made = object.__new__(type(self))
+        freeze(made, **{each.name: getattr(self, each.name) for each in fields(self)} | {"round": name})
+        return made
+
+    def to_json(self) -> Json:
+        """The question as devices and aggregators read it."""
+        described = {"version": VERSION, "asks": self.asks, "round": self.round, **self._asked()}
+        return {**described, "randomizer": self.randomizer.to_json()}
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for exactly this question: SHA-256 of its description, in hex."""
+        return digest_of(self.to_json())
+
+
+@dataclass(frozen=True, init=False)
+class CellQuestion(Question):
+    """A question about a domain: a number of cells, or a `Domain` with its special cells at the end."""
+
+    domain: int | Domain
+
+    @property
+    def size(self) -> int:
+        """The number of cells, special ones included."""
+        return self.randomizer.size
+
+    def cell(self, value: object) -> int:
+        """The cell of one value."""
+        return column_cell(self.domain, value)
+
+    def cells(self, values: object) -> Ints:
+        """The cell of every value of a column."""
+        return column_cells(self.domain, values)
+
+    def label(self, cell: int) -> str:
+        """What a cell stands for."""
+        from partita.local.columns import domain_label
+
+        return str(cell) if isinstance(self.domain, int) else domain_label(self.domain, cell)
+
+    def _asked(self) -> Json:
+        return {"domain": described(self.domain)}
+
+
+FrequencyKind: TypeAlias = Literal["auto", "response", "projective", "hadamard", "unary", "hashing"]
+_OFFERED: Final = ("response", "projective")
+_MOST_VARIANCE: Final = Fraction(3, 2)
+"""What the more robust kind may cost: sqrt(3/2) = 1.22 times the standard error."""
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Frequency(CellQuestion):
+    """Which of a public list of values does a person hold?
+
+    The domain is a number of cells, or a `Domain`, whose special cells come after the ordinary ones. With
+    a number of cells, whole numbers go to the nearest cell and all else to the first; a `Domain` has a
+    special cell for what does not belong. `kind` names a randomizer. "auto" takes randomized response or
+    projective geometry response, whichever has the lower variance on average over all cells; but the other
+    one if forged reports can do half as much with it at most, and its variance is at most 1.5 times as large.
+
+    >>> Frequency(9, epsilon=1).randomizer.kind, Frequency(8, epsilon=1).randomizer.kind
+    ('projective', 'response')
+    """
+
+    asks: ClassVar[str] = "frequency"
+    randomizer: FrequencyRandomizer
+
+    def __init__(self, domain: int | Domain, *, epsilon: object, kind: FrequencyKind = "auto") -> None:
+        one_of(kind, "kind", get_args(FrequencyKind))
+        size, exact = column_size(domain), checked_epsilon(epsilon)
+        kinds = _OFFERED if kind == "auto" else (kind,)
+        made = [randomizer_kind(name)(size=size, epsilon=exact) for name in kinds]
+        freeze(self, domain=domain, randomizer=_preferred(made))
+
+    @classmethod
+    def of(cls, domain: int | Domain, randomizer: Randomizer) -> Self:
+        """The question about a domain with a given randomizer of its cells."""
+        if not isinstance(randomizer, FrequencyRandomizer) or randomizer.size != column_size(domain):
+            rule = "must be one of the cells of the domain"
+            raise InvalidParameter("randomizer", rule, given=randomizer, fix="leave it out")
+        made = object.__new__(cls)
+        freeze(made, domain=domain, randomizer=randomizer)
+        return made
+
+    def aggregator(self) -> FrequencyAggregator:
+        """A new aggregator of reports."""
+        from partita.local.aggregate import FrequencyAggregator
+
+        return FrequencyAggregator(self)
+
+
+def _preferred(made: list[Any]) -> Any:
+    """The kind of least variance, or a kind that is much more robust at little cost.
+
+    A forged report then moves half as much at most, for at most a quarter more standard error. Up to
+    epsilon 4 this changes nothing: the kind of least variance is nearly as robust as the other, or more.
+    """
+    best = min(made, key=_average_variance)
+    robust = [each for each in made if _costs_little(each, best)]
+    return min(robust, key=lambda each: each.forged_report_shift, default=best)
+
+
+def _costs_little(other: Any, best: Any) -> bool:
+    half = 2 * other.forged_report_shift <= best.forged_report_shift
+    return half and _average_variance(other) <= _MOST_VARIANCE * _average_variance(best)
+
+
+def _average_variance(randomizer: Any) -> Fraction:
+    """n times the variance of a frequency, exactly, on average over all cells: the same for all data."""
+    variance: Fraction = randomizer.exact_variance(Fraction(1, randomizer.size))
+    return variance
+
+
+MeanKind: TypeAlias = Literal["auto", "one-bit", "piecewise"]
+_FARTHEST: Final = 10**300
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Mean(Question):
+    """What is a person's number, between two public bounds?
+
+    Numbers are clamped to the bounds and rounded to a step of 2^-20 of their distance; what is no number
+    counts as the middle. "auto" takes the randomizer with the lower variance at its worst: one bit for small
+    epsilon, piecewise for larger.
+
+    >>> Mean(0, 24, epsilon=1).randomizer.kind, Mean(0, 24, epsilon=3).randomizer.kind
+    ('one-bit', 'piecewise')
+    """
+
+    asks: ClassVar[str] = "mean"
+    low: Fraction
+    high: Fraction
+    randomizer: MeanRandomizer
+
+    def __init__(self, low: object, high: object, *, epsilon: object, kind: MeanKind = "auto") -> None:
+        one_of(kind, "kind", get_args(MeanKind))
+        exact = checked_epsilon(epsilon)
+        laws = [law(epsilon=exact) for law in _OF_NUMBERS if kind in ("auto", law.kind)]
+        self._fill(low, high, min(laws, key=lambda law: law.largest_variance))
+
+    @classmethod
+    def of(cls, low: object, high: object, randomizer: Randomizer) -> Self:
+        """The question about bounds with a given randomizer."""
+        fix = "leave it out"
+        randomizer = check_type(randomizer, MeanRandomizer, "randomizer", "must be one of numbers", fix=fix)
+        made = object.__new__(cls)
+        made._fill(low, high, randomizer)
+        return made
+
+    def _fill(self, low: object, high: object, randomizer: MeanRandomizer) -> None:
+        first, last = rational(low, "low"), rational(high, "high")
+        check(first < last, "high", "must be above low", given=high, fix="swap the bounds")
+        near = max(abs(first), abs(last), 1 / (last - first)) <= _FARTHEST
+        rule = "must be within 10^300, and 10^-300 from low"
+        check(near, "high", rule, given=high, fix="change the unit")
+        freeze(self, low=first, high=last, randomizer=randomizer)
+
+    def cell(self, value: object) -> int:
+        """The nearest step, the upper one of two; the middle for what is no number."""
+        share = (self._clamped(value) - self.low) / (self.high - self.low)
+        return int(share * (self.randomizer.size - 1) + Fraction(1, 2))
+
+    def _clamped(self, value: object) -> Fraction:
+        """A number between the bounds, whatever the value is."""
+        if sign := _infinite(value):
+            return self.high if sign > 0 else self.low
+        try:
+            return max(self.low, min(self.high, rational(value, "value")))
+        except InvalidParameter:
+            return (self.low + self.high) / 2
+
+    def cells(self, values: object) -> Ints:
+        """The nearest step of every number of a column, as one by one."""
+        import numpy as np
+
+        from partita.arrays import as_rows
+
+        given = as_rows(values, "values").ravel()
+        if given.dtype.kind not in "iuf":
+            return np.array([self.cell(value) for value in given.tolist()], dtype=np.int64)
+        with np.errstate(over="ignore"):
+            shares = (given.astype(np.float64) - float(self.low)) / float(self.high - self.low)
+        places = np.nan_to_num(shares, nan=0.5).clip(0, 1) * (self.randomizer.size - 1)
+        rounded: Ints = np.floor(places + 0.5).astype(np.int64)
+        for row in np.flatnonzero(np.abs(places - np.floor(places) - 0.5) <= self._doubt):
+            rounded[row] = self.cell(given[row].item())
+        return rounded
+
+    @property
+    def _doubt(self) -> float:
+        """How far floats may be from the exact place of a number; nearer to a tie it is found exactly."""
+        far = float(max(abs(self.low), abs(self.high)) / (self.high - self.low))
+        return 2.0**-50 * (1 + far) * (self.randomizer.size - 1)
+
+    def aggregator(self) -> MeanAggregator:
+        """A new aggregator of reports."""
+        from partita.local.aggregate import MeanAggregator
+
+        return MeanAggregator(self)
+
+    def _asked(self) -> Json:
+        return {"low": str(self.low), "high": str(self.high)}
+
+
+def _infinite(value: object) -> int:
+    """The sign of an infinite number, and 0 for all else."""
+    if isinstance(value, Decimal):
+        return (-1 if value.is_signed() else 1) * value.is_infinite()
+    return int(math.copysign(1, value)) * math.isinf(value) if isinstance(value, float) else 0
+
+
+# The cells of a domain, without NumPy where that is possible.
+
+
+def described(domain: int | Domain) -> Any:
+    """A domain as JSON."""
+    return domain if isinstance(domain, int) else domain.to_spec()
+
+
+def column_size(domain: object) -> int:
+    """The number of cells of a domain; it takes no NumPy to count cells that are numbers."""
+    return integer(_size(domain), "domain", low=2, high=LARGEST_SIZE)
+
+
+def _size(domain: object) -> object:
+    if isinstance(domain, int):
+        return domain
+    if isinstance(domain, PlainDomain):
+        return domain.size + len(domain.specials)
+    from partita.local.columns import domain_size
+
+    return domain_size(domain)
+
+
+def column_cell(domain: int | Domain, value: object) -> int:
+    """The cell of one value; it takes no NumPy for cells that are numbers, nor for a plain domain."""
+    if isinstance(domain, PlainDomain):
+        return domain.cell(value)
+    return clamped(value, domain) if isinstance(domain, int) else int(column_cells(domain, [value])[0])
+
+
+def column_cells(domain: int | Domain, values: object) -> Ints:
+    """The cell of every value of a column."""
+    from partita.local.columns import clipped, domain_cells
+
+    return clipped(values, domain) if isinstance(domain, int) else domain_cells(domain, values)
+
+
+# Plain domains: the cell of one value, as `partita.domain` finds it for a column.
 
 
 Number: TypeAlias = Fraction | float
-
 _MISSING: Final = {"NoneType", "NAType", "NaTType"}
+# The limits of `partita.domain.columns` and `category`, on a device.
 _LONGEST: Final = 400
 _FAR: Final = 1000
 _LARGEST: Final = 10**400
@@ -157,12 +494,9 @@ def plain_domain(spec: Mapping[str, Any]) -> PlainDomain:
 
 
 def _are_labels(labels: Sequence[object]) -> bool:
-    texts = [label for label in labels if isinstance(label, str) and label and _is_text(label)]
-    return 0 < len(set(texts)) == len(labels)
-
-
-def _is_text(label: str) -> bool:
-    return label == label.encode("utf-8", "replace").decode()
+    texts = [label for label in labels if isinstance(label, str) and label]
+    sound = all(text == text.encode("utf-8", "replace").decode() for text in texts)
+    return sound and 0 < len(set(texts)) == len(labels)
 
 
 def _text(value: object) -> str:
@@ -215,322 +549,21 @@ def _read(text: str) -> Number | None:
     return math.copysign(math.inf, mantissa) if abs(number) >= _LARGEST else number
 
 
-VERSION: Final = 1
-_LONGEST_ROUND: Final = 100
-
-
-@dataclass(frozen=True, init=False)
-class Question(ABC):
-    """Every value has a cell, and the randomizer makes a report of it. No value raises.
-
-    A question is asked in a round, and everybody answers it once in each: two rounds are two questions,
-    whose reports are not counted together.
-    """
-
-    asks: ClassVar[str]
-    randomizer: LocalLaw
-    round: str = field(default="", kw_only=True)
-
-    @abstractmethod
-    def cell(self, value: object) -> int:
-        """The cell of one value."""
-
-    @abstractmethod
-    def cells(self, values: object) -> Ints:
-        """The cell of every value of a column."""
-
-    @abstractmethod
-    def aggregator(self) -> Aggregator[Any]:
-        """A new aggregator of reports."""
-
-    @abstractmethod
-    def _asked(self) -> Json:
-        """What is asked, beside the randomizer."""
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What one report costs the person who sends it; verified when the question was made or read."""
-        return self.randomizer.epsilon
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Each person's report is private by itself: whoever looks at the aggregator, as often as they like.
-
-        Neighbours differ in what one person answers; that a person answers at all is not hidden. It is for
-        one report of each person in this round. Whoever answers in k rounds loses k times as much.
-        """
-        from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
-
-        return Guarantee(epsilon=self.epsilon, neighbors=CHANGE_ONE, unit="user", intrusions=UNLIMITED)
-
-    def randomize(self, value: object, *, draws: Draws | None = None) -> int:
-        """One person's report, with entropy from the kernel."""
-        return self.randomizer.randomize(self.cell(value), draws=draws)
-
-    def randomize_many(self, values: object, *, words: WordSource | None = None) -> Any:
-        """One report for every value of a column."""
-        return self.randomizer.randomize_many(self.cells(values), words=words)
-
-    def in_round(self, name: str) -> Self:
-        """The same question in the round of this name, which everybody may answer anew.
-
-        >>> from partita.local import Frequency
-        >>> weeks = [Frequency(8, epsilon=1).in_round(week) for week in ("week 1", "week 2")]
-        >>> weeks[0].digest == weeks[1].digest
-        False
-        """
-        rule = f"must be a text of up to {_LONGEST_ROUND} signs"
-        check(_is_round(name), "round", rule, given=name, fix='as "week 1"')
-        made = object.__new__(type(self))
-        freeze(made, **{each.name: getattr(self, each.name) for each in fields(self)} | {"round": name})
-        return made
-
-    def to_json(self) -> Json:
-        """The question as devices and aggregators read it."""
-        described = {"version": VERSION, "asks": self.asks, "round": self.round, **self._asked()}
-        return {**described, "randomizer": self.randomizer.to_json()}
-
-    @cached_property
-    def digest(self) -> str:
-        """A name for exactly this question: SHA-256 of its description, in hex."""
-        return digest_of(self.to_json())
-
-
-def _is_round(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= _LONGEST_ROUND and name.isprintable()
-
-
-# Questions about cells: the values of one column, each on its own place of a line.
-
-
-@dataclass(frozen=True, init=False)
-class CellQuestion(Question):
-    """A question about a domain: a number of cells, or a `Domain` with its special cells at the end."""
-
-    domain: int | Domain
-
-    @property
-    def size(self) -> int:
-        """The number of cells, special ones included."""
-        return self.randomizer.size
-
-    def cell(self, value: object) -> int:
-        """The cell of one value."""
-        return column_cell(self.domain, value)
-
-    def cells(self, values: object) -> Ints:
-        """The cell of every value of a column."""
-        return column_cells(self.domain, values)
-
-    def label(self, cell: int) -> str:
-        """What a cell stands for."""
-        from partita.local.frequency import domain_label
-
-        return str(cell) if isinstance(self.domain, int) else domain_label(self.domain, cell)
-
-    def _asked(self) -> Json:
-        return {"domain": described(self.domain)}
-
-
-def described(domain: int | Domain) -> Any:
-    """A domain as JSON."""
-    return domain if isinstance(domain, int) else domain.to_spec()
-
-
-def column_size(domain: object) -> int:
-    """The number of cells of a domain; it takes no NumPy to count cells that are numbers."""
-    return integer(_size(domain), "domain", low=2, high=LARGEST_SIZE)
-
-
-def _size(domain: object) -> object:
-    if isinstance(domain, int):
-        return domain
-    if isinstance(domain, PlainDomain):
-        return domain.size + len(domain.specials)
-    from partita.local.frequency import domain_size
-
-    return domain_size(domain)
-
-
-def column_cell(domain: int | Domain, value: object) -> int:
-    """The cell of one value; it takes no NumPy for cells that are numbers, nor for a plain domain."""
-    if isinstance(domain, PlainDomain):
-        return domain.cell(value)
-    return clamped(value, domain) if isinstance(domain, int) else int(column_cells(domain, [value])[0])
-
-
-def column_cells(domain: int | Domain, values: object) -> Ints:
-    """The cell of every value of a column."""
-    from partita.local.frequency import clipped, domain_cells
-
-    return clipped(values, domain) if isinstance(domain, int) else domain_cells(domain, values)
-
-
-# Lines of cells as trees, and views: how coarsely a report looks at each column.
-
-
-Levels = tuple[int, ...]
-
-MOST_BRANCHES: Final = 64
-
-
-@final
-@dataclass(frozen=True)
-class CellTree:
-    """Cells 0, ..., size-1 under a tree: the root is level 0, and the cells are level `height`.
-
-    A node has `branching` children, of which those beyond the last cell are left out.
-
-    >>> line = Line(1000, 2)
-    >>> line.height, line.width(10), line.width(9), line.node(999, 9)
-    (10, 1000, 500, 499)
-    """
-
-    size: int
-    branching: int = 2
-
-    def __post_init__(self) -> None:
-        freeze(
-            self,
-            size=integer(self.size, "size", low=2),
-            branching=integer(self.branching, "branching", low=2, high=MOST_BRANCHES),
-        )
-
-    @property
-    def height(self) -> int:
-        """The number of levels below the root: the least with enough cells."""
-        levels = 1
-        while self.branching**levels < self.size:
-            levels += 1
-        return levels
-
-    def span(self, level: int) -> int:
-        """How many cells a node of a level holds."""
-        return int(self.branching ** (self.height - level))
-
-    def width(self, level: int) -> int:
-        """How many nodes a level has."""
-        return -(-self.size // self.span(level))
-
-    def node(self, cell: Numbers, level: int) -> Numbers:
-        """The node of a level above a cell."""
-        return cell // self.span(level)
-
-    def cover(self, low: int, high: int) -> list[tuple[int, int]]:
-        """The fewest nodes, as pairs of level and number, that hold the cells low, ..., high exactly.
-
-        >>> Line(8).cover(1, 6)
-        [(3, 1), (3, 6), (2, 1), (2, 2)]
-        """
-        found = []
-        for level in range(self.height, 0, -1):
-            while low <= high and low % self.branching:
-                found.append((level, low))
-                low += 1
-            while low <= high and (high + 1) % self.branching and high + 1 < self.width(level):
-                found.append((level, high))
-                high -= 1
-            if low > high:
-                return found
-            low, high = low // self.branching, high // self.branching
-        return [*found, (0, 0)]
-
-
-@final
-@dataclass(frozen=True)
-class ReportView:
-    """A look at a cell of several columns: of each column only the node of some level is seen.
-
-    The cells of all columns are one number, the last column running fastest, and so are nodes.
-
-    >>> view = View((Line(8), Line(4)), (1, 2))
-    >>> view.size, view.node(7 * 4 + 3)
-    (8, 7)
-    """
-
-    lines: tuple[CellTree, ...]
-    levels: Levels
-
-    def __post_init__(self) -> None:
-        """Lines and levels made anew from their numbers: what a view sees of a cell follows from these."""
-        if len(self.lines) != len(self.levels) or {type(line) for line in self.lines} != {CellTree}:
-            fix = "pass for example (Line(8),)"
-            raise InvalidParameter("lines", "must be lines, with a level of each", given=None, fix=fix)
-        lines = tuple(CellTree(line.size, line.branching) for line in self.lines)
-        levels = zip(self.levels, lines, strict=True)
-        checked = tuple(integer(level, "levels", low=0, high=line.height) for level, line in levels)
-        freeze(self, lines=lines, levels=checked)
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The number of nodes of each column."""
-        return tuple(line.width(level) for line, level in zip(self.lines, self.levels, strict=True))
-
-    @property
-    def size(self) -> int:
-        """The number of nodes of all columns together."""
-        return prod(self.widths)
-
-    def node(self, cell: Numbers) -> Numbers:
-        """What is seen of a cell."""
-        seen: Numbers = 0
-        stride = prod(line.size for line in self.lines)
-        for line, level in zip(self.lines, self.levels, strict=True):
-            stride //= line.size
-            seen = seen * line.width(level) + line.node(cell // stride % line.size, level)
-        return seen
-
-
-def line_views(line: CellTree) -> tuple[ReportView, ...]:
-    """One view for each level of one column."""
-    return tuple(ReportView((line,), (level,)) for level in range(1, line.height + 1))
-
-
-def tensor_views(lines: tuple[CellTree, ...]) -> tuple[ReportView, ...]:
-    """One view for each choice of a level for every column, but for the one that sees nothing."""
-    choices = product(*(range(line.height + 1) for line in lines))
-    return tuple(ReportView(lines, levels) for levels in choices if any(levels))
-
-
-def grid_views(lines: tuple[CellTree, ...], cells: int) -> tuple[ReportView, ...]:
-    """Every level of each column by itself, and for every two columns a grid of about `cells` a side."""
-    columns = range(len(lines))
-    nothing = (0,) * len(lines)
-    alone = [_with(nothing, {at: level}) for at in columns for level in range(1, lines[at].height + 1)]
-    finest = [_finest(line, cells) for line in lines]
-    pairs = [
-        _with(nothing, {one: finest[one], other: finest[other]})
-        for one in columns
-        for other in columns[one + 1 :]
-    ]
-    return tuple(ReportView(lines, levels) for levels in (*alone, *pairs))
-
-
-def _with(levels: Levels, changed: dict[int, int]) -> Levels:
-    return tuple(changed.get(at, level) for at, level in enumerate(levels))
-
-
-def _finest(line: CellTree, cells: int) -> int:
-    """The last level with at most so many nodes; at least the first."""
-    return max([1, *(level for level in range(1, line.height + 1) if line.width(level) <= cells)])
-
-
-# The sealed registry: every randomizer that a description may name, loaded when it is named.
-
-
-_FREQUENCY: Final = {
-    "response": ("randomizer", "RandomizedResponse"),
-    "projective": ("encodings", "ProjectiveResponse"),
-    "hadamard": ("encodings", "HadamardResponse"),
-    "unary": ("randomizer", "UnaryEncoding"),
-    "hashing": ("encodings", "LocalHashing"),
-}
-_MEAN: Final = {"one-bit": ("encodings", "OneBit"), "piecewise": ("encodings", "Piecewise")}
-_HOMES: Final = {**_FREQUENCY, **_MEAN}
-
-FREQUENCY_KINDS: Final = tuple(_FREQUENCY)
-MEAN_KINDS: Final = tuple(_MEAN)
-KINDS: Final = tuple(_HOMES)
+# The sealed registry of randomizers: a description may name these only.
+
+_OF_CELLS: Final[tuple[type[Randomizer], ...]] = (
+    RandomizedResponse,
+    ProjectiveResponse,
+    HadamardResponse,
+    UnaryEncoding,
+    LocalHashing,
+)
+_OF_NUMBERS: Final[tuple[type[MeanRandomizer], ...]] = (OneBit, Piecewise)
+_RANDOMIZERS: Final[Mapping[str, type[Randomizer]]] = {law.kind: law for law in (*_OF_CELLS, *_OF_NUMBERS)}
+
+FREQUENCY_KINDS: Final = tuple(law.kind for law in _OF_CELLS)
+MEAN_KINDS: Final = tuple(law.kind for law in _OF_NUMBERS)
+KINDS: Final = tuple(_RANDOMIZERS)
 
 
 def randomizer_kind(name: object) -> type[Randomizer]:
@@ -539,24 +572,19 @@ def randomizer_kind(name: object) -> type[Randomizer]:
     >>> randomizer_kind("response").__name__
     'RandomizedResponse'
     """
-    if not isinstance(name, str) or name not in _HOMES:
+    if not isinstance(name, str) or name not in _RANDOMIZERS:
         fix = "check it, or use a newer Partita"
         raise InvalidParameter("kind", f"must be one of {', '.join(KINDS)}", given=name, fix=fix)
-    module, kind = _HOMES[name]
-    found: type[Randomizer] = getattr(import_module(f"partita.local.{module}"), kind)
-    return found
+    return _RANDOMIZERS[name]
 
 
-# Randomizers and questions, read strictly from what their owner wrote down.
-#
-# To read a description is to verify it: it must be what its kind, size and epsilon give, to the last digit.
-# A
-# threshold that loses more than epsilon is refused, and so is one that loses less: it would do no harm
-# to the answer, but a server could tell devices apart by it.
-
+# Descriptions of randomizers and questions, read strictly: to read one is to verify it. It must be what its
+# kind, size and epsilon give, to the last digit. A threshold that loses less than epsilon is refused too: it
+# would do no harm to the answer, but a server could tell devices apart by it.
 
 _MOST_PARTS: Final = 512
 _MOST_DIGITS: Final = 20
+_WRITTEN: Final = "pass what to_json returned"
 
 
 def randomizer_from(description: object) -> Randomizer:
@@ -573,8 +601,19 @@ def randomizer_from(description: object) -> Randomizer:
     made = kind(size=_read_number(given, "size"), epsilon=given["epsilon"])
     for name in names:
         if name not in ("size", "epsilon"):
-            _check_derived(name, _read_number(given, name), getattr(made, name))
+            number, derived = _read_number(given, name), getattr(made, name)
+            rule = f"must be {derived}, as kind, size and epsilon give it"
+            check(number == derived, name, rule, given=number, fix="do not answer this question")
     return made
+
+
+def question_read(text: str | bytes) -> Question:
+    """The question written as JSON text."""
+    try:
+        description = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidParameter("question", "must be JSON", given=None, fix="write it with to_json") from None
+    return question_from(description)
 
 
 def question_from(description: object) -> Question:
@@ -590,14 +629,10 @@ def question_from(description: object) -> Question:
 
 
 def _mean(given: Mapping[str, Any]) -> Question:
-    from partita.local.mean import Mean
-
     return Mean.of(given["low"], given["high"], randomizer_from(given["randomizer"]))
 
 
 def _frequency(given: Mapping[str, Any]) -> Question:
-    from partita.local.frequency import Frequency
-
     return Frequency.of(_domain(given["domain"]), randomizer_from(given["randomizer"]))
 
 
@@ -628,19 +663,9 @@ def _parts(description: object) -> list[Randomizer]:
     given = _mapping(description, "randomizer")
     _exactly(given, "randomizer", ("kind", "parts"))
     listed = given["parts"]
-    if given["kind"] != "mixture" or not isinstance(listed, list) or not 0 < len(listed) <= _MOST_PARTS:
-        fix = "pass what to_json returned"
-        raise InvalidParameter("randomizer", "must be a mixture of randomizers", given=None, fix=fix)
+    fits = given["kind"] == "mixture" and isinstance(listed, list) and 0 < len(listed) <= _MOST_PARTS
+    check(fits, "randomizer", "must be a mixture of randomizers", given=None, fix=_WRITTEN)
     return [randomizer_from(part) for part in listed]
-
-
-def question_read(text: str | bytes) -> Question:
-    """The question written as JSON text."""
-    try:
-        description = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidParameter("question", "must be JSON", given=None, fix="write it with to_json") from None
-    return question_from(description)
 
 
 def _domain(given: object) -> Any:
@@ -656,26 +681,18 @@ def _domain(given: object) -> Any:
 
 
 def _mapping(given: object, name: str) -> Mapping[str, Any]:
-    return check_type(given, Mapping, name, "must be a JSON object", fix="pass what to_json returned")
+    return check_type(given, Mapping, name, "must be a JSON object", fix=_WRITTEN)
 
 
 def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
-    if set(given) != set(entries):
-        fix = "pass what to_json returned"
-        raise InvalidParameter(name, f"must have the entries {', '.join(entries)}", given=None, fix=fix)
-
-
-def _check_derived(name: str, given: int, derived: int) -> None:
-    """Whatever follows from kind, size and epsilon must be just that."""
-    rule = f"must be {derived}, as kind, size and epsilon give it"
-    check(given == derived, name, rule, given=given, fix="do not answer this question")
+    rule = f"must have the entries {', '.join(entries)}"
+    check(set(given) == set(entries), name, rule, given=None, fix=_WRITTEN)
 
 
 def _read_number(given: Mapping[str, Any], name: str) -> int:
     """A number of a randomizer: a threshold is the digits of a positive integer."""
     value = given[name]
     digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
-    if not (digits if name == "threshold" else isinstance(value, int)) or int(value) < 1:
-        fix = "pass what to_json returned"
-        raise InvalidParameter(name, "must be a positive integer", given=value, fix=fix)
+    fits = (digits if name == "threshold" else isinstance(value, int)) and int(value) >= 1
+    check(fits, name, "must be a positive integer", given=value, fix=_WRITTEN)
     return int(value)

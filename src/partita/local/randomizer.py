@@ -1,4 +1,9 @@
-"""What every local randomizer is [Dwork-Roth, Definition 12.1]: a branch by a threshold, then uniform."""
+"""Local randomizers [Dwork-Roth, Definition 12.1]: what they share, and the two simplest ones.
+
+A randomizer is written once, in arithmetic that Python ints and NumPy arrays share: `KernelDraws` gives it
+ints from the kernel, `partita.local.columns.ColumnDraws` whole arrays. This module needs the standard library
+only.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import count
@@ -15,18 +20,17 @@ from math import isqrt, log
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, final
 
-from partita.errors import InvalidData, check, check_data
+from partita.errors import check, check_data
 from partita.numbers import freeze, integer, rational
 from partita.trusted.noise import kernel
 
 if TYPE_CHECKING:
     from partita.trusted.noise.laws import WordSource
 
-# Chances out of 2^64 that keep a privacy loss, rounded to the private side by integer arithmetic.
-
+# Probabilities in units of 2^-64, rounded to the private side by integer arithmetic.
 
 WHOLE: Final = 1 << 64
-"""A threshold of so much is certainty."""
+"""The threshold of an event that is certain."""
 
 _LEAST_EPSILON: Final = Fraction(1, 1 << 20)
 _LARGEST_EPSILON: Final = 32
@@ -34,7 +38,7 @@ _FIRST_BITS: Final = 192
 
 
 def checked_epsilon(epsilon: object) -> Fraction:
-    """epsilon as an exact number for which a threshold can be told from one half and from one."""
+    """epsilon as an exact number whose threshold differs from one half and from one."""
     exact = rational(epsilon, "epsilon")
     rule, fix = "must lie between 2^-20 and 32", "pass for example 1"
     check(_LEAST_EPSILON <= exact <= _LARGEST_EPSILON, "epsilon", rule, given=epsilon, fix=fix)
@@ -75,21 +79,14 @@ def threshold(epsilon: Fraction, favoured: int, others: int) -> int:
     """
     bits = _FIRST_BITS
     while True:
-        low, high = (_scaled(bound * favoured, others) for bound in exp_bounds(epsilon, bits))
+        weights = [bound * favoured for bound in exp_bounds(epsilon, bits)]
+        low, high = (int(WHOLE * weight / (weight + others)) for weight in weights)
         if low == high:
             return low
         bits *= 2
 
 
-def _scaled(weight: Fraction, others: int) -> int:
-    return int(WHOLE * weight / (weight + others))
-
-
 # What a randomizer may draw, for one person or for a column of them.
-#
-# A randomizer is written once, in arithmetic that Python ints and NumPy arrays share: `KernelDraws`
-# gives it ints from the kernel, `partita.local.frequency.Columns` whole arrays.
-
 
 Numbers: TypeAlias = Any
 """An int, or an array of them with one entry for each person."""
@@ -129,45 +126,37 @@ class KernelDraws:
     """
 
     def chance(self, threshold: int) -> bool:
-        """True with probability exactly threshold / 2^64."""
         return kernel.below(WHOLE) < threshold
 
     def below(self, count: int) -> int:
-        """Uniform among 0, ..., count-1, by rejection."""
         return kernel.below(count)
 
     def row(self, threshold: int, width: int) -> int:
-        """An int of `width` bits, each one with probability exactly threshold / 2^64, in linear time."""
+        """An int of `width` bits, in linear time."""
         words = array("Q", kernel.entropy(8 * width))
         return int("".join("1" if word < threshold else "0" for word in reversed(words)), 2)
 
     def choose(self, condition: bool, yes: int, no: int) -> int:
-        """`yes` if the condition holds, else `no`."""
         return yes if condition else no
 
     def with_bit(self, row: int, place: int, bit: int) -> int:
-        """The row with this bit at this place."""
         return row & ~(1 << place) | bit << place
 
     def ramp(self, start: int, step: int, x: int) -> int:
-        """The threshold start + step x."""
         return start + step * x
 
     def each(self, part: int, samplers: Sequence[Callable[[Any, Any], Any]], x: int) -> int:
-        """What the sampler of this part makes of x."""
         made: int = samplers[part](x, self)
         return made
 
 
 # A public law from cells to reports: what devices sample, and what a description names.
 
-
 Json: TypeAlias = dict[str, Any]
 Pmf: TypeAlias = dict[int, Fraction]
 
 LARGEST_SIZE: Final = 1 << 22
-_LARGEST_PMF: Final = 1 << 20
-_SHOWN: Final = 1 << 64
+_LARGEST_PMF: Final = 1 << 20  # reports that `pmf` lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,18 +193,14 @@ class LocalLaw(ABC):
         """How many bytes a report takes."""
         return ((self.reports - 1).bit_length() + 7) // 8
 
-    def clamp(self, x: object) -> int:
-        """The nearest cell; what is no whole number goes to the first cell. Nothing raises."""
-        return clamped(x, self.size)
-
     def randomize(self, x: object, *, draws: Draws | None = None) -> int:
-        """One report about one person, with entropy from the kernel."""
-        drawn: int = self.sample(self.clamp(x), KernelDraws() if draws is None else draws)
+        """One report about the cell nearest to x, with entropy from the kernel. No value raises."""
+        drawn: int = self.sample(clamped(x, self.size), KernelDraws() if draws is None else draws)
         return drawn
 
     def randomize_many(self, cells: object, *, words: WordSource | None = None) -> Any:
         """One report for every cell of a column."""
-        from partita.local.frequency import randomized
+        from partita.local.columns import randomized
 
         return randomized(self, cells, words)
 
@@ -223,8 +208,9 @@ class LocalLaw(ABC):
         """The report, if it is one."""
         whole = isinstance(report, Integral) and not isinstance(report, bool)
         exact: int = operator.index(report) if whole else -1  # type: ignore[arg-type]
-        if not 0 <= exact < self.reports:
-            raise InvalidData("report", f"must be an integer below {_shown(self.reports)}", fix="drop it")
+        reports = self.reports
+        below = str(reports) if reports < WHOLE else f"2^{reports.bit_length() - 1}"
+        check_data(0 <= exact < reports, "report", f"must be an integer below {below}", fix="drop it")
         return exact
 
     @cached_property
@@ -254,13 +240,6 @@ def digest_of(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _shown(count: int) -> str:
-    return str(count) if count < _SHOWN else f"2^{count.bit_length() - 1}"
-
-
-# Small primes.
-
-
 def is_prime(number: int) -> bool:
     """Whether it is a prime, by trial division: for numbers of some millions.
 
@@ -283,27 +262,24 @@ def prime_from(low: int) -> int:
 class Randomizer(LocalLaw):
     """A public law from cells 0, ..., size-1 to reports 0, ..., reports-1.
 
-    A cell favours some reports. With probability exactly threshold / 2^64 the report is uniform among
-    those, else uniform among the others. The threshold is the largest private one unless another is
-    given, which is refused if it would lose more than epsilon: whoever reads a description of a
-    randomizer has verified its epsilon. Zero stands for a threshold that is not given.
+    A cell favours some reports. With probability exactly threshold / 2^64 the report is uniform among those,
+    else uniform among the others. The threshold is the largest private one unless another is given, which is
+    refused if it would lose more than epsilon: to read a description of a randomizer is to verify its
+    epsilon. Zero stands for a threshold that is not given.
     """
 
     threshold: int = 0
 
     def __post_init__(self) -> None:
-        freeze(
-            self,
-            size=integer(self.size, "size", low=2, high=LARGEST_SIZE),
-            epsilon=checked_epsilon(self.epsilon),
-        )
+        size = integer(self.size, "size", low=2, high=LARGEST_SIZE)
+        freeze(self, size=size, epsilon=checked_epsilon(self.epsilon))
         self._settle()
         freeze(self, threshold=self._verified(self.threshold or self.private_threshold))
 
     @property
-    @abstractmethod
     def odds(self) -> tuple[int, int]:
-        """How many outcomes of the branch a cell favours, and how many not."""
+        """How many outcomes of the branch a cell favours, and how many it does not: one of two."""
+        return 1, 1
 
     @property
     def private_threshold(self) -> int:
@@ -317,20 +293,12 @@ class Randomizer(LocalLaw):
 
     def to_json(self) -> Json:
         """All that a device needs to know, and to verify."""
-        return {
-            "kind": self.kind,
-            "size": self.size,
-            "epsilon": str(self.epsilon),
-            "threshold": str(self.threshold),
-            **self._geometry(),
-        }
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind, **values, "epsilon": str(self.epsilon), "threshold": str(self.threshold)}
 
     def _settle(self) -> None:
-        """Choose or check what the kind has beside size and epsilon; most have nothing."""
+        """Choose or check the parameters of the kind beside size and epsilon; most have none."""
         return
-
-    def _geometry(self) -> Json:
-        return {}
 
     def _verified(self, given: int) -> int:
         """A threshold with which favoured outcomes are likelier, but at most e^epsilon times so."""
@@ -356,9 +324,9 @@ class FrequencyRandomizer(Randomizer):
     """
 
     @property
-    @abstractmethod
     def hit(self) -> Fraction:
-        """The probability that a report supports its own cell."""
+        """The probability that a report supports its own cell: that of the favoured branch, in most kinds."""
+        return self.chance
 
     @property
     @abstractmethod
@@ -391,9 +359,6 @@ class FrequencyRandomizer(Randomizer):
         return spread / (hit - miss) ** 2
 
 
-# Randomized response: the true cell, or any other.
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(FrequencyRandomizer):
@@ -422,11 +387,6 @@ class RandomizedResponse(FrequencyRandomizer):
         return self.size
 
     @property
-    def hit(self) -> Fraction:
-        """The truth is told."""
-        return self.chance
-
-    @property
     def miss(self) -> Fraction:
         """One of the others is told, and it is this one."""
         return (1 - self.chance) / (self.size - 1)
@@ -450,9 +410,8 @@ class RandomizedResponse(FrequencyRandomizer):
 
 # Optimized unary encoding: one bit for every cell.
 
-
+# A device draws a word for each bit, and sends them all: a hostile question must not keep it busy.
 _LARGEST_SIZE: Final = 1 << 16
-"""A device draws a word for each bit, and sends them all: a hostile question must not keep it busy."""
 
 _REFUSED: Final = 65 * log(2)
 """An honest report is refused with probability at most 2 exp(-this) = 2^-64."""
@@ -479,11 +438,6 @@ class UnaryEncoding(FrequencyRandomizer):
 
     def _settle(self) -> None:
         integer(self.size, "size", low=2, high=_LARGEST_SIZE)
-
-    @property
-    def odds(self) -> tuple[int, int]:
-        """A bit stays zero, or becomes one."""
-        return 1, 1
 
     @property
     def reports(self) -> int:
@@ -525,8 +479,8 @@ class UnaryEncoding(FrequencyRandomizer):
     def check_report(self, report: object) -> int:
         """The report, if it is one that an honest device could have sent."""
         exact, (least, most) = super().check_report(report), self.likely_ones
-        fix = "drop it"
-        check_data(least <= exact.bit_count() <= most, "report", f"must have {least} to {most} ones", fix=fix)
+        rule = f"must have {least} to {most} ones"
+        check_data(least <= exact.bit_count() <= most, "report", rule, fix="drop it")
         return exact
 
     def sample(self, x: Numbers, draws: Draws) -> Numbers:

@@ -1,152 +1,105 @@
-"""How many people lie in any range: one report each about one level of a tree."""
+"""Questions about ranges and boxes: each report looks at a person's cell through one coarse view.
+
+A column is a tree of cells, and a view names a level of each column. `Mixture` is the law of a report that
+chooses a view. This module needs the standard library only; estimates are in `partita.local.range_estimates`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
-from math import sqrt
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
+from itertools import accumulate, product
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final
 
-import numpy as np
-
-from partita.answer import Answer
-from partita.arrays import Floats
-from partita.errors import InvalidParameter, check, check_data, check_type
-from partita.local.aggregate import ViewAggregator, ViewEvidence, coarser
-from partita.local.frequency import Mixture, ViewKind, ViewQuestion, domain_ends
+from partita.errors import InvalidParameter, check, check_data
 from partita.local.question import (
     CellQuestion,
-    CellTree,
-    Levels,
-    ReportView,
+    Frequency,
+    Question,
     column_cell,
     column_cells,
     column_size,
     described,
-    grid_views,
-    line_views,
-    tensor_views,
 )
-from partita.local.randomizer import Json, Randomizer
-from partita.numbers import failure, freeze, integer, one_of, rational
-from partita.public.axis.shrinkage import shared_out
+from partita.local.randomizer import (
+    LARGEST_SIZE,
+    Draws,
+    FrequencyRandomizer,
+    Json,
+    KernelDraws,
+    LocalLaw,
+    Numbers,
+    Pmf,
+    Randomizer,
+    checked_epsilon,
+)
+from partita.numbers import freeze, integer, one_of
 
 if TYPE_CHECKING:
     from partita.arrays import Ints
     from partita.domain.base import Domain
-
-# Tables that agree with tables of fewer columns, by proportional fitting [Deming and Stephan 1940].
-
-
-_ROUNDS: Final = 40
-_LEAST: Final = 1e-300
+    from partita.local.range_estimates import RangeAggregator, RectangleAggregator
+    from partita.trusted.noise.laws import WordSource
 
 
-def raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The table scaled by rows and columns in turn, to these sums exactly.
+Levels = tuple[int, ...]
+MOST_BRANCHES: Final = 64
+ViewKind: TypeAlias = Literal["auto", "response", "projective", "hadamard"]
+VIEW_KINDS: Final = ("auto", "response", "projective", "hadamard")
+_MOST_VIEWS: Final = 512
+_LARGEST_SPACE: Final = 1 << 62
+MOST_COLUMNS: Final = 6
+"""As many as the boxes of a release have at most."""
+_GRID: Final = 16
 
-    What scaling leaves is put right at the end: rows and columns that have too much are cut, and what is
-    missing then is added as if independent [Altschuler, Weed, Rigollet 2017].
+
+@dataclass(frozen=True, init=False)
+class ViewQuestion(Question):
+    """Every report is about one view, drawn on the device, or assigned by a public coin.
+
+    Whoever assigns views must not look at values: then estimates stay unbiased, and equal groups make
+    them a little better.
     """
-    fitted = table
-    for _ in range(_ROUNDS):
-        fitted = fitted * _factor(rows, fitted.sum(axis=1))[:, np.newaxis]
-        fitted = fitted * _factor(columns, fitted.sum(axis=0))
-    fitted = fitted * _factor(rows, fitted.sum(axis=1)).clip(0, 1)[:, np.newaxis]
-    fitted = fitted * _factor(columns, fitted.sum(axis=0)).clip(0, 1)
-    row, column = rows - fitted.sum(axis=1), columns - fitted.sum(axis=0)
-    return np.asarray(fitted + np.outer(row, column) / max(float(row.sum()), _LEAST))
 
+    randomizer: Mixture
 
-def joint_share(sides: Floats, pairs: Mapping[tuple[int, int], float]) -> float:
-    """The share inside of all sides at once, from the share inside of each and of every two.
+    @property
+    def lines(self) -> tuple[CellTree, ...]:
+        """The columns, as trees."""
+        return self.randomizer.views[0].lines
 
-    The table of all combinations of inside and outside is fitted to every two sides in turn. It starts from
-    independence, so it ends with no more association than every two sides have.
+    def randomize(self, value: object, *, draws: Draws | None = None, view: int | None = None) -> int:
+        """One person's report, with entropy from the kernel; about the view assigned, if one is."""
+        if view is None:
+            return super().randomize(value, draws=draws)
+        number = integer(view, "view", low=0, high=len(self.randomizer.views) - 1)
+        drawn: int = self.randomizer.sample_view(number, self.cell(value), draws or KernelDraws())
+        return drawn
 
-    >>> round(joint_share(np.array([0.5, 0.5, 0.5]), {(0, 1): 0.25, (0, 2): 0.25, (1, 2): 0.25}), 6)
-    0.125
-    """
-    count = len(sides)
-    fitted = np.full((2,) * count, 2.0**-count)
-    for _ in range(_ROUNDS):
-        for (one, other), both in pairs.items():
-            told = _two_by_two(float(sides[one]), float(sides[other]), both)
-            others = tuple(axis for axis in range(count) if axis not in (one, other))
-            factor = _factor(told, fitted.sum(axis=others))
-            fitted = fitted * np.expand_dims(factor, others)
-    return float(fitted[(1,) * count])
+    def randomize_many(self, values: object, *, words: WordSource | None = None, views: Any = None) -> Any:
+        """One report for every value of a column; about the views assigned, if they are."""
+        if views is None:
+            return super().randomize_many(values, words=words)
+        return self._assigned(self.cells(values), views, words)
 
+    def _assigned(self, cells: Any, views: Any, words: WordSource | None) -> Any:
+        import numpy as np
 
-def _two_by_two(one: float, other: float, both: float) -> Floats:
-    """Outside and inside of two sides."""
-    both = min(both, one, other)
-    return np.array([[1 - one - other + both, other - both], [one - both, both]]).clip(0.0)
+        from partita.trusted.noise.laws import Words
 
-
-def _factor(wanted: Floats, there: Floats) -> Floats:
-    return np.divide(wanted, there, out=np.zeros_like(there), where=there > 0)
-
-
-# Shares made non-negative from the top down: every node keeps its share, and its children get it.
-
-
-def top_down(table: Floats, branchings: tuple[int, ...]) -> Floats:
-    """The shares of cells, none below zero, one in all; sums of many cells stay as near as they can.
-
-    Each node's share is divided among its children as near to their estimates as shares >= 0 can be, from the
-    root down to the cells. With several axes the longest is divided last, in turn. To cut off at the cells
-    alone would raise the sum of every stretch of empty ones, and the more the longer it is.
-
-    >>> top_down(np.array([0.6, 0.5, -0.4, 0.3, 0.0]), (2,)).round(2).tolist()
-    [0.55, 0.45, 0.0, 0.0, 0.0]
-    """
-    steps, tables = [], [table]
-    while tables[-1].size > 1:
-        axis = int(np.argmax(tables[-1].shape))
-        steps.append(axis)
-        tables.append(coarser(_filled(tables[-1], axis, branchings[axis], 0.0), axis, branchings[axis]))
-    shares = np.ones_like(tables.pop())
-    for axis, children in zip(reversed(steps), reversed(tables), strict=True):
-        shares = _divided(children, shares, axis, branchings[axis])
-    return shares
-
-
-def _divided(children: Floats, parents: Floats, axis: int, branching: int) -> Floats:
-    """The shares of parents among their children along one axis; a child that does not exist gets nothing."""
-    last = np.moveaxis(_filled(children, axis, branching, -np.inf), axis, -1)
-    rows = shared_out(last.reshape(-1, branching), np.moveaxis(parents, axis, -1).ravel())
-    divided = np.moveaxis(rows.reshape(last.shape), -1, axis)
-    return divided[tuple(slice(length) for length in children.shape)]
-
-
-def _filled(table: Floats, axis: int, branching: int, filling: float) -> Floats:
-    """The table with its last siblings along an axis filled up."""
-    missing = -table.shape[axis] % branching
-    widths = [(0, missing if at == axis else 0) for at in range(table.ndim)]
-    return np.pad(table, widths, constant_values=filling)
-
-
-# Quantiles of estimated shares.
-
-
-def quantile_cells(shares: Floats, quantiles: Sequence[float]) -> list[int]:
-    """For each q the least cell at which q of all that the cells hold is reached.
-
-    >>> quantile_cells(np.array([0.1, 0.0, 0.2, 0.1]), [0.0, 0.25, 0.5, 1.0])
-    [0, 0, 2, 3]
-    """
-    fix = "pass for example 0.5"
-    check(all(0 <= q <= 1 for q in quantiles), "q", "must lie between 0 and 1", given=None, fix=fix)
-    reached = np.cumsum(shares)
-    total = float(reached[-1])
-    if not total > 0:
-        return [0 for _ in quantiles]
-    places = np.searchsorted(reached, np.array(quantiles, dtype=np.float64) * total * (1 - 2.0**-40))
-    return [int(place) for place in places.clip(0, shares.size - 1)]
+        mixture, chosen, source = self.randomizer, np.asarray(views), words or Words()
+        if chosen.shape != cells.shape or not np.isin(chosen, np.arange(len(mixture.views))).all():
+            rule = "must hold the number of a view for each value"
+            raise InvalidParameter("views", rule, given=views, fix="leave them out")
+        reports = np.empty_like(cells)
+        for number, (view, part) in enumerate(zip(mixture.views, mixture.parts, strict=True)):
+            people = np.flatnonzero(chosen == number)
+            made = part.randomize_many(view.node(cells[people]), words=source)
+            reports[people] = mixture.starts[number] + made
+        return reports
 
 
 @final
@@ -193,142 +146,12 @@ class Range(ViewQuestion, CellQuestion):
 
     def aggregator(self) -> RangeAggregator:
         """A new aggregator of reports."""
+        from partita.local.range_estimates import RangeAggregator
+
         return RangeAggregator(self)
 
     def _asked(self) -> Json:
         return {**super()._asked(), "branching": self.branching}
-
-
-# What reports about levels say: shares and counts of ranges, the distribution function, quantiles.
-
-
-_LEAST_IN_ORDER: Final = 1e-9
-"""Where nobody seems to be in order, nothing is known about their quantiles."""
-
-
-@final
-class RangeAggregator(ViewAggregator[Range]):
-    """Counts reports about where people are on a line.
-
-    >>> question = Range(16, epsilon=3)
-    >>> aggregator = question.aggregator()
-    >>> aggregator.add_many(question.randomize_many([3, 4, 4, 9]))
-    >>> aggregator.n, sum(aggregator.people)
-    (4, 4)
-    """
-
-    def estimate(self) -> RangeEstimate:
-        """Shares of all ranges, with errors and intervals."""
-        return RangeEstimate(self.question, self.evidence())
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class RangeEstimate:
-    """The share of people in any range: consistent, none below zero, one in all.
-
-    Levels are combined by least squares, then made non-negative from the top down. Errors are those before
-    the last step, which brings estimates nearer to the truth as a rule.
-    """
-
-    question: Range
-    evidence: ViewEvidence
-
-    @property
-    def n(self) -> int:
-        """The number of reports."""
-        return self.evidence.n
-
-    @cached_property
-    def unbiased(self) -> Floats:
-        """The shares of all cells by least squares; some may be below zero."""
-        [line] = self.evidence.lines
-        return self.evidence.details.table((line.height,))[: line.size]
-
-    @cached_property
-    def values(self) -> Floats:
-        """The shares of all cells, special ones last: what every answer is made of."""
-        return top_down(self.unbiased, (self.question.branching,))
-
-    def frequency(self, low: object, high: object) -> Answer:
-        """The share of people from low to high, both included; values of the domain, or cells."""
-        return self._share(domain_ends(self.question.domain, low, high))
-
-    def count(self, low: object, high: object) -> Answer:
-        """How many of the n people are from low to high."""
-        return scaled(self.frequency(low, high), self.n)
-
-    def cdf(self, value: object) -> Answer:
-        """The share of people who are in order and not above a value."""
-        return self._share((0, domain_ends(self.question.domain, value, value)[1]))
-
-    def special(self, name: str) -> Answer:
-        """The share of people in a special cell of the domain."""
-        specials = () if isinstance(self.question.domain, int) else self.question.domain.specials
-        cell = self.question.ordinary + specials.index(one_of(name, "name", specials))
-        return self._share((cell, cell))
-
-    def quantile(self, q: float) -> object:
-        """The least value with a share of at least q, among people who are in order, at or below it."""
-        return self._value(self._quantile_cells([float(rational(q, "q"))])[0])
-
-    def quantile_interval(self, q: float, confidence: float = 0.95) -> tuple[object, object]:
-        """Two values between which the quantile lies with about this confidence.
-
-        Where the error may be all that lies above the quantile, the interval reaches to the end of the line,
-        also if no report comes from there.
-        """
-        normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
-        share = float(rational(q, "q"))
-        [cell] = self._quantile_cells([share])
-        error = max(self._share((0, end)).error for end in (cell - 1, cell))
-        half = normal * error / max(self._in_order, _LEAST_IN_ORDER)
-        low, high = self._quantile_cells([max(0.0, share - half), min(1.0, share + half)])
-        return self._value(low), self._value(high if share + half < 1 else self.question.ordinary - 1)
-
-    @property
-    def _in_order(self) -> float:
-        """The share of people in no special cell."""
-        return float(self.values[: self.question.ordinary].sum())
-
-    def _quantile_cells(self, shares: list[float]) -> list[int]:
-        return quantile_cells(self.values[: self.question.ordinary], shares)
-
-    def _value(self, cell: int) -> object:
-        domain = self.question.domain
-        return cell if isinstance(domain, int) else domain.decode([cell])[0]
-
-    def _share(self, ends: tuple[int, int]) -> Answer:
-        low, high = ends
-        if low > high:
-            return Answer.exact(0.0)
-        [line] = self.evidence.lines
-        mask = np.zeros(line.size)
-        mask[low : high + 1] = 1.0
-        return Answer(
-            float(self.values[low : high + 1].sum()),
-            lambda: sqrt(self.evidence.details.variance([mask])),
-            lambda beta: self.evidence.bounds((ends,), beta),
-        )
-
-
-def scaled(share: Answer, people: int) -> Answer:
-    """A number of people in place of a share."""
-
-    def bounds(beta: float) -> tuple[float, float]:
-        low, high = share.bounds(beta)
-        return people * low, people * high
-
-    return Answer(people * share.value, lambda: people * share.error, bounds)
-
-
-# How many people lie in any box of several columns: one report each about a few of them.
-
-
-MOST_COLUMNS: Final = 6
-"""As many as the boxes of a release have at most."""
-
-_GRID: Final = 16
 
 
 @final
@@ -417,6 +240,8 @@ class Rectangles(ViewQuestion):
 
     def aggregator(self) -> RectangleAggregator:
         """A new aggregator of reports."""
+        from partita.local.range_estimates import RectangleAggregator
+
         return RectangleAggregator(self)
 
     def ordinary(self, axis: int) -> int:
@@ -437,153 +262,273 @@ class Rectangles(ViewQuestion):
         return {"columns": columns, "branching": self.branching, "grid": self.grid}
 
 
-# What reports about rectangles say: shares and counts of any box.
-
-
-Ends = tuple[int, int]
-Box = Mapping[str, tuple[object, object]]
+# Lines of cells as trees, and views: how coarsely a report looks at each column.
 
 
 @final
-class RectangleAggregator(ViewAggregator[Rectangles]):
-    """Counts reports about where people are in the space of several columns."""
+@dataclass(frozen=True)
+class CellTree:
+    """Cells 0, ..., size-1 under a tree: the root is level 0, and the cells are level `height`.
 
-    def estimate(self) -> RectangleEstimate:
-        """Shares of all boxes, with errors and intervals."""
-        return RectangleEstimate(self.question, self.evidence())
+    A node has `branching` children, of which those beyond the last cell are left out.
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class RectangleEstimate:
-    """The share of people in any box: none below zero, one in all, and one answer for one column everywhere.
-
-    A box bounds some columns and leaves the others open. Of two columns there is one table, made consistent
-    by least squares and non-negative from the top down. With more than two in the question it is fitted to
-    the sums of its columns, which are known to each cell, and a cell of its grid is divided as these are.
-    Three columns and more are put together from every two of them. What associations of three there are
-    beyond that, nobody reported, and no error knows of them.
+    >>> line = CellTree(1000, 2)
+    >>> line.height, line.width(10), line.width(9), line.node(999, 9)
+    (10, 1000, 500, 499)
     """
 
-    question: Rectangles
-    evidence: ViewEvidence
+    size: int
+    branching: int = 2
+
+    def __post_init__(self) -> None:
+        freeze(
+            self,
+            size=integer(self.size, "size", low=2),
+            branching=integer(self.branching, "branching", low=2, high=MOST_BRANCHES),
+        )
 
     @property
-    def n(self) -> int:
-        """The number of reports."""
-        return self.evidence.n
+    def height(self) -> int:
+        """The number of levels below the root: the least with enough cells."""
+        levels = 1
+        while self.branching**levels < self.size:
+            levels += 1
+        return levels
 
-    def frequency(self, box: Box) -> Answer:
-        """The share of people in a box: for some columns a first and a last value, or cell."""
-        ends = self._ends(box)
-        if any(low > high for low, high in ends.values()):
-            return Answer.exact(0.0)
-        if not ends:
-            return Answer.exact(1.0)
-        every = [ends.get(axis, (0, line.size - 1)) for axis, line in enumerate(self.evidence.lines)]
-        masks = [_mask(each, line.size) for each, line in zip(every, self.evidence.lines, strict=True)]
-        return Answer(
-            self._share(ends),
-            lambda: sqrt(self.evidence.details.variance(masks)),
-            lambda beta: self.evidence.bounds(tuple(every), beta),
-        )
+    def span(self, level: int) -> int:
+        """How many cells a node of a level holds."""
+        return int(self.branching ** (self.height - level))
 
-    def count(self, box: Box) -> Answer:
-        """How many of the n people are in a box."""
-        return scaled(self.frequency(box), self.n)
+    def width(self, level: int) -> int:
+        """How many nodes a level has."""
+        return -(-self.size // self.span(level))
 
-    def column(self, name: str) -> Floats:
-        """The shares of all cells of one column, special ones last."""
-        return self._columns[self._axis(name)]
+    def node(self, cell: Numbers, level: int) -> Numbers:
+        """The node of a level above a cell."""
+        return cell // self.span(level)
+
+    def cover(self, low: int, high: int) -> list[tuple[int, int]]:
+        """The fewest nodes, as pairs of level and number, that hold the cells low, ..., high exactly.
+
+        >>> CellTree(8).cover(1, 6)
+        [(3, 1), (3, 6), (2, 1), (2, 2)]
+        """
+        found = []
+        for level in range(self.height, 0, -1):
+            while low <= high and low % self.branching:
+                found.append((level, low))
+                low += 1
+            while low <= high and (high + 1) % self.branching and high + 1 < self.width(level):
+                found.append((level, high))
+                high -= 1
+            if low > high:
+                return found
+            low, high = low // self.branching, high // self.branching
+        return [*found, (0, 0)]
+
+
+@final
+@dataclass(frozen=True)
+class ReportView:
+    """A look at a cell of several columns: of each column only the node of some level is seen.
+
+    The cells of all columns are one number, the last column running fastest, and so are nodes.
+
+    >>> view = ReportView((CellTree(8), CellTree(4)), (1, 2))
+    >>> view.size, view.node(7 * 4 + 3)
+    (8, 7)
+    """
+
+    lines: tuple[CellTree, ...]
+    levels: Levels
+
+    def __post_init__(self) -> None:
+        """Lines and levels made anew from their numbers: what a view sees of a cell follows from these."""
+        if len(self.lines) != len(self.levels) or {type(line) for line in self.lines} != {CellTree}:
+            fix = "pass for example (CellTree(8),)"
+            raise InvalidParameter("lines", "must be lines, with a level of each", given=None, fix=fix)
+        lines = tuple(CellTree(line.size, line.branching) for line in self.lines)
+        levels = zip(self.levels, lines, strict=True)
+        checked = tuple(integer(level, "levels", low=0, high=line.height) for level, line in levels)
+        freeze(self, lines=lines, levels=checked)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The number of nodes of each column."""
+        return tuple(line.width(level) for line, level in zip(self.lines, self.levels, strict=True))
+
+    @property
+    def size(self) -> int:
+        """The number of nodes of all columns together."""
+        return prod(self.widths)
+
+    def node(self, cell: Numbers) -> Numbers:
+        """What is seen of a cell."""
+        seen: Numbers = 0
+        stride = prod(line.size for line in self.lines)
+        for line, level in zip(self.lines, self.levels, strict=True):
+            stride //= line.size
+            seen = seen * line.width(level) + line.node(cell // stride % line.size, level)
+        return seen
+
+
+def line_views(line: CellTree) -> tuple[ReportView, ...]:
+    """One view for each level of one column."""
+    return tuple(ReportView((line,), (level,)) for level in range(1, line.height + 1))
+
+
+def tensor_views(lines: tuple[CellTree, ...]) -> tuple[ReportView, ...]:
+    """One view for each choice of a level for every column, but for the one that sees nothing."""
+    choices = product(*(range(line.height + 1) for line in lines))
+    return tuple(ReportView(lines, levels) for levels in choices if any(levels))
+
+
+def grid_views(lines: tuple[CellTree, ...], cells: int) -> tuple[ReportView, ...]:
+    """Every level of each column by itself, and for every two columns a grid of about `cells` a side."""
+    columns = range(len(lines))
+    nothing = (0,) * len(lines)
+    alone = [_with(nothing, {at: level}) for at in columns for level in range(1, lines[at].height + 1)]
+    finest = [_finest(line, cells) for line in lines]
+    pairs = [
+        _with(nothing, {one: finest[one], other: finest[other]})
+        for one in columns
+        for other in columns[one + 1 :]
+    ]
+    return tuple(ReportView(lines, levels) for levels in (*alone, *pairs))
+
+
+def _with(levels: Levels, changed: dict[int, int]) -> Levels:
+    return tuple(changed.get(at, level) for at, level in enumerate(levels))
+
+
+def _finest(line: CellTree, cells: int) -> int:
+    """The last level with at most so many nodes; at least the first."""
+    return max([1, *(level for level in range(1, line.height + 1) if line.width(level) <= cells)])
+
+
+# The law of a report about one of several views.
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Mixture(LocalLaw):
+    """A view, uniform among all of them or assigned, and a report about what it sees of the cell.
+
+    The report says which view it is of: reports of view v begin at `starts[v]`. Views are chosen
+    independently of the cell, so all that a report says beyond a public coin is what its randomizer said.
+
+    Guarantee: epsilon-DP of each report, the view included, pure, local.
+    Error:     that of the randomizer of a view, with the reports that chose the view.
+    Proof:     docs/proofs/local_ranges.md
+    """
+
+    kind: ClassVar[str] = "mixture"
+    views: tuple[ReportView, ...]
+    parts: tuple[FrequencyRandomizer, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self, views=checked_views(self.views))
+        pairs = zip(self.views, self.parts, strict=False)
+        fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
+        rule = "must have a randomizer for each view, all of one epsilon"
+        check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_READ)
+
+    @classmethod
+    def of(cls, views: Sequence[ReportView], *, epsilon: object, kind: ViewKind = "auto") -> Self:
+        """The mixture with a randomizer of this kind for each view."""
+        one_of(kind, "kind", VIEW_KINDS)
+        exact, own = checked_epsilon(epsilon), checked_views(views)
+        size = _checked_size(own)
+        parts = tuple(Frequency(view.size, epsilon=exact, kind=kind).randomizer for view in own)
+        return cls(size=size, epsilon=exact, views=own, parts=parts)
+
+    @classmethod
+    def read(cls, views: Sequence[ReportView], parts: Sequence[Randomizer]) -> Self:
+        """The mixture of these randomizers, each of which was verified when it was read."""
+        frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
+        rule = "must be randomizers of cells"
+        check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_READ)
+        own = checked_views(views)
+        return cls(size=_checked_size(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
     @cached_property
-    def _columns(self) -> list[Floats]:
-        axes = range(len(self.evidence.lines))
-        if len(axes) == 2:
-            [table] = self._pairs.values()
-            return [table.sum(axis=1), table.sum(axis=0)]
-        heights = [line.height for line in self.evidence.lines]
-        return [self._projected({axis: heights[axis]}) for axis in axes]
+    def starts(self) -> tuple[int, ...]:
+        """The first report of each view, and the number of all reports."""
+        return tuple(accumulate((part.reports for part in self.parts), initial=0))
 
-    @cached_property
-    def _pairs(self) -> dict[tuple[int, int], Floats]:
-        """For every two columns a table at the finest levels of a view of both."""
-        lines = self.evidence.lines
-        if len(lines) == 2:
-            return {(0, 1): self._projected({0: lines[0].height, 1: lines[1].height})}
-        return {pair: self._fitted(pair) for pair in combinations(range(len(lines)), 2)}
+    @property
+    def reports(self) -> int:
+        """Those of all views, one after the other."""
+        return self.starts[-1]
 
-    def _fitted(self, pair: tuple[int, int]) -> Floats:
-        levels = {axis: self._grid_level(axis) for axis in pair}
-        rows, columns = (self._block_sums(axis) for axis in pair)
-        return raked(self._projected(levels), rows, columns)
+    @property
+    def forged_report_shift(self) -> Fraction:
+        """How many people one forged report adds to a node of its view, or takes from it, at most.
 
-    def _projected(self, levels: Mapping[int, int]) -> Floats:
-        """The table of some columns at these levels, without the axes of the others."""
-        lines = self.evidence.lines
-        finest: Levels = tuple(levels.get(axis, 0) for axis in range(len(lines)))
-        table = self.evidence.details.table(finest)
-        table = table.reshape([length for axis, length in enumerate(table.shape) if axis in levels])
-        table = table[tuple(slice(lines[axis].width(level)) for axis, level in levels.items())]
-        return top_down(table, (self.question.branching,) * len(levels))
+        Views are reported equally often, so a report of one stands for as many people as there are views.
+        """
+        return len(self.views) * max(part.forged_report_shift for part in self.parts)
 
-    def _grid_level(self, axis: int) -> int:
-        """The finest level at which a view sees the column together with another one."""
-        views = self.evidence.mixture.views
-        return max(view.levels[axis] for view in views if sum(map(bool, view.levels)) == 2)
+    def sample(self, x: Numbers, draws: Draws) -> Numbers:
+        """A view from a coin that knows nothing of x, then the report of that view."""
+        return self.sample_view(draws.below(len(self.views)), x, draws)
 
-    def _block_sums(self, axis: int) -> Floats:
-        """The shares of a column, summed over each cell of the grid."""
-        span = self.evidence.lines[axis].span(self._grid_level(axis))
-        return np.add.reduceat(self._columns[axis], np.arange(0, self._columns[axis].size, span))
+    def sample_view(self, view: Numbers, x: Numbers, draws: Draws) -> Numbers:
+        """The report of a given view."""
+        return draws.each(view, self._samplers, x)
 
-    def _inside(self, axis: int, ends: Ends) -> Floats:
-        """Of each cell of the grid, the part that lies between two cells of a column."""
-        shares, line = self._columns[axis], self.evidence.lines[axis]
-        starts = np.arange(0, line.size, line.span(self._grid_level(axis)))
-        mask = _mask(ends, line.size)
-        whole, part = (np.add.reduceat(values, starts) for values in (shares, shares * mask))
-        cells = np.add.reduceat(mask, starts) / np.diff(starts, append=line.size)
-        return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), cells)
-
-    def _share(self, ends: Mapping[int, Ends]) -> float:
-        axes = sorted(ends)
-        sides = [float(self._columns[axis][ends[axis][0] : ends[axis][1] + 1].sum()) for axis in axes]
-        if len(axes) == 1:
-            return sides[0]
-        pairs = {
-            (axes.index(one), axes.index(other)): self._both(one, other, ends)
-            for one, other in combinations(axes, 2)
-        }
-        return pairs[0, 1] if len(axes) == 2 else joint_share(np.array(sides), pairs)
-
-    def _both(self, one: int, other: int, ends: Mapping[int, Ends]) -> float:
-        return float(
-            self._inside(one, ends[one]) @ self._pairs[one, other] @ self._inside(other, ends[other])
-        )
-
-    def _ends(self, box: Box) -> dict[int, Ends]:
-        box = check_type(box, Mapping, "box", "must map columns to two ends", fix='as {"age": (30, 39)}')
+    def pmf(self, x: int) -> Pmf:
+        """The law of each view, all equally likely."""
+        self._enumerable()
+        chance = Fraction(1, len(self.views))
         return {
-            self._axis(name): domain_ends(self.question.domains[self._axis(name)], *_two(given))
-            for name, given in box.items()
+            start + report: chance * p
+            for start, view, part in zip(self.starts, self.views, self.parts, strict=False)
+            for report, p in part.pmf(view.node(x)).items()
         }
 
-    def _axis(self, name: object) -> int:
-        if name not in self.question.columns:
-            rule = f"must be one of {', '.join(self.question.columns)}"
-            raise InvalidParameter("column", rule, given=name, fix="check its name")
-        return self.question.columns.index(str(name))
+    def to_json(self) -> Json:
+        """The randomizer of each view, in their order."""
+        return {"kind": self.kind, "parts": [part.to_json() for part in self.parts]}
+
+    @cached_property
+    def _samplers(self) -> list[Callable[[Any, Any], Any]]:
+        return [self._sampler(view) for view in range(len(self.views))]
+
+    def _sampler(self, number: int) -> Callable[[Any, Any], Any]:
+        start, view, part = self.starts[number], self.views[number], self.parts[number]
+        return lambda x, draws: start + part.sample(view.node(x), draws)
 
 
-def _mask(ends: Ends, size: int) -> Floats:
-    mask = np.zeros(size)
-    mask[ends[0] : ends[1] + 1] = 1.0
-    return mask
+_READ: Final = "pass what to_json returned"
 
 
-def _two(given: object) -> tuple[object, object]:
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        fix = "pass (low, high)"
-        raise InvalidParameter("box", "must have two ends for each column", given=given, fix=fix)
-    return given[0], given[1]
+def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
+    """The views made anew from their numbers.
+
+    A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view
+    that was changed after it was made, may see more.
+    """
+    made = tuple(_made_anew(view) for view in views)
+    rule = "must be at least one, all of the same columns"
+    check(len({view.lines for view in made}) == 1, "views", rule, given=None, fix="pass the same lines")
+    return made
+
+
+def _made_anew(view: Any) -> ReportView:
+    fix = "pass those of line_views(CellTree(8))"
+    check(type(view) is ReportView, "views", "must be views", given=None, fix=fix)
+    return ReportView(view.lines, view.levels)
+
+
+def _fits(view: ReportView, part: FrequencyRandomizer, epsilon: Fraction) -> bool:
+    return part.size == view.size and part.epsilon == epsilon and part.kind in VIEW_KINDS
+
+
+def _checked_size(views: Sequence[ReportView]) -> int:
+    """The number of cells of all columns together, if views of them can be reported and counted."""
+    size = prod(line.size for line in views[0].lines)
+    if len(views) > _MOST_VIEWS or size > _LARGEST_SPACE or sum(view.size for view in views) > LARGEST_SIZE:
+        rule = f"must leave at most {_MOST_VIEWS} views with {LARGEST_SIZE} nodes in all"
+        raise InvalidParameter("domain", rule, given=None, fix="make the columns coarser, or fewer")
+    return size

@@ -1,4 +1,4 @@
-"""Sketches of one biased bit for each place: drawn again whenever somebody who belongs there comes."""
+"""Sketches of biased bits: `Density` of a public universe, and `Distinct` ids of an unknown one."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.numbers import integer, one_of, rational
 from partita.pan.sketch import (
     WORD,
     Coin,
     EpochShares,
     Ids,
-    Listed,
+    ListedSketch,
     Readout,
     Sketch,
     Universe,
     Variant,
     bits_of,
     chances,
-    choice_of,
-    digest_of,
-    each_of,
-    erased,
-    fraction_of,
+    encode_id,
+    erase_after,
+    hash_id,
+    iterate_ids,
     joint_coin,
     laplace_reach,
-    packed_bits,
+    pack_bits,
+    read_choice,
+    read_fraction,
     state_coin,
     sum_reach,
-    written,
 )
 from partita.public.bounds import laplace_variance
 from partita.public.streams import CounterTerms
@@ -47,9 +47,10 @@ from partita.trusted.streams.base import Fields
 
 
 class BitSketch(Sketch):
-    """A table of bits whose sums are released with noise; a user belongs to one place.
+    """A table of biased bits whose sums are released with noise; a user belongs to one place.
 
-    Between releases a user changes the law of one bit, and one released sum by at most one.
+    The bit of a place is drawn again whenever a user of that place comes. Between releases a user changes the
+    law of one bit, and one released sum by at most one.
     """
 
     _bits: Bools = np.zeros(0, dtype=np.bool_)
@@ -69,18 +70,13 @@ class BitSketch(Sketch):
         self.variant: Variant = one_of(variant, "variant", get_args(Variant))
         if output_share is None and variant == "book":
             output_share = Fraction(1, 2)
-        self._shares = EpochShares.chosen(
+        self._shares = EpochShares.choose(
             self.epsilon, self.releases, output_share, lambda shares: self._relative_error(shares, places)
         )
         self._shares.check(spread=1)
         self._coin = self._coin_of(self._shares)
         self._bits = np.zeros(places, dtype=np.bool_)
         self._fill()
-
-    @property
-    def output(self) -> Fraction:
-        """The epsilon of one output."""
-        return self._shares.output
 
     @property
     def coin(self) -> Coin:
@@ -90,12 +86,12 @@ class BitSketch(Sketch):
     def update_many(self, ids: Iterable[object]) -> None:
         """Draw the bit of everybody who came again; of several draws for one bit the last one stays."""
         self._require_epoch()
-        with erased(self._find(ids)) as places, self._step():
+        with erase_after(self._find(ids)) as places, self._step():
             self._bits[places] = chances(self._noise, self._coin.redraw, places.size)
 
     @abstractmethod
     def _find(self, ids: Iterable[object]) -> Ints:
-        """The place of each id; what is none is left out."""
+        """The place of each id; values that are no ids are ignored."""
 
     def _coin_of(self, shares: EpochShares) -> Coin:
         """One output is accounted for jointly with the state, exactly; several add up, as in the book."""
@@ -121,7 +117,7 @@ class BitSketch(Sketch):
         return {
             "plan": self._plan_row(),
             "shape": [variant, share.numerator, share.denominator, *self._shape_row()],
-            "bits": packed_bits(self._bits),
+            "bits": pack_bits(self._bits),
         }
 
     @abstractmethod
@@ -138,19 +134,16 @@ def bit_variance(coin: Coin) -> float:
     return max(float(q * (1 - q)) for q in (coin.q0, coin.q1))
 
 
-# What must not be used, and why: shown by tests, offered to nobody.
-#
-# The book lets a bit start fair and draws it again with bias 1/2 + epsilon, and says that this is (epsilon,
-# 0)
-# private [DR14, section 12.2]. It is not: a bit that shows 0 is rarer by 1 - 2 epsilon if its user came, a
-# loss
-# of -ln(1 - 2 epsilon): 0.69 at epsilon 0.25, and without bound as epsilon goes to 1/2. Its estimate
-# 2 (y - m/2) / m is also too small by the factor 2 epsilon. `Density(variant="book")` has the bias
-# (1 - e^-epsilon) / 2, and divides by it.
+# The coin as the book prints it, for tests and comparison; no sketch uses it.
 
 
 def literal_book_coin(epsilon: object) -> Coin:
     """The biases as they are printed: 1/2, then 1/2 + epsilon.
+
+    The book says that this is (epsilon, 0) private [DR14, section 12.2]. It is not: a bit that shows 0 is
+    rarer by 1 - 2 epsilon if its user came, a loss of -ln(1 - 2 epsilon): 0.69 at epsilon 0.25, and without
+    bound as epsilon goes to 1/2. Its estimate 2 (y - m/2) / m is also too small by the factor 2 epsilon.
+    `Density(variant="book")` has the bias (1 - e^-epsilon) / 2, and divides by it.
 
     >>> float(literal_book_coin("0.25").q1)
     0.75
@@ -174,25 +167,19 @@ def _bias(epsilon: object) -> Fraction:
     return exact
 
 
-# What fraction of a public universe has appeared [DR14, section 12.2].
-
-
-_NAMES: Final = ("density",)
-
-
 @final
-class Density(Listed, BitSketch):
-    """The fraction of a public universe that has appeared, private even if the memory is read once.
+class Density(ListedSketch, BitSketch):
+    """The fraction of a public universe that has appeared, private even if memory is read once [DR14, 12.2].
 
     Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
                whole state at one time, and again after each `announce_intrusion`.
     Error:     about 1 / (2 sqrt(universe) sinh(epsilon / 2)) for one output, whatever the fraction is.
     Proof:     docs/proofs/pan_density.md (the exact joint loss of the state and one output)
 
-    There is one bit for each id of the universe, a biased one from the start. Whoever comes has it drawn
+    There is one bit for each id of the universe, biased from the start. When an id comes, its bit is drawn
     again with the opposite bias, however often. `variant="book"` starts with fair bits, as the book does,
     with its bias corrected to (1 - e^-epsilon) / 2, and half of epsilon for the state and for the output.
-    `output_share` is the share of all outputs in epsilon, chosen from public facts if it is left out.
+    `output_share` is the share of all outputs in epsilon, chosen from public parameters if it is left out.
 
     >>> visitors = Density(universe=10_000, epsilon=1)
     >>> visitors.update_many([3, 14, 15, 14])
@@ -227,22 +214,22 @@ class Density(Listed, BitSketch):
     @property
     def names(self) -> tuple[str, ...]:
         """The fraction of the universe that appeared in this epoch."""
-        return _NAMES
+        return ("density",)
 
     def expected_error(self, name: str = "density") -> float:
         """At least the standard error of a release, known beforehand."""
-        one_of(name, "name", _NAMES)
+        one_of(name, "name", self.names)
         return self._readout.error(self.output)
 
     def _measure(self, name: str) -> Callable[[], Answer]:
-        one_of(name, "name", _NAMES)
+        one_of(name, "name", self.names)
         readout = self._readout
 
-        def measured() -> Answer:
+        def measure() -> Answer:
             noisy = self._noise.add(int(self._bits.sum()), readout.scale(self.output))
             return readout.answer(noisy, self.output)
 
-        return measured
+        return measure
 
     @property
     def _readout(self) -> Readout:
@@ -259,32 +246,21 @@ class Density(Listed, BitSketch):
         )
 
     def _shape_row(self) -> list[int]:
-        return self._universe.packed()
+        return self._universe.pack()
 
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, *universe = fields["shape"]
-        known = Universe.unpacked(universe)
-        bits_of(fields["bits"], known.size)
-        releases, epochs, _ = fields["plan"]
-        sketch = cls(
-            universe=known.size,
-            epsilon=terms.epsilon,
-            variant=choice_of(variant, get_args(Variant)),
-            output_share=fraction_of(numerator, denominator),
-            releases=releases,
-            epochs=epochs,
-            noise=noise,
-        )
-        sketch._universe = known
-        return sketch
+        known = Universe.unpack(universe)
+        bits_of(fields["bits"], known.size)  # before memory is taken for a universe of this size
+        plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
+        return cls._make_for(known, variant=read_choice(variant, get_args(Variant)), **plan)
 
 
 # Linear counting over geometric levels, through biased bits and noise: post-processing of released sums.
 
-
-_COARSE: Final = 400
-_FINE: Final = 1e-9
+_COARSE: Final = 400  # points of the grid of n: more cost time, fewer could miss the best misfit
+_FINE: Final = 1e-9  # width of the last grid, in log n
 
 
 @final
@@ -373,14 +349,11 @@ class Occupancy:
 
 # How many different ids came, in little memory: a public hash, occupied buckets, geometric levels.
 
-
-_DISTINCT_NAMES: Final = ("distinct",)
 _MOST_BUCKETS: Final = 2**20
 _MOST_IDS: Final = 2**35
 _LONGEST_SALT: Final = 16
-_HIGH_BITS: Final = 32
+_HIGH_BITS: Final = 32  # of a hash of 64 bits: they choose the level, the low ones the bucket
 _LOW_BITS: Final = 32
-"""Of a hash of 64 bits."""
 
 
 @final
@@ -396,8 +369,8 @@ class Distinct(BitSketch):
     An id falls, by a public hash, into one of `buckets` of one of some levels: half of all ids into the first
     level, a quarter into the second, and so on, up to 33 levels. An output has the noisy number of ones in
     every level, and the number of ids that explains them best. The state has one bit for each bucket of each
-    level. `salt` is public and makes a hash of one's own; the error assumes that ids were not made to
-    collide. Text is no number: "7" and 7 are two ids, and lines that a shell reads are text.
+    level. `salt` is public and selects the hash; the error assumes that ids were not made to collide. Text is
+    not a number: "7" and 7 are two ids, and lines that a shell reads are text.
 
     >>> visitors = Distinct(epsilon=2)
     >>> visitors.update_many(f"visitor {number}" for number in range(20_000))
@@ -421,8 +394,10 @@ class Distinct(BitSketch):
     ) -> None:
         self.buckets = integer(buckets, "buckets", low=2, high=_MOST_BUCKETS)
         self.most = integer(most, "most", low=1, high=_MOST_IDS)
-        self.salt = salt
-        self._salt = _salt(salt)
+        given: object = salt
+        plain = isinstance(given, str) and given.isascii() and len(given) <= _LONGEST_SALT
+        check(plain, "salt", "must be at most 16 plain letters", given=salt, fix="shorten it")
+        self.salt, self._salt = salt, salt.encode()
         self.levels = min((self.most // self.buckets).bit_length(), _HIGH_BITS) + 1
         super().__init__(
             places=self.buckets * self.levels,
@@ -437,17 +412,17 @@ class Distinct(BitSketch):
     @property
     def names(self) -> tuple[str, ...]:
         """The number of different ids in this epoch."""
-        return _DISTINCT_NAMES
+        return ("distinct",)
 
     def expected_error(self, name: str = "distinct") -> float:
         """About the standard error if as many ids come as there are buckets."""
-        one_of(name, "name", _DISTINCT_NAMES)
+        one_of(name, "name", self.names)
         return self._occupancy.error(float(self.buckets))
 
     def _find(self, ids: Iterable[object]) -> Ints:
-        names = (written(name) for name in each_of(ids))
-        digests = (digest_of(name, self._salt) for name in names if name is not None)
-        with erased(np.fromiter(digests, dtype=np.uint64)) as found:
+        names = (encode_id(name) for name in iterate_ids(ids))
+        digests = (hash_id(name, self._salt) for name in names if name is not None)
+        with erase_after(np.fromiter(digests, dtype=np.uint64)) as found:
             return self._places(found)
 
     def _places(self, digests: NDArray[np.uint64]) -> Ints:
@@ -456,7 +431,7 @@ class Distinct(BitSketch):
         Worked out in place: no copy of a half stays in memory.
         """
         places = np.zeros(digests.size, dtype=np.int64)
-        with erased(digests & np.uint64(2**_LOW_BITS - 1)) as low:
+        with erase_after(digests & np.uint64(2**_LOW_BITS - 1)) as low:
             digests >>= np.uint64(_LOW_BITS)
             for zeros in range(1, self.levels):
                 places += digests < np.uint64(1 << (_HIGH_BITS - zeros))
@@ -467,14 +442,14 @@ class Distinct(BitSketch):
         return places
 
     def _measure(self, name: str) -> Callable[[], Answer]:
-        one_of(name, "name", _DISTINCT_NAMES)
+        one_of(name, "name", self.names)
 
-        def measured() -> Answer:
+        def measure() -> Answer:
             ones = self._bits.reshape(self.levels, self.buckets).sum(axis=1)
             noisy = self._noise.add(ones, 1 / self.output)
             return self._occupancy.answer(np.asarray(noisy, dtype=np.float64))
 
-        return measured
+        return measure
 
     @property
     def _occupancy(self) -> Occupancy:
@@ -488,21 +463,6 @@ class Distinct(BitSketch):
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, buckets, most, *salt = fields["shape"]
-        choice_of(variant, get_args(Variant)[:1])
-        releases, epochs, _ = fields["plan"]
-        return cls(
-            epsilon=terms.epsilon,
-            buckets=buckets,
-            most=most,
-            salt=bytes(salt).decode(),
-            output_share=fraction_of(numerator, denominator),
-            releases=releases,
-            epochs=epochs,
-            noise=noise,
-        )
-
-
-def _salt(salt: object) -> bytes:
-    if not isinstance(salt, str) or not salt.isascii() or len(salt) > _LONGEST_SALT:
-        raise InvalidParameter("salt", "must be at most 16 plain letters", given=salt, fix="shorten it")
-    return salt.encode()
+        read_choice(variant, get_args(Variant)[:1])
+        plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
+        return cls(buckets=buckets, most=most, salt=bytes(salt).decode(), **plan)

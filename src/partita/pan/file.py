@@ -10,7 +10,7 @@ from partita.answer import Answer
 from partita.errors import InvalidState, check
 from partita.pan.bits import Density, Distinct
 from partita.pan.registers import RampRegisters, Registers
-from partita.pan.sketch import Ids, Listed, Sketch
+from partita.pan.sketch import Ids, ListedSketch, Sketch
 from partita.storage import FilePath
 from partita.trusted.durable.slots import PanStore
 
@@ -18,17 +18,16 @@ KINDS: Final[dict[str, type[Sketch]]] = {
     kind.name: kind for kind in (Density, Distinct, Registers, RampRegisters)
 }
 
-_SEQUENCE: Final = 0
-"""A number that counts saves would be seen by a look, and say how often somebody came."""
+_SEQUENCE: Final = 0  # always: a number of saves would be seen by a look, and say how often somebody came
 
 
 @final
 class SketchFile:
     """The state of one sketch in one file, of which one state can be read at any time, open in one process.
 
-    Every act ends with a save, and the state before it cannot be read any more. An output is paid for on
-    disk before it is returned. Update by the clock, with all that came since: the times at which a file
-    was written may be seen. There is no log of events: what was not counted in a crash is lost. If a save
+    Every call ends with a save, and the state before it cannot be read any more. An output is paid for on
+    disk before it is returned. Update by the clock, with all events since the last update: the times at which
+    a file was written may be seen. There is no log of events: a crash loses what was not counted. If a save
     fails, the sketch in memory is erased and the file is closed: open it again, as it was before.
 
     >>> import tempfile
@@ -61,13 +60,11 @@ class SketchFile:
 
     @property
     def sketch(self) -> Sketch:
-        """What is in the file, to be asked what is public about it. Do not update or release it: that is
-        not saved.
-        """
+        """The sketch, to read its public properties. Do not update or release it: that is not saved."""
         return self._sketch
 
     def update_many(self, ids: Iterable[object], **keywords: Any) -> None:
-        """Let users come, and save."""
+        """Count users, and save."""
         self._sketch.update_many(ids, **keywords)
         self._save()
 
@@ -95,7 +92,7 @@ class SketchFile:
         self.close()
 
     def _save(self) -> None:
-        """On disk, or nowhere: what could not be saved would be a second state beside that in the file."""
+        """On disk, or nowhere: a state that could not be saved would be a second one beside the file's."""
         try:
             self._store.save(_state_of(self._sketch), sequence=_SEQUENCE)
         except BaseException:
@@ -112,8 +109,8 @@ def _sketch_of(data: bytes, universe: Ids | None) -> Sketch:
     name, _, state = data.partition(b"\n")
     kind = KINDS.get(name.decode("ascii", "replace"))
     if kind is None:
-        raise InvalidState("sketch", "must be of a kind that there is", fix="use a newer version")
-    if issubclass(kind, Listed):
+        raise InvalidState("sketch", "must be of a known kind", fix="use a newer version")
+    if issubclass(kind, ListedSketch):
         return kind.from_state(state, universe=universe)
     check(universe is None, "universe", "must be left out for this sketch", given=universe, fix="drop it")
     return kind.from_state(state)

@@ -1,4 +1,4 @@
-"""What every pan-private sketch can do, and what it keeps count of."""
+"""What pan-private sketches share: their life in epochs, the ids of a universe, coins and answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from partita.trusted.streams.base import Stepping
 
 # Many biased bits and many uniform integers at once, each with its exact law.
 
-
 Table = TypeVar("Table", bound=NDArray[Any])
 
 WORD: Final = 2**64
@@ -42,7 +41,7 @@ WORD: Final = 2**64
 def chances(noise: Noise, threshold: int, size: int) -> Bools:
     """Independent bits, each True with probability exactly threshold / 2^64.
 
-    From the kernel all at once, at the time of the call, and nothing is kept; from other noise one by one.
+    From the kernel all at once, at the time of the call, and nothing is stored; from other noise one by one.
     """
     if noise is KERNEL:
         return flags(KernelWords(), threshold, size)
@@ -51,10 +50,10 @@ def chances(noise: Noise, threshold: int, size: int) -> Bools:
 
 
 @contextmanager
-def erased(places: Table) -> Iterator[Table]:
+def erase_after(places: Table) -> Iterator[Table]:
     """Lend the places of those who came, and overwrite them in the end, whatever happens.
 
-    >>> with erased(np.array([3, 1, 4])) as places:
+    >>> with erase_after(np.array([3, 1, 4])) as places:
     ...     total = places.sum()
     >>> total, places
     (np.int64(8), array([0, 0, 0]))
@@ -73,11 +72,7 @@ def uniform(noise: Noise, count: int, size: int) -> Ints:
     return np.array([noise.categorical(weights) for _ in range(size)], dtype=np.int64)
 
 
-# The two biases of a bit that says whether somebody came, and what they give away, exactly.
-#
-# A bit starts as 1 with probability q0 and is drawn again, as 1 with probability q1, whenever its user
-# comes.
-
+# The two biases of a bit that says whether somebody came, and their exact privacy loss.
 
 Variant: TypeAlias = Literal["default", "book"]
 
@@ -88,7 +83,10 @@ _FIRST_PRECISION: Final = 192
 @final
 @dataclass(frozen=True)
 class Coin:
-    """Both biases in units of 1 / 2^64."""
+    """Both biases of a bit, in units of 1 / 2^64.
+
+    A bit starts as 1 with probability q0 and is drawn again, as 1 with probability q1, when its user comes.
+    """
 
     start: int
     redraw: int
@@ -130,17 +128,17 @@ def joint_coin(epsilon: Fraction, output: Fraction, variant: Variant) -> Coin:
 
     The output is the sum of all bits with discrete Laplace noise of scale 1 / output.
     """
-    return _most_telling(epsilon, variant, lambda q0, q1: joint_ratios(q0, q1, enclose(output).exp()))
+    return _find_coin(epsilon, variant, lambda q0, q1: joint_ratios(q0, q1, enclose(output).exp()))
 
 
 @lru_cache(maxsize=512)
 def state_coin(epsilon: Fraction, variant: Variant = "default") -> Coin:
     """The most telling coin whose state loses at most epsilon."""
-    return _most_telling(epsilon, variant, state_ratios)
+    return _find_coin(epsilon, variant, state_ratios)
 
 
-def _most_telling(epsilon: Fraction, variant: Variant, ratios: Callable[[arb, arb], tuple[arb, ...]]) -> Coin:
-    """By bisection: the ratios grow with the second bias, and the last one that fits is kept."""
+def _find_coin(epsilon: Fraction, variant: Variant, ratios: Callable[[arb, arb], tuple[arb, ...]]) -> Coin:
+    """The coin of largest gap, by bisection: the ratios grow with the second bias."""
     fitting, wrong = _HALF, WORD
     while wrong - fitting > 1:
         middle = (fitting + wrong) // 2
@@ -149,7 +147,7 @@ def _most_telling(epsilon: Fraction, variant: Variant, ratios: Callable[[arb, ar
         else:
             wrong = middle
     rule = "must give biases between 2^-64 and 1/2"
-    check(_HALF < fitting < WORD - 1, "epsilon", rule, given=epsilon, fix="choose a usual one, like 1")
+    check(_HALF < fitting < WORD - 1, "epsilon", rule, given=epsilon, fix="use a value such as 1")
     return _coin(fitting, variant)
 
 
@@ -161,12 +159,12 @@ def _coin(redraw: int, variant: Variant) -> Coin:
 def _loses_at_most(epsilon: Fraction, coin: Coin, ratios: Callable[[arb, arb], tuple[arb, ...]]) -> bool:
     """Whether no ratio exceeds e^epsilon, certified."""
 
-    def room(which: int) -> Real:
+    def margin(which: int) -> Real:
         return lambda: enclose(epsilon).exp() - ratios(enclose(coin.q0), enclose(coin.q1))[which]
 
     with precision(_FIRST_PRECISION):
         number = len(ratios(enclose(coin.q0), enclose(coin.q1)))
-    return all(_positive(room(which)) for which in range(number))
+    return all(_positive(margin(which)) for which in range(number))
 
 
 def _positive(value: Real) -> bool:
@@ -214,14 +212,12 @@ class Readout:
         value = self.offset + self.factor * noisy
 
         def bounds(beta: float) -> tuple[float, float]:
-            reach = abs(self.factor) * self._reach(output, beta)
+            half = beta / 2  # for the registers, and for the noise
+            total = self.spread * sum_reach(self.size, half) + laplace_reach(self.scale(output), half)
+            reach = abs(self.factor) * total
             return max(self.low, value - reach), min(self.high, value + reach)
 
         return Answer(value, lambda: self.error(output), bounds, self.low)
-
-    def _reach(self, output: Fraction, beta: float) -> float:
-        """Half of beta for the registers, half for the noise."""
-        return self.spread * sum_reach(self.size, beta / 2) + laplace_reach(self.scale(output), beta / 2)
 
 
 def sum_reach(size: int, beta: float) -> float:
@@ -234,11 +230,7 @@ def laplace_reach(scale: Fraction, beta: float) -> float:
     return float(half_width(np.array(float(1 / scale)), np.array(math.log(beta))))
 
 
-# Who came: ids as bytes, and the register that belongs to an id of a public universe.
-#
-# What is no id, or none of the universe, is left out without a word: an error would be seen, and it would
-# say that somebody came.
-
+# Ids as bytes, and the register that belongs to an id of a public universe.
 
 Ids: TypeAlias = "int | Sequence[str | int | bytes]"
 """A universe as people give it: its size, for the ids 0, ..., size-1, or all of its ids."""
@@ -248,12 +240,12 @@ LARGEST_UNIVERSE: Final = 2**27
 _DIGEST: Final = 32
 
 
-def written(name: object) -> bytes | None:
+def encode_id(name: object) -> bytes | None:
     """An id as bytes, different for different ids; None if it is neither text, nor bytes, nor a whole number.
 
-    Text is no number: "7" and 7 are two ids. 7.0 is 7.
+    Text is not a number: "7" and 7 are two ids. 7.0 is 7.
 
-    >>> written("7"), written(7), written(7.0), written(7.5)
+    >>> encode_id("7"), encode_id(7), encode_id(7.0), encode_id(7.5)
     (b's7', b'i7', b'i7', None)
     """
     if isinstance(name, str):
@@ -263,7 +255,7 @@ def written(name: object) -> bytes | None:
     return b"i%d" % int(name) if _is_whole(name) else None
 
 
-def digest_of(name: bytes, salt: bytes = b"") -> int:
+def hash_id(name: bytes, salt: bytes = b"") -> int:
     """A public function of an id that spreads ids evenly over 64 bits."""
     return int.from_bytes(hashlib.blake2b(name, digest_size=8, salt=salt).digest(), "big")
 
@@ -271,7 +263,10 @@ def digest_of(name: bytes, salt: bytes = b"") -> int:
 @final
 @dataclass(frozen=True)
 class Universe:
-    """The ids that may come, in a public order; `fingerprint` tells one list of names from another."""
+    """The ids that may come, in a public order; `fingerprint` identifies a list of names.
+
+    Ids outside the universe are ignored: an error would be seen, and show that somebody came.
+    """
 
     size: int
     fingerprint: bytes = b""
@@ -282,58 +277,56 @@ class Universe:
         """A universe as people give it."""
         if isinstance(universe, (str, bytes)) or not isinstance(universe, Sequence | np.ndarray):
             return cls(size=integer(universe, "universe", low=1, high=LARGEST_UNIVERSE))
-        names = [written(name) for name in universe]
+        names = [encode_id(name) for name in universe]
         places = {name: place for place, name in enumerate(names) if name is not None}
         rule, fix = "must hold different texts or integers", "list each id once"
         check(0 < len(places) == len(names) <= LARGEST_UNIVERSE, "universe", rule, given=universe, fix=fix)
         return cls(size=len(names), fingerprint=_fingerprint(places), places=places)
 
     @classmethod
-    def unpacked(cls, row: Sequence[int]) -> Self:
+    def unpack(cls, row: Sequence[int]) -> Self:
         """The universe from a row of a state; its names, where it has some, must be given again."""
         size, *fingerprint = row
         if len(fingerprint) not in (0, _DIGEST):
             raise ValueError("no universe")
-        return cls(
-            size=integer(size, "universe", low=1, high=LARGEST_UNIVERSE), fingerprint=bytes(fingerprint)
-        )
+        return cls(integer(size, "universe", low=1, high=LARGEST_UNIVERSE), bytes(fingerprint))
 
-    def packed(self) -> list[int]:
+    def pack(self) -> list[int]:
         """As a row of a state, in which no name can be read."""
         return [self.size, *self.fingerprint]
 
-    def named(self, universe: Ids) -> Universe:
+    def with_names(self, universe: Ids) -> Universe:
         """The same universe with its names, if they are the same."""
         given = Universe.of(universe)
         fits = (given.size, given.fingerprint) == (self.size, self.fingerprint)
         rule = "must be the one that the sketch was made with, in the same order"
-        fix = "pass that one"
-        check(fits, "universe", rule, given=universe, fix=fix)
+        check(fits, "universe", rule, given=universe, fix="pass that one")
         return given
 
     def find(self, ids: Iterable[object]) -> Ints:
-        """The places of those ids that are in the universe, in the order in which they come: a new array.
-
-        What is not a whole number, such as NaN, is none of them.
-        """
+        """The places of those ids that are in the universe, in the order in which they come: a new array."""
         if self.fingerprint:
             return self._find_names(ids)
         if isinstance(ids, np.ndarray) and ids.dtype.kind in "iuf" and ids.ndim == 1:
-            return _as_places(ids[_whole_below(ids, self.size)])
-        found = [int(place) for place in each_of(ids) if _is_whole(place) and 0 <= place < self.size]
+            chosen = ids[_whole_below(ids, self.size)]
+            places = chosen.astype(np.int64, copy=False)
+            if places is not chosen:
+                chosen.fill(0)  # a copy of somebody's ids must not stay in memory
+            return places
+        found = [int(place) for place in iterate_ids(ids) if _is_whole(place) and 0 <= place < self.size]
         return np.array(found, dtype=np.int64)
 
     def _find_names(self, ids: Iterable[object]) -> Ints:
         if self.places is None:
             fix = "pass the same list"
             raise InvalidParameter("universe", "must be given again with its names", given=None, fix=fix)
-        names = (written(name) for name in each_of(ids))
+        names = (encode_id(name) for name in iterate_ids(ids))
         found = [self.places[name] for name in names if name is not None and name in self.places]
         return np.array(found, dtype=np.int64)
 
 
-def each_of(ids: object) -> Iterator[object]:
-    """The ids one by one; a text is one id, not a list of them, and what is no list at all is refused."""
+def iterate_ids(ids: object) -> Iterator[object]:
+    """The ids one by one; a text is one id, not a list of ids, and only lists and arrays are accepted."""
     listed: Any = ids.tolist() if isinstance(ids, np.ndarray) else ids
     failure = InvalidData("ids", "must be a list or an array of ids", fix="pass [id] for one id")
     if isinstance(listed, (str, bytes)):
@@ -347,14 +340,6 @@ def _whole_below(ids: NDArray[Any], size: int) -> Bools:
     if ids.dtype.kind == "f":
         within &= np.remainder(ids, 1, out=np.ones_like(ids), where=within) == 0
     return within
-
-
-def _as_places(chosen: NDArray[Any]) -> Ints:
-    """The same numbers as places; if that takes a copy, what was copied is overwritten."""
-    places = chosen.astype(np.int64, copy=False)
-    if places is not chosen:
-        chosen.fill(0)
-    return places
 
 
 def _is_whole(name: object) -> TypeGuard[int]:
@@ -376,9 +361,9 @@ _MOST_RELEASES: Final = 10**6
 class Sketch(Stepping):
     """Statistics of users, private even if the memory is read once at an unknown time.
 
-    A user is one id, with all of its events. `update` lets users come, at any time; nothing is published by
-    it. `release(name)` publishes one statistic. In an *epoch* there are `releases` outputs; with the last one
-    the epoch is over, its table is erased, and the next one begins with a fresh table, if there is one.
+    A user is one id, with all of its events. `update` counts users, at any time, and publishes nothing.
+    `release(name)` publishes one statistic. An *epoch* has `releases` outputs; with the last one the epoch is
+    over, its table is erased, and the next one begins with a fresh table, if there is one.
     `announce_intrusion` ends an epoch at once.
 
     Epsilon is for a user over the whole life of the sketch: all outputs of all epochs, and one look at the
@@ -387,6 +372,7 @@ class Sketch(Stepping):
     """
 
     name: ClassVar[str]
+    _shares: EpochShares
 
     def __init__(self, *, epsilon: object, releases: int, epochs: int, noise: Noise) -> None:
         self.releases = integer(releases, "releases", low=1, high=_MOST_RELEASES)
@@ -422,9 +408,9 @@ class Sketch(Stepping):
         return self._left
 
     @property
-    @abstractmethod
     def output(self) -> Fraction:
         """The epsilon of one output."""
+        return self._shares.output
 
     @property
     @abstractmethod
@@ -436,7 +422,7 @@ class Sketch(Stepping):
         """At least the standard error of a release, known beforehand (`Distinct`: of `buckets` ids)."""
 
     def update(self, name: object) -> None:
-        """Somebody came. What is no id of the universe is left out without a word."""
+        """Somebody came. Ids outside the universe are ignored."""
         self.update_many([name])
 
     @abstractmethod
@@ -444,8 +430,8 @@ class Sketch(Stepping):
         """Many came, one after the other; the same law as one by one, and no look falls between them.
 
         The work depends on how many ids of the universe came, not on which, or whether they came before.
-        Where they belong is overwritten before this returns; the ids that were passed are the caller's to
-        erase, and so is what Python made of them.
+        Their places are overwritten before this returns; the ids that were passed, and copies that Python
+        made of them, are the caller's to erase.
         """
 
     def release(self, name: str) -> Answer:
@@ -453,11 +439,11 @@ class Sketch(Stepping):
 
         The last output of an epoch ends it: the table that it was made from is erased.
         """
-        measured = self._measure(name)
+        measure = self._measure(name)
         self._require_output()
         with self._step():
             self._left -= 1
-            answer = measured()
+            answer = measure()
             if not self._left:
                 self._begin_epoch()
         return answer
@@ -465,9 +451,9 @@ class Sketch(Stepping):
     def announce_intrusion(self) -> None:
         """End the epoch: its table is erased, and a look from now on sees fresh noise only.
 
-        What came before is forgotten: later releases are about what comes from now on. Release first what
-        you want to keep. Outputs that were not released are lost with the epoch. If it was the last one, the
-        sketch is over.
+        Earlier events are forgotten: later releases are about events from now on. Release first what you
+        need. Outputs that were not released are lost with the epoch. If it was the last one, the sketch is
+        over.
         """
         self._make_room(0)
         with self._step():
@@ -492,17 +478,14 @@ class Sketch(Stepping):
 
     def __repr__(self) -> str:
         """Parameters, and what is public."""
-        epoch = "over" if self._over else f"{self.epoch} of {self.epochs}"
-        return (
-            f"{type(self).__name__}(epsilon={self.terms.epsilon}, epoch={epoch}, "
-            f"releases_left={self._left} of {self.releases})"
-        )
+        left = f"releases_left={self._left} of {self.releases}"
+        return f"{type(self).__name__}(epsilon={self.terms.epsilon}, epoch={self._epoch_text}, {left})"
 
     def _repr_html_(self) -> str:
         """As above, and what can be released."""
         facts = [
             ("promise", "none: made with injected noise" if self.guarantee is None else self.guarantee),
-            ("epoch", "over" if self._over else f"{self.epoch} of {self.epochs}"),
+            ("epoch", self._epoch_text),
             ("outputs left in it", f"{self._left} of {self.releases}"),
             ("can be released", ", ".join(self.names)),
         ]
@@ -524,6 +507,10 @@ class Sketch(Stepping):
     def _over(self) -> bool:
         return self.periods >= self.epochs
 
+    @property
+    def _epoch_text(self) -> str:
+        return "over" if self._over else f"{self.epoch} of {self.epochs}"
+
     def _begin_epoch(self) -> None:
         """Erase what was, in place; start afresh where there is an epoch left."""
         self._periods += 1
@@ -537,7 +524,7 @@ class Sketch(Stepping):
             table.fill(0)
 
     def _abandon(self) -> None:
-        """Never go on, and forget what a step that was not done left in the tables."""
+        """Never go on, and erase what an interrupted step left in the tables."""
         super()._abandon()
         self._erase()
 
@@ -559,6 +546,15 @@ class Sketch(Stepping):
     def _plan_row(self) -> list[int]:
         return [self.releases, self.epochs, self._left]
 
+    @staticmethod
+    def _plan(
+        terms: CounterTerms, fields: Mapping[str, Sequence[int]], share: Fraction, noise: Noise
+    ) -> dict[str, Any]:
+        """The parameters that every kind of sketch has, from a state."""
+        releases, epochs, _ = fields["plan"]
+        plan = {"epsilon": terms.epsilon, "output_share": share, "noise": noise}
+        return {**plan, "releases": releases, "epochs": epochs}
+
     def _restore_plan(self, row: Sequence[int]) -> None:
         releases, epochs, left = row
         lowest, highest = (0, 0) if self._over else (1, self.releases)
@@ -567,11 +563,8 @@ class Sketch(Stepping):
         self._left = left
 
 
-# Sketches with a register for each id of a public universe.
-
-
-class Listed(Sketch):
-    """Everybody of the universe has a register; whoever is none of it is left out without a word."""
+class ListedSketch(Sketch):
+    """Sketches with a register for each id of a public universe; ids outside the universe are ignored."""
 
     _universe: Universe
 
@@ -583,7 +576,15 @@ class Listed(Sketch):
         """
         sketch = super().from_state(state, noise=noise)
         if universe is not None:
-            sketch._universe = sketch._universe.named(universe)
+            sketch._universe = sketch._universe.with_names(universe)
+        return sketch
+
+    @classmethod
+    def _make_for(cls, universe: Universe, **parameters: Any) -> Self:
+        """A fresh sketch for a universe whose names may be unknown."""
+        make: Any = cls
+        sketch: Self = make(universe=universe.size, **parameters)
+        sketch._universe = universe
         return sketch
 
     def _find(self, ids: Iterable[object]) -> Ints:
@@ -592,11 +593,10 @@ class Listed(Sketch):
 
 # Tables as rows of a state: as many bytes as they have, whatever is in them.
 
-
 Choice = TypeVar("Choice")
 
 
-def packed_bits(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
+def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Eight to a byte."""
     return _words(np.packbits(bits))
 
@@ -607,12 +607,12 @@ def bits_of(row: Sequence[int], size: int) -> NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=size).astype(np.bool_)
 
 
-def packed_numbers(numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def pack_numbers(numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Numbers below `count`, in as few bytes as the largest needs."""
     return _words(numbers.astype(_type_of(count)))
 
 
-def numbers_of(row: Sequence[int], size: int, count: int) -> NDArray[np.int64]:
+def unpack_numbers(row: Sequence[int], size: int, count: int) -> NDArray[np.int64]:
     """So many numbers below `count`, if that is what was packed."""
     kind = _type_of(count)
     numbers = np.frombuffer(_bytes(row, size * kind.itemsize), dtype=kind).astype(np.int64)
@@ -621,14 +621,14 @@ def numbers_of(row: Sequence[int], size: int, count: int) -> NDArray[np.int64]:
     return numbers
 
 
-def choice_of(index: int, choices: Sequence[Choice]) -> Choice:
+def read_choice(index: int, choices: Sequence[Choice]) -> Choice:
     """The choice with this number."""
     if not 0 <= index < len(choices):
         raise misfit("hold a choice that there is")
     return choices[index]
 
 
-def fraction_of(numerator: int, denominator: int) -> Fraction:
+def read_fraction(numerator: int, denominator: int) -> Fraction:
     """A positive fraction."""
     if not numerator > 0 < denominator:
         raise misfit("hold positive shares")
@@ -651,20 +651,21 @@ def _bytes(row: Sequence[int], length: int) -> bytes:
     return np.array(row, dtype="<i8").tobytes()[:length]
 
 
-# Many sketches beside each other: users are divided by their ids, never by the time at which they come.
-#
-# A user is in one shard for good. So the shards together lose no more than one of them. If they were divided
-# by time, a user would be in several, each look at one would be another look, and the losses would add up.
+# Many sketches beside each other: users are divided by their ids.
 
 
 def shard_of(name: object, shards: int) -> int:
-    """The shard that a user belongs to, a public function of the id; what is no id belongs to the first.
+    """The shard that a user belongs to, a public function of the id; a value that is no id is in the first.
+
+    A user is in one shard for good, so the shards together lose no more than one of them. If users were
+    divided by time, a user would be in several shards, a look at each would be another look, and losses would
+    add up.
 
     >>> {shard_of(f"user {number}", 3) for number in range(100)}
     {0, 1, 2}
     """
-    known = written(name)
-    return 0 if known is None else digest_of(known) % integer(shards, "shards", low=1)
+    known = encode_id(name)
+    return 0 if known is None else hash_id(known) % integer(shards, "shards", low=1)
 
 
 def whole(answers: Sequence[Answer], sizes: Sequence[int]) -> Answer:
@@ -676,11 +677,11 @@ def whole(answers: Sequence[Answer], sizes: Sequence[int]) -> Answer:
     check(len(answers) == len(sizes) and answers, "sizes", rule, given=len(sizes), fix="pass as many")
     total = sum(integer(size, "sizes", low=1) for size in sizes)
     return Answer.together(
-        [_times(answer, size / total) for answer, size in zip(answers, sizes, strict=True)]
+        [_scale_answer(each, size / total) for each, size in zip(answers, sizes, strict=True)]
     )
 
 
-def _times(answer: Answer, share: float) -> Answer:
+def _scale_answer(answer: Answer, share: float) -> Answer:
     """The part of a shard in a mean over all users."""
 
     def bounds(beta: float) -> tuple[float, float]:
@@ -692,9 +693,8 @@ def _times(answer: Answer, share: float) -> Answer:
 
 # How the epsilon of an epoch is divided: a part hides the state, the rest is shared by all outputs.
 
-
 _OFFERED: Final = tuple(Fraction(percent, 100) for percent in (*range(2, 21), 25, 30, 35, 40, 45, 50))
-"""For the outputs, where that is not given: the larger ones are for small universes and many outputs."""
+"""Shares of the outputs to choose from: the larger ones are for small universes and many outputs."""
 
 
 @final
@@ -714,24 +714,22 @@ class EpochShares:
         return cls(share=exact, state=epsilon * (1 - exact), output=epsilon * exact / releases)
 
     @classmethod
-    def chosen(
+    def choose(
         cls, epsilon: Fraction, releases: int, share: object | None, error: Callable[[EpochShares], float]
     ) -> EpochShares:
-        """With the given share, or the one with the least error that public facts predict."""
+        """With the given share, or the one with the least error according to public parameters."""
         if share is not None:
             return cls.of(epsilon, releases, share)
         return min((cls.of(epsilon, releases, offered) for offered in _OFFERED), key=error)
 
     def check(self, spread: int) -> None:
-        """Refuse an epsilon whose noise, for statistics of this spread, nobody can draw."""
+        """Refuse an epsilon whose noise, for statistics of this spread, has no sampler."""
         fits = 1 / self.output >= SMALLEST_SCALE and spread / self.output <= LARGEST_SCALE
-        rule = "must give noise of a scale between 2^-20 and 2^62"
-        fix = "choose a usual one, like 1"
+        rule, fix = "must give noise of a scale between 2^-20 and 2^62", "use a value such as 1"
         check(fits, "epsilon", rule, given=self.state + self.output, fix=fix)
 
 
-# What can be asked about how often users came, by name.
-
+# Statistics of how often users came, by name.
 
 _FORM: Final = re.compile(r"(density|(exactly|mean|heavy)-(0|[1-9][0-9]{0,8}))", re.ASCII)
 
@@ -743,22 +741,18 @@ class Statistic(NamedTuple):
     at: int
 
 
-def statistic(name: object, *, lowest: int, highest: int) -> Statistic:
-    """The statistic called "density", "exactly-3", "mean-3" or "heavy-3", if there can be such.
+def parse_statistic(name: object, *, lowest: int, highest: int) -> Statistic:
+    """The statistic called "density", "exactly-3", "mean-3" or "heavy-3", if its number is in range.
 
-    >>> statistic("heavy-3", lowest=0, highest=9)
+    >>> parse_statistic("heavy-3", lowest=0, highest=9)
     Statistic(kind='heavy', at=3)
     """
     form = _FORM.fullmatch(name) if isinstance(name, str) else None
     if form is None:
-        raise InvalidParameter(
-            "name",
-            'must be "density", "exactly-T", "mean-T" or "heavy-T" with a number T',
-            given=name,
-            fix='ask for example for "heavy-3"',
-        )
-    asked = Statistic(form[2] or "density", int(form[3] or 0))
-    least = lowest if asked.kind == "exactly" else lowest + 1
+        rule = 'must be "density", "exactly-T", "mean-T" or "heavy-T" with a number T'
+        raise InvalidParameter("name", rule, given=name, fix='ask for example for "heavy-3"')
+    statistic = Statistic(form[2] or "density", int(form[3] or 0))
+    least = lowest if statistic.kind == "exactly" else lowest + 1
     rule, fix = f"must ask for a number from {least} to {highest}", "ask within that"
-    check(asked.kind == "density" or least <= asked.at <= highest, "name", rule, given=name, fix=fix)
-    return asked
+    check(statistic.kind == "density" or least <= statistic.at <= highest, "name", rule, given=name, fix=fix)
+    return statistic

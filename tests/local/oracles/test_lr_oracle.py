@@ -22,7 +22,7 @@ from partita.local import (
     Range,
 )
 from partita.local.oracle import admitted
-from partita.local.question import CellTree, ReportView
+from partita.local.ranges import CellTree, ReportView
 from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law, device_law
 from tests.local.ranges.laws import mixed_law

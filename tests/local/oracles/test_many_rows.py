@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from partita.errors import BudgetExceeded, InvalidParameter
-from partita.local.frequency import Frequency
 from partita.local.learners import SQOracle
 from partita.local.oracle import BudgetFile, BudgetMemory, Budgets, ListedLaw, LROracle, admitted
+from partita.local.question import Frequency
 from partita.testing import EndlessTape
 from tests.local.laws import column_law
 

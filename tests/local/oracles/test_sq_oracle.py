@@ -22,7 +22,7 @@ from partita.local import (
     parity_signal,
     parity_suspects,
 )
-from partita.local.ranges import RangeEstimate
+from partita.local.range_estimates import RangeEstimate
 from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law
 

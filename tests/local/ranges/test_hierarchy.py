@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.local import ranges
-from partita.local.aggregate import Details, Look
-from partita.local.question import CellTree, ReportView, grid_views, line_views, tensor_views
-from partita.local.ranges import top_down
+from partita.local import range_estimates
+from partita.local.range_estimates import Details, Look, top_down
+from partita.local.ranges import CellTree, ReportView, grid_views, line_views, tensor_views
 
 
 @given(st.integers(2, 200), st.integers(2, 5), st.data())
@@ -120,10 +119,10 @@ def test_levels_of_a_consistent_tree_add_up() -> None:
 
 def proper(values: Any, shape: tuple[int, ...]) -> bool:
     """The checker of projections: nothing below zero, one in all, and nothing lost of what was proper."""
-    projected = ranges.top_down(values, (2,) * len(shape))
+    projected = range_estimates.top_down(values, (2,) * len(shape))
     sound = projected.shape == shape and bool((projected >= 0).all()) and abs(projected.sum() - 1) < 1e-9
     shares = (np.abs(values) + 1) / (np.abs(values) + 1).sum()
-    return sound and np.allclose(ranges.top_down(shares, (2,) * len(shape)), shares, atol=1e-9)
+    return sound and np.allclose(range_estimates.top_down(shares, (2,) * len(shape)), shares, atol=1e-9)
 
 
 @given(st.lists(st.floats(-1, 2), min_size=1, max_size=40))
@@ -178,5 +177,5 @@ def test_a_wrong_projection_is_caught(monkeypatch: pytest.MonkeyPatch, plant: An
     values = np.array([0.7, -0.4, 0.3, 0.4])
     assert proper(values, (4,))
 
-    monkeypatch.setattr(ranges, "shared_out", plant)
+    monkeypatch.setattr(range_estimates, "shared_out", plant)
     assert not proper(values, (4,))

@@ -11,7 +11,7 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.local import Device, Mixture, Range, Rectangles
-from partita.local.question import CellTree, tensor_views
+from partita.local.ranges import CellTree, tensor_views
 from partita.testing import EndlessTape
 from tests.local.laws import column_law, loses_at_most
 

@@ -13,8 +13,7 @@ from partita.domain import Category, Integer, Real
 from partita.errors import InvalidData, InvalidParameter, InvalidState
 from partita.guarantee import UNLIMITED
 from partita.local import Device, Range, RangeAggregator, RangeEstimate, Rectangles, question_from
-from partita.local.aggregate import ViewEvidence
-from partita.local.ranges import joint_share, raked
+from partita.local.range_estimates import ViewEvidence, joint_share, raked
 from partita.trusted.noise.laws import Tape
 
 

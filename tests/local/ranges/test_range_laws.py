@@ -12,8 +12,8 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.local import Device, Mixture, RandomizedResponse, Range, Rectangles
-from partita.local.question import CellTree, ReportView, line_views
 from partita.local.randomizer import LocalLaw
+from partita.local.ranges import CellTree, ReportView, line_views
 from tests.local.laws import EPSILONS, column_law, loses_at_most, total
 
 from .laws import mixed_law
