@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import partita as pt
 from partita.public.queries import language
 from partita.trusted.mechanisms.catalogue import query_mechanisms
 
@@ -16,7 +17,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text()
 WORDS = [
     name
     for name, each in vars(language).items()
-    if inspect.isfunction(each) and each.__module__ == language.__name__ and not name.startswith("_")
+    if inspect.isfunction(each) and getattr(pt, name, None) is each
 ]
 
 
