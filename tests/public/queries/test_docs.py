@@ -17,7 +17,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text()
 WORDS = [
     name
     for name, each in vars(language).items()
-    if inspect.isfunction(each) and each.__module__ == language.__name__ and not name.startswith("_")
+    if inspect.isfunction(each) and getattr(pt, name, None) is each
 ]
 
 

@@ -1,4 +1,4 @@
-"""Queries given cell by cell: explicit weights for a few values, zero for all others."""
+"""The kinds of queries: counts of rows in ranges and cells, sums of values, and weights that users choose."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Special
+from partita.domain.columns import number_text
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
+from partita.lazy import cached_property
 from partita.numbers import rational
 from partita.public.queries.operator import FITTING, all_places
 from partita.public.queries.product import Factor
@@ -24,50 +26,42 @@ from partita.public.queries.queries import (
     Queries,
     Times,
     Universe,
-    key,
-    too_many,
+    cell_key,
+    check_number,
+    format_call,
+    format_key,
+    quote,
     value_text,
-    written,
-    written_call,
-    written_key,
-    written_number,
 )
-from partita.public.queries.ranges import MOST_QUERIES, SpanOperator, Sparse, Vector
+from partita.public.queries.ranges import SpanOperator, Sparse, Vector
 
 Entry: TypeAlias = tuple[tuple[Key, ...], Fraction]
 """What stands for a cell, one key for each column, and its weight."""
 
-_MOST_ENTRIES: Final = 2**20
-_LARGEST: Final = 2**62
-_FINEST: Final = 2**62
+_MOST_ENTRIES: Final = 2**20  # explicit weights are Python objects: bounds memory and the length of text
+_LARGEST: Final = 2**62  # cells are numbered in 64 bits
+_FINEST: Final = 2**62  # weights become integers of 64 bits
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class Matrix(Queries):
-    """Rows of explicit weights over the cells of some columns."""
+    """Rows of explicit weights over the cells of some columns; all other cells have weight zero."""
 
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns."""
-        return self.names
-
     def number(self, universe: Universe) -> int:
-        """One for each row."""
         return len(self.rows)
 
     def factors(self, universe: Universe) -> list[Factor]:
-        """One sparse matrix."""
         axes = tuple(universe.number(column) for column in self.columns)
         widths = tuple(universe.shape[axis] for axis in axes)
-        if math.prod(widths) > _LARGEST:
-            raise _wrong("must be over columns of at most 2^62 cells together", "name fewer columns")
+        rule = "must be over columns of at most 2^62 cells together"
+        check(math.prod(widths) <= _LARGEST, "weights", rule, given=None, fix="name fewer columns")
         fine = math.lcm(1, *(weight.denominator for row in self.rows for _, weight in row))
-        if fine > _FINEST:
-            raise _wrong("must have a common denominator of at most 2^62", "round the weights")
+        rule = "must have a common denominator of at most 2^62"
+        check(fine <= _FINEST, "weights", rule, given=None, fix="round the weights")
         listed = [(number, *entry) for number, row in enumerate(self.rows) for entry in row]
         places = [_Places.of(column, universe.domain(column)) for column in self.columns]
         spots = [_spot(keys, places, widths) for _, keys, _ in listed]
@@ -75,35 +69,36 @@ class Matrix(Queries):
         return [(axes, Sparse(widths, len(self.rows), [row for row, _, _ in listed], spots, weights, fine))]
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """One row."""
         return Matrix(self.columns, (self.rows[index],))
 
     def __str__(self) -> str:
-        names, rows = map(written, self.columns), map(_written_row, self.rows)
-        return written_call("weights" if len(self.rows) == 1 else "matrix", *names, *rows)
+        names, rows = map(quote, self.columns), map(_format_row, self.rows)
+        return format_call("weights" if len(self.rows) == 1 else "matrix", *names, *rows)
 
 
-def entries(columns: tuple[str, ...], row: object) -> tuple[Entry, ...]:
-    """The entries of a mapping from values, or tuples of values, to weights."""
-    if not isinstance(row, Mapping):
-        raise _wrong("must map values to weights", "pass for example {30: 1, 31: 2}")
-    found = tuple((_keys(columns, each), rational(weight, "weights")) for each, weight in row.items())
-    if len({keys for keys, _ in found}) < len(found):
-        raise _wrong("must name each cell once", "leave out the second")
+def parse_rows(columns: tuple[str, ...], rows: Sequence[object]) -> tuple[tuple[Entry, ...], ...]:
+    """The entries of mappings from values, or tuples of values, to weights."""
+    found = tuple(_parse_row(columns, row) for row in rows)
+    rule, fix = f"must have 1 to {_MOST_ENTRIES} entries", "use ranges or prefixes for many cells"
+    check(rows and sum(map(len, found)) <= _MOST_ENTRIES, "weights", rule, given=None, fix=fix)
     return found
 
 
-def check_entries(rows: Sequence[tuple[Entry, ...]]) -> None:
-    """Refuse more explicit weights than there may be."""
-    if not rows or sum(map(len, rows)) > _MOST_ENTRIES:
-        raise _wrong(f"must have 1 to {_MOST_ENTRIES} entries", "use ranges or prefixes for many cells")
+def _parse_row(columns: tuple[str, ...], row: object) -> tuple[Entry, ...]:
+    if not isinstance(row, Mapping):
+        fix = "pass for example {30: 1, 31: 2}"
+        raise InvalidParameter("weights", "must map values to weights", given=None, fix=fix)
+    found = tuple((_keys(columns, each), rational(weight, "weights")) for each, weight in row.items())
+    once, fix = len({keys for keys, _ in found}) == len(found), "leave out the second"
+    check(once, "weights", "must name each cell once", given=None, fix=fix)
+    return found
 
 
 def _keys(columns: tuple[str, ...], given: object) -> tuple[Key, ...]:
     keys = given if isinstance(given, tuple) else (given,)
-    if len(keys) != len(columns):
-        raise _wrong("must name a value for each column", "pass tuples of values")
-    return tuple(map(key, keys))
+    rule, fix = "must name a value for each column", "pass tuples of values"
+    check(len(keys) == len(columns), "weights", rule, given=None, fix=fix)
+    return tuple(map(cell_key, keys))
 
 
 class _Places(NamedTuple):
@@ -120,15 +115,10 @@ class _Places(NamedTuple):
 
     def position(self, each: Key) -> int:
         """The position of a value, or of a special cell by its name."""
-        return self._special(str(each)) if isinstance(each, Special) else self._ordinary(each)
-
-    def _special(self, name: str) -> int:
-        if name in self.specials:
+        if isinstance(each, Special):
+            rule, name = f"must have a special cell of that name to weigh it: {self.domain!r}", str(each)
+            check(name in self.specials, self.column, rule, given=name, fix="leave it out")
             return self.specials[name]
-        rule = f"must have a special cell of that name to weigh it: {self.domain!r}"
-        raise InvalidParameter(self.column, rule, given=name, fix="leave it out")
-
-    def _ordinary(self, each: Key) -> int:
         found = self.domain.locate(each, name=self.column)
         rule, fix = "must lie within its bounds to be weighed", "use pt.BELOW or pt.ABOVE"
         check(found.special is Special.ORDINARY, self.column, rule, given=each, fix=fix)
@@ -143,68 +133,59 @@ def _spot(keys: tuple[Key, ...], places: Sequence[_Places], widths: tuple[int, .
     return spot
 
 
-def _written_row(row: tuple[Entry, ...]) -> str:
-    return "{" + ", ".join(f"{_written_keys(keys)}: {written_number(weight)}" for keys, weight in row) + "}"
+def _format_row(row: tuple[Entry, ...]) -> str:
+    return "{" + ", ".join(f"{_format_keys(keys)}: {number_text(weight)}" for keys, weight in row) + "}"
 
 
-def _written_keys(keys: tuple[Key, ...]) -> str:
-    return written_key(keys[0]) if len(keys) == 1 else f"({', '.join(map(written_key, keys))})"
+def _format_keys(keys: tuple[Key, ...]) -> str:
+    return format_key(keys[0]) if len(keys) == 1 else f"({', '.join(map(format_key, keys))})"
 
 
-def _wrong(rule: str, fix: str) -> InvalidParameter:
-    return InvalidParameter("weights", rule, given=None, fix=fix)
-
-
-# Queries that count rows: all of them, those in ranges, and those in each cell.
+# Counts of rows.
 
 
 End: TypeAlias = str | None
 
 
-@final
-@dataclass(frozen=True, repr=False)
-class Total(Queries):
-    """All rows."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """None."""
-        return ()
+class _SingleQuery(Queries):
+    """A list of one query."""
 
     def number(self, universe: Universe) -> int:
-        """One."""
         return 1
+
+    def pick(self, universe: Universe, index: int) -> Queries:
+        return self
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Total(_SingleQuery):
+    """All rows."""
+
+    columns = ()
 
     def factors(self, universe: Universe) -> list[Factor]:
         """None: all axes are summed over."""
         return []
 
-    def pick(self, universe: Universe, index: int) -> Queries:
-        """Itself."""
-        return self
-
     def total_at(self, universe: Universe) -> int | None:
-        """The first."""
         return 0
 
     def __str__(self) -> str:
-        return written_call("total")
+        return format_call("total")
 
 
 class _OneColumn(Queries):
-    """Counts of one column."""
+    """Counts of one column in ranges along its axis."""
 
     column: str
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     def factors(self, universe: Universe) -> list[Factor]:
-        """Ranges along the axis of the column."""
-        if self.number(universe) > MOST_QUERIES:
-            raise too_many(self.number(universe))
+        check_number(self.number(universe))
         spans = self._spans(universe.domain(self.column), universe.axis(self.column))
         return [((universe.number(self.column),), spans)]
 
@@ -222,11 +203,9 @@ class Ranges(_OneColumn):
     ends: tuple[tuple[End, End], ...]
 
     def number(self, universe: Universe) -> int:
-        """One for each pair of ends."""
         return len(self.ends)
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """One range."""
         return Ranges(self.column, (self.ends[index],))
 
     def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
@@ -235,10 +214,10 @@ class Ranges(_OneColumn):
         return SpanOperator(axis.width, starts, stops)
 
     def __str__(self) -> str:
-        pairs = [f"{_end(low)}, {_end(high)}" for low, high in self.ends]
+        pairs = [f"{_format_end(low)}, {_format_end(high)}" for low, high in self.ends]
         if len(pairs) == 1:
-            return written_call("between", written(self.column), *pairs)
-        return written_call("ranges", written(self.column), *(f"({pair})" for pair in pairs))
+            return format_call("between", quote(self.column), *pairs)
+        return format_call("ranges", quote(self.column), *(f"({pair})" for pair in pairs))
 
 
 @final
@@ -255,12 +234,11 @@ class Steps(_OneColumn):
         return steps * (steps + 1) // 2
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """The range between two edges."""
         domain = universe.domain(self.column)
         steps = self._steps(domain)
         low, high = _pair(index, len(steps))
         last = min(steps[high] + steps.step, domain.size) - 1
-        return Ranges(self.column, ((_decoded(domain, steps[low]), _decoded(domain, last)),))
+        return Ranges(self.column, ((_decode(domain, steps[low]), _decode(domain, last)),))
 
     def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         edges = np.array([*self._steps(domain), domain.size], np.uint64) + np.uint64(axis.before)
@@ -272,8 +250,8 @@ class Steps(_OneColumn):
         return range(0, domain.size, _cells_of(self.step, domain))
 
     def __str__(self) -> str:
-        step = [] if self.step is None else [f"step={written_number(self.step)}"]
-        return written_call("ranges", written(self.column), *step)
+        step = [] if self.step is None else [f"step={number_text(self.step)}"]
+        return format_call("ranges", quote(self.column), *step)
 
 
 @final
@@ -284,19 +262,17 @@ class Prefixes(_OneColumn):
     column: str
 
     def number(self, universe: Universe) -> int:
-        """One for each cell."""
         return universe.domain(self.column).size
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """The range up to one value."""
-        return Ranges(self.column, ((None, _decoded(universe.domain(self.column), index)),))
+        return Ranges(self.column, ((None, _decode(universe.domain(self.column), index)),))
 
     def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         stops = np.arange(axis.before + 1, axis.before + axis.size + 1, dtype=np.uint64)
         return SpanOperator(axis.width, np.zeros(len(stops), np.uint64), stops)
 
     def __str__(self) -> str:
-        return written_call("prefixes", written(self.column))
+        return format_call("prefixes", quote(self.column))
 
 
 @final
@@ -307,23 +283,19 @@ class Each(_OneColumn):
     column: str
 
     def number(self, universe: Universe) -> int:
-        """One for each position."""
         return universe.axis(self.column).width
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """One cell."""
-        domain, axis = universe.domain(self.column), universe.axis(self.column)
-        if axis.before <= index < axis.before + axis.size:
-            value = _decoded(domain, index - axis.before)
-            return Ranges(self.column, ((value, value),))
-        name = next(name for name, place in Axis.specials(domain).items() if place == index)
-        return Matrix((self.column,), ((((Special.named(name),), Fraction(1)),),))
+        key = _key_at(universe.domain(self.column), index)
+        if isinstance(key, Special):
+            return Matrix((self.column,), ((((key,), Fraction(1)),),))
+        return Ranges(self.column, ((key, key),))
 
     def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         return SpanOperator.each(axis.width)
 
     def __str__(self) -> str:
-        return written_call("marginal", written(self.column))
+        return format_call("marginal", quote(self.column))
 
 
 @final
@@ -331,23 +303,15 @@ class Each(_OneColumn):
 class Marginal(Queries):
     """The rows in each combination of cells of several columns, special cells included."""
 
-    names: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns."""
-        return self.names
+    columns: tuple[str, ...]
 
     def number(self, universe: Universe) -> int:
-        """One for each combination."""
         return math.prod(each.number(universe) for each in self._each)
 
     def factors(self, universe: Universe) -> list[Factor]:
-        """Every cell of each column."""
         return [factor for each in self._each for factor in each.factors(universe)]
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """One combination."""
         return Times.of(Fraction(1), self._each).pick(universe, index)
 
     @property
@@ -355,20 +319,20 @@ class Marginal(Queries):
         return [Each(column) for column in self.columns]
 
     def __str__(self) -> str:
-        return written_call("marginal", *map(written, self.columns))
+        return format_call("marginal", *map(quote, self.columns))
 
 
-def _end(end: End) -> str:
-    return "none" if end is None else written(end)
+def _format_end(end: End) -> str:
+    return "none" if end is None else quote(end)
 
 
 def _span(low: End, high: End, domain: Domain, axis: Axis, column: str) -> tuple[int, int]:
     """The first position of a range, and the position behind it."""
     first = None if low is None else _cell(low, domain, column)
     last = None if high is None else _cell(high, domain, column)
-    if first is not None and last is not None and first > last:
-        fix = "put the lower end first"
-        raise InvalidParameter("ends", f"must be in the order of {column!r}", given=f"{low}, {high}", fix=fix)
+    ordered = first is None or last is None or first <= last
+    rule, fix = f"must be in the order of {column!r}", "put the lower end first"
+    check(ordered, "ends", rule, given=f"{low}, {high}", fix=fix)
     start = 0 if first is None else axis.before + max(first, 0)
     everything = axis.before + axis.size + int("above" in domain.specials)
     return start, everything if last is None else axis.before + min(last + 1, axis.size)
@@ -382,7 +346,7 @@ def _cell(end: str, domain: Domain, column: str) -> int:
     return domain.size if found.special is Special.ABOVE else found.cell
 
 
-def _decoded(domain: Domain, cell: int) -> str:
+def _decode(domain: Domain, cell: int) -> str:
     """The value of a cell as text."""
     return value_text(domain.decode([cell])[0])
 
@@ -392,52 +356,42 @@ def _cells_of(step: Fraction | None, domain: Domain) -> int:
     if step is None:
         return 1
     cells = step / domain.step if isinstance(domain, Real) else step
-    if cells.denominator != 1 or not 1 <= cells <= domain.size:
-        fix = "pass for example 10"
-        raise InvalidParameter("step", f"must be a whole number of cells of {domain!r}", given=step, fix=fix)
+    whole, rule = cells.denominator == 1, f"must be a whole number of cells of {domain!r}"
+    check(whole and 1 <= cells <= domain.size, "step", rule, given=step, fix="pass for example 10")
     return int(cells)
 
 
 def _pair(index: int, steps: int) -> tuple[int, int]:
     """The ends of range number `index` in the order (0, 0), (0, 1), ..., (1, 1), ..."""
-    behind = steps * (steps + 1) // 2 - 1 - index
+    behind = steps * (steps + 1) // 2 - 1 - index  # counted from the end, rows have lengths 1, 2, 3, ...
     low = steps - 1 - (math.isqrt(8 * behind + 1) - 1) // 2
     return low, index - (low * steps - low * (low - 1) // 2) + low
 
 
-# Queries whose weights a function gives: evaluated on public cells, or on points of a huge universe.
+# Weights by a function.
 
 
 Weight: TypeAlias = Callable[..., Any]
 """A weight for the values of some columns, in order; None stands for null and all that is no value."""
 
-_MOST_SETTLED: Final = 2**18
+_MOST_SETTLED: Final = 2**18  # every weight becomes text in the release file: bounds its size
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class Function(Queries):
+class Function(_SingleQuery):
     """One query: weights by a function of values, rounded to steps and clamped to [0, bound].
 
-    The function never makes a query fail: an exception, an exit, NaN, or no number is the weight zero.
+    It is evaluated on public cells, or on points of a large universe. The function never makes a query fail:
+    an exception, an exit, NaN, or a result that is not a number is the weight zero.
     """
 
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     function: Weight
     bound: Fraction
     step: Fraction
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns."""
-        return self.names
-
-    def number(self, universe: Universe) -> int:
-        """One."""
-        return 1
-
     def factors(self, universe: Universe) -> list[Factor]:
-        """A weight for each cell, evaluated where it is needed."""
         axes = tuple(universe.number(column) for column in self.columns)
         domains = [universe.domain(column) for column in self.columns]
 
@@ -447,12 +401,7 @@ class Function(Queries):
             return np.array(units, object)
 
         widths, most = tuple(universe.shape[a] for a in axes), self._most * self.step.numerator
-        vector = Vector(widths, weigh, 0, most, self.step.denominator)
-        return [(axes, vector)]
-
-    def pick(self, universe: Universe, index: int) -> Queries:
-        """Itself."""
-        return self
+        return [(axes, Vector(widths, weigh, 0, most, self.step.denominator))]
 
     def settled(self, universe: Universe) -> Queries:
         """The weights of all public cells, written out."""
@@ -464,7 +413,7 @@ class Function(Queries):
         places = np.concatenate(list(all_places(inner.shape)))
         weights = vector.weights_at(places)[0].tolist()
         row = tuple(
-            (_function_keys(inner, place), Fraction(int(weight), vector.granularity))
+            (tuple(map(_key_at, inner.domains, place)), Fraction(int(weight), vector.granularity))
             for place, weight in zip(places.tolist(), weights, strict=True)
             if weight
         )
@@ -472,7 +421,6 @@ class Function(Queries):
 
     @property
     def written_out(self) -> bool:
-        """No: a function is no text."""
         return False
 
     def _units(self, *values: object) -> int:
@@ -482,12 +430,12 @@ class Function(Queries):
             weight = given.item() if isinstance(given, np.generic) else given
             if not weight > 0:
                 return 0
-            return (
-                self._most if weight >= self.bound else min(self._most, round(Fraction(weight) / self.step))
-            )
+            if weight >= self.bound:
+                return self._most
+            return min(self._most, round(Fraction(weight) / self.step))
         except KeyboardInterrupt:
             raise
-        except BaseException:  # what a function raises may depend on the data, and is never told
+        except BaseException:  # what a function raises may depend on the data, and must not be shown
             return 0
 
     @property
@@ -496,8 +444,8 @@ class Function(Queries):
 
     def __str__(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
-        options = f"bound={written_number(self.bound)}", f"step={written_number(self.step)}"
-        return written_call("weights", *map(written, self.columns), f"<{name}>", *options)
+        options = f"bound={number_text(self.bound)}", f"step={number_text(self.step)}"
+        return format_call("weights", *map(quote, self.columns), f"<{name}>", *options)
 
 
 def _values(domain: Domain, positions: NDArray[Any]) -> list[object]:
@@ -507,30 +455,25 @@ def _values(domain: Domain, positions: NDArray[Any]) -> list[object]:
     clamped = np.clip(distinct, np.uint64(axis.before), np.uint64(axis.before + axis.size - 1))
     decoded = domain.decode(clamped.astype(np.uint64) - np.uint64(axis.before))
     beyond = axis.before + axis.size + int("above" in domain.specials)
-    values = [
-        value if place < beyond else None for value, place in zip(decoded, distinct.tolist(), strict=True)
-    ]
+    both = zip(decoded, distinct.tolist(), strict=True)
+    values = [value if place < beyond else None for value, place in both]
     return [values[code] for code in codes.tolist()]
 
 
-def _function_keys(universe: Universe, place: list[int]) -> tuple[Key, ...]:
-    """What stands for each position of a cell."""
-    return tuple(_key(domain, position) for domain, position in zip(universe.domains, place, strict=True))
-
-
-def _key(domain: Domain, position: int) -> Key:
+def _key_at(domain: Domain, position: int) -> Key:
+    """What stands for the cell at a position."""
     for name, place in Axis.specials(domain).items():
         if place == position:
             return Special.named(name)
-    return value_text(domain.decode([position - Axis.of(domain).before])[0])
+    return _decode(domain, position - Axis.of(domain).before)
 
 
-# Queries that add up values: as they are, not above a cap, or their powers.
+# Sums of values.
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class Value(Queries):
+class Value(_SingleQuery):
     """min(value, cap)^power of a column of numbers, summed over rows.
 
     Values beyond the declared bounds count as the bounds; null and invalid count as zero.
@@ -540,17 +483,11 @@ class Value(Queries):
     cap: Fraction | None = None
     power: int = 1
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
-    def number(self, universe: Universe) -> int:
-        """One."""
-        return 1
-
     def factors(self, universe: Universe) -> list[Factor]:
-        """A weight for each position, in exact units."""
         axis = universe.axis(self.column)
         law = self._law(universe.domain(self.column))
         ends = (0, law.of(0), law.of(axis.size - 1))
@@ -561,10 +498,6 @@ class Value(Queries):
         vector = Vector((axis.width,), weigh, min(ends), max(ends), law.granularity, sharp=True)
         return [((universe.number(self.column),), vector)]
 
-    def pick(self, universe: Universe, index: int) -> Queries:
-        """Itself."""
-        return self
-
     def _law(self, domain: Domain) -> _Law:
         low, step = _grid(domain, self.column)
         cap = None if self.cap is None else self.cap * step.denominator
@@ -574,12 +507,10 @@ class Value(Queries):
         return _Law(low, step.numerator * finer, most, self.power, units)
 
     def __str__(self) -> str:
-        name = written(self.column)
+        name = quote(self.column)
         if self.cap is not None:
-            return written_call("clipped", name, written_number(self.cap))
-        return (
-            written_call("value", name) if self.power == 1 else written_call("power", name, str(self.power))
-        )
+            return format_call("clipped", name, number_text(self.cap))
+        return format_call("value", name) if self.power == 1 else format_call("power", name, str(self.power))
 
 
 class _Law(NamedTuple):
@@ -600,13 +531,8 @@ class _Law(NamedTuple):
 
     def weights(self, positions: NDArray[Any], axis: Axis) -> NDArray[Any]:
         """The weights of positions: beyond the bounds that of the bound, of null and invalid zero."""
-        ends = (
-            axis.size,
-            self.low,
-            self.of(0),
-            self.of(axis.size - 1),
-            (abs(self.low) + axis.size) * self.factor,
-        )
+        widest = (abs(self.low) + axis.size) * self.factor
+        ends = (axis.size, self.low, self.of(0), self.of(axis.size - 1), widest)
         exact = np.int64 if max(map(abs, ends)) < FITTING else object
         clamped = np.clip(positions, np.uint64(axis.before), np.uint64(axis.before + axis.size - 1))
         cells = (clamped - np.uint64(axis.before)).astype(exact)

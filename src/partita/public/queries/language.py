@@ -35,8 +35,7 @@ from partita.public.queries.expressions import (
     Total,
     Value,
     Weight,
-    check_entries,
-    entries,
+    parse_rows,
 )
 from partita.public.queries.queries import (
     KEYWORDS,
@@ -48,9 +47,9 @@ from partita.public.queries.queries import (
     value_text,
 )
 
-_LARGEST_POWER: Final = 4
+_LARGEST_POWER: Final = 4  # moments that statistics need; larger ones soon exceed 64 bits
 _LARGEST_BOUND: Final = 2**62
-_STEPS: Final = 2**20
+_STEPS: Final = 2**20  # steps in a bound: rounding a weight stays far below noise, and integers stay short
 
 
 def total() -> Queries:
@@ -77,10 +76,9 @@ def ranges(
     """
     if ends is None:
         return Steps(column_name(column), None if step is None else _positive(step, "step"))
-    if step is not None:
-        raise InvalidParameter("step", "must be left out where ends are given", given=step, fix="choose one")
-    if not isinstance(ends, list | tuple) or not ends:
-        raise InvalidParameter("ends", "must be pairs of ends", given=ends, fix="pass for example [(0, 17)]")
+    check(step is None, "step", "must be left out where ends are given", given=step, fix="choose one")
+    listed = isinstance(ends, list | tuple) and ends
+    check(listed, "ends", "must be pairs of ends", given=ends, fix="pass for example [(0, 17)]")
     return Ranges(column_name(column), tuple(map(_ends, ends)))
 
 
@@ -121,7 +119,7 @@ def weights(
 
     A function is called with the values of the columns in order, None for null and invalid, and its weights
     are clamped to [0, bound] and rounded to the nearest `step`: at most 1, and 2^-20 of the bound if that is
-    less. An exception, NaN, or what is no number is the weight zero.
+    less. An exception, NaN, or a result that is not a number is the weight zero.
 
     >>> weights("age", {30: 1, 31: "1/2"}) + weights("age", len, bound=8)
     weights(age, {30: 1, 31: 0.5}) + weights(age, <len>, bound=8, step=0.00000762939453125)
@@ -140,11 +138,8 @@ def matrix(columns: str | Sequence[str], rows: Sequence[Mapping[Any, object]]) -
     matrix(age, sex, {(30, f): 1}, {(30, m): 1/3, (31, m): 2})
     """
     names = _names([columns] if isinstance(columns, str) else columns)
-    if not isinstance(rows, list | tuple):
-        raise InvalidParameter("rows", "must be a list of mappings", given=rows, fix="pass [{30: 1}]")
-    found = tuple(entries(names, row) for row in rows)
-    check_entries(found)
-    return Matrix(names, found)
+    check_type(rows, (list, tuple), "rows", "must be a list of mappings", fix="pass [{30: 1}]")
+    return Matrix(names, parse_rows(names, rows))
 
 
 def _ends(pair: object) -> tuple[str | None, str | None]:
@@ -176,7 +171,7 @@ def _finest(bound: Fraction) -> Fraction:
     return step
 
 
-# Queries read from text: a small grammar, no evaluation of code, and limits that hold for any text.
+# Parse queries from text: a small grammar, no evaluation of code, and limits that hold for any text.
 #
 #     queries   := product {+ product}
 #     product   := part {* part}
@@ -190,7 +185,7 @@ def _finest(bound: Fraction) -> Fraction:
 
 
 _LONGEST: Final = 2**21
-_DEEPEST: Final = 32
+_DEEPEST: Final = 32  # the parser calls itself for every bracket: far below Python's recursion limit
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<symbol>[()*+,{}:=\[\]])
           |(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?)(?![\w.])
@@ -210,16 +205,15 @@ def parse(text: object) -> Queries:
     if not isinstance(text, str) or len(text) > _LONGEST:
         rule = f"must be text of at most {_LONGEST} characters"
         raise InvalidParameter("queries", rule, given=text, fix=_EXAMPLE)
-    reader = _Reader(text)
-    found = reader.queries(0)
-    reader.expect("")
+    parser = _Parser(text)
+    found = parser.queries(0)
+    parser.expect("")
     return found
 
 
 def queries_from(json: object) -> Queries:
     """The queries that `to_json` wrote."""
-    json = check_type(json, str, "queries", "must be text", fix=_EXAMPLE)
-    return parse(json)
+    return parse(check_type(json, str, "queries", "must be text", fix=_EXAMPLE))
 
 
 class _Token(NamedTuple):
@@ -233,8 +227,8 @@ class _Row(dict[Any, Fraction]):
 
 
 @final
-class _Reader:
-    """Reads one piece after the other; what comes wrongly is refused at its place."""
+class _Parser:
+    """Reads one token after the other; an error names the place of the token that does not fit."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -295,8 +289,11 @@ class _Reader:
             return _refuse(word, f"have the arguments of {word.text}")
 
     def _argument(self, values: list[Any], options: dict[str, Fraction]) -> None:
-        if self._skip("["):
-            self._listed(values)
+        if self._skip("["):  # a list, as Python writes it, stands for its items
+            values.append(self._item())
+            while not self._skip("]"):
+                self.expect(",")
+                values.append(self._item())
         elif self._token == ("word", "step", self._token.place) and not options:
             name = self._take()
             if self._skip("="):
@@ -304,13 +301,6 @@ class _Reader:
             else:
                 values.append(_key(name))
         else:
-            values.append(self._item())
-
-    def _listed(self, values: list[Any]) -> None:
-        """A list in square brackets, as Python writes it, stands for what is in it."""
-        values.append(self._item())
-        while not self._skip("]"):
-            self.expect(",")
             values.append(self._item())
 
     def _item(self) -> Any:
@@ -358,14 +348,13 @@ class _Reader:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """All pieces of a text, the last of them its end."""
+    """All tokens of a text, the last of them its end."""
     place, end = 0, len(text.rstrip())
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None:
-            _refuse(
-                _Token("odd", text[place : place + 20].strip(), place), "have words, numbers and quoted texts"
-            )
+            odd = _Token("odd", text[place : place + 20].strip(), place)
+            _refuse(odd, "have words, numbers and quoted texts")
         kind = str(match.lastgroup)
         quote = {"single": "'", "double": '"'}.get(kind)
         if quote:
@@ -387,9 +376,8 @@ def _key(token: _Token) -> str | Special | None:
 
 def _refuse(token: _Token, rule: str) -> NoReturn:
     given = "the end" if token.kind == "end" else token.text
-    raise InvalidParameter(
-        "queries", f"must {rule} at character {token.place + 1}", given=given, fix=_EXAMPLE
-    )
+    rule = f"must {rule} at character {token.place + 1}"
+    raise InvalidParameter("queries", rule, given=given, fix=_EXAMPLE)
 
 
 def _ranges(column: Any, *ends: Any, **step: Any) -> Queries:

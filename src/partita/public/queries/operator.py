@@ -1,26 +1,45 @@
-"""Many linear queries over the cells of a universe, as an operator: the matrix of weights is never built."""
+"""Many linear queries over the cells of a universe, as an operator: the matrix of weights is never built.
+
+Arrays may be of any library that follows the array API: NumPy in the core, others if the caller passes them.
+Sums of integers are exact. Factors are cut into limbs that are short enough for sums of 64 bits.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.arrays import UInts
-from partita.errors import InvalidParameter
+from partita.errors import check
 from partita.lazy import cached_property
 from partita.numbers import integer
 
-# Arrays of any library that speaks the array API: NumPy in the core, others where they are given.
+_WIDE: Final = 64  # numbers in a row from which adding whole rows is faster than `np.cumsum` down columns
+
+MOST_TERMS: Final = 2**22
+"""The sum of at most so many products of two limbs fits in 64 bits."""
+
+DENSE: Final = 2**24
+"""Up to so many cells are visited one by one to make a property exact."""
+
+FITTING: Final = 2**62
+"""Integers whose absolute values stay below this are stored in 64 bits."""
+
+_BITS: Final = 20  # bits of a limb: 2 * 20 bits of a product, and 22 of `MOST_TERMS`, are less than 63
+_SHORTEST: Final = 8  # shorter limbs need so many passes that Python integers are used instead
+_LARGEST_COUNT: Final = 2**62
+_ALL_BITS: Final = 2**63 - 1
+_BLOCK_NUMBERS: Final = 2**22  # weights that `Pointwise` holds at a time: trades memory for calls
 
 
-_WIDE: Final = 64
+# Arrays of any library.
 
 
 def namespace(x: Any) -> Any:
@@ -78,16 +97,7 @@ def _accumulate(x: NDArray[Any], sums: NDArray[Any]) -> None:
         np.add(before, row, out=after)
 
 
-# Exact sums of products of integers: factors are cut into limbs so short that no sum overflows 64 bits.
-
-
-MOST_TERMS: Final = 2**22
-"""Of at most so many products of two limbs the sum fits in 64 bits."""
-
-_BITS: Final = 20
-_SHORTEST: Final = 8
-_LARGEST_COUNT: Final = 2**62
-_ALL_BITS: Final = 2**63 - 1
+# Exact sums of products of integers.
 
 
 def exact_product(weights: NDArray[Any], counts: NDArray[np.int64], largest: int) -> NDArray[Any]:
@@ -102,9 +112,8 @@ def exact_product(weights: NDArray[Any], counts: NDArray[np.int64], largest: int
     if largest <= 1 or weights.dtype == object:
         return np.asarray((weights @ counts).astype(object))
     total = np.zeros(len(weights), object)
-    for high, weight in limbs(weights, largest):
-        for low, count in limbs(counts, _LARGEST_COUNT):
-            total += (weight @ count).astype(object) * (1 << (high + low))
+    for shift, weight, count in _limb_pairs(weights, counts, largest):
+        total += (weight @ count).astype(object) * (1 << shift)
     return total
 
 
@@ -117,10 +126,10 @@ def exact_sums(
     if weights.dtype == object:
         np.add.at(total, groups, weights * counts)
         return total
-    parts = [(0, weights * counts)] if largest <= 1 else _limb_products(weights, counts, largest)
-    for shift, products in parts:
+    pairs = [(0, weights, counts)] if largest <= 1 else _limb_pairs(weights, counts, largest)
+    for shift, weight, count in pairs:
         sums = np.zeros(number, np.int64)
-        np.add.at(sums, groups, products)
+        np.add.at(sums, groups, weight * count)
         total += sums.astype(whole) * (1 << shift)
     return total
 
@@ -142,12 +151,13 @@ def exactly(apply: Callable[[Any], Any], x: Any, *, largest: int, terms: int) ->
     return sum(apply(limb).astype(object) * (1 << shift) for shift, limb in limbs(whole, _ALL_BITS, bits))
 
 
-def _limb_products(
+def _limb_pairs(
     weights: NDArray[Any], counts: NDArray[np.int64], largest: int
-) -> Iterator[tuple[int, NDArray[Any]]]:
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """Every limb of the weights with every limb of the counts, and the shift of their product."""
     for high, weight in limbs(weights, largest):
         for low, count in limbs(counts, _LARGEST_COUNT):
-            yield high + low, weight * count
+            yield high + low, weight, count
 
 
 def limbs(values: NDArray[Any], largest: int, bits: int = _BITS) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -165,25 +175,17 @@ class Operator(ABC):
     integers out, so that answers about people are exact whatever the order of sums.
     """
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the universe's axes."""
+    shape: tuple[int, ...]
+    """The widths of the universe's axes."""
 
-    @property
-    @abstractmethod
-    def granularity(self) -> int:
-        """Weights are integers over this number."""
+    granularity: int
+    """Weights are integers over this number."""
 
-    @property
-    @abstractmethod
-    def lowest(self) -> int:
-        """No weight is below this, in units."""
+    lowest: int
+    """No weight is below this, in units."""
 
-    @property
-    @abstractmethod
-    def highest(self) -> int:
-        """No weight is above this, in units."""
+    highest: int
+    """No weight is above this, in units."""
 
     @property
     @abstractmethod
@@ -205,16 +207,6 @@ class Operator(ABC):
     @abstractmethod
     def row(self, index: int, like: Any) -> Any:
         """The weights of one query over the universe, in units, as an array like another."""
-
-
-# What all our operators can do, given how each applies its structure to a batch of columns.
-
-
-DENSE: Final = 2**24
-"""Up to so many cells are looked at one by one where a property is to be exact."""
-
-FITTING: Final = 2**62
-"""Integers whose absolute values stay below this are kept in 64 bits."""
 
 
 class Structured(Operator):
@@ -239,13 +231,13 @@ class Structured(Operator):
     def column_norm(self) -> int:
         """The largest sum over queries of the absolute weights of one cell, in units.
 
-        Exact wherever at most 2^24 cells have to be looked at for it; else it is that at most.
+        Exact if that takes at most 2^24 cells to visit; otherwise an upper bound.
         """
         return self.norm(DENSE)
 
     @abstractmethod
     def norm(self, limit: int) -> int:
-        """The column norm, exact if at most `limit` cells have to be looked at for it; never too small."""
+        """The column norm, exact if that takes at most `limit` cells to visit; never too small."""
 
     @property
     @abstractmethod
@@ -345,21 +337,31 @@ def cap(tau: int) -> int:
 
 def common_shape(operators: tuple[Structured, ...]) -> tuple[int, ...]:
     """The shape that all operators have."""
-    if not operators or any(each.shape != operators[0].shape for each in operators):
-        fix = "pass at least one"
-        raise InvalidParameter("operators", "must be over one universe", given=len(operators), fix=fix)
+    same = operators and all(each.shape == operators[0].shape for each in operators)
+    check(same, "operators", "must be over one universe", given=len(operators), fix="pass at least one")
     return operators[0].shape
 
 
-# Weights of an operator, each changed by itself: where no structure is left to use.
+class OperatorWrapper(Structured):
+    """Queries that change the weights of another operator over the same universe, one to one."""
+
+    operator: Structured
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return self.operator.shape
+
+    def __len__(self) -> int:
+        return len(self.operator)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Pointwise(Structured):
+class Pointwise(OperatorWrapper):
     """min(w, tau) ("truncated") or 1 where w > tau, else 0 ("above"), times a public factor.
 
-    All cells are visited block by block, each with all queries: slow, and the last resort.
+    No structure is left to use: all cells are visited block by block, each with all queries. This is slow,
+    and the last resort.
     """
 
     operator: Structured
@@ -368,44 +370,32 @@ class Pointwise(Structured):
     height: int = 1
     grain: int = 1
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
-        return self.operator.shape
-
-    @property
+    @cached_property
     def granularity(self) -> int:
         """That of the operator, or one for a comparison."""
         return self.grain * (self.operator.granularity if self.change == "truncated" else 1)
 
-    @property
+    @cached_property
     def lowest(self) -> int:
-        """No weight is below this."""
         return min(self._ends)
 
-    @property
+    @cached_property
     def highest(self) -> int:
-        """No weight is above this."""
         return max(self._ends)
 
     @property
     def tops(self) -> NDArray[Any]:
-        """The changed tops."""
         if self.height < 0:
             return fitted(np.full(len(self), self.highest, object), self.largest)
         return fitted(self._applied(self.operator.tops), self.largest)
 
     def norm(self, limit: int) -> int:
-        """The largest sum of absolute weights of one cell; at most all tops, where it is too much to look."""
+        """The largest sum of absolute weights of one cell; with too many cells, an upper bound."""
         if len(self) * self.cells > limit:
             return len(self) * self.largest
         return int(self.column_sums().max())
 
-    def __len__(self) -> int:
-        return len(self.operator)
-
     def forward(self, x: Any) -> Any:
-        """Block by block."""
         xp, first, total = namespace(x), 0, 0
         for weights in self._blocks():
             stop = first + weights.shape[1]
@@ -414,32 +404,25 @@ class Pointwise(Structured):
         return total
 
     def backward(self, y: Any) -> Any:
-        """Block by block."""
         xp = namespace(y)
         return xp.concat([xp.matmul(like(weights.T, y), y) for weights in self._blocks()], axis=0)
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The changed weights."""
         return fitted(self._applied(self.operator.weights_at(places)), self.largest)
 
     def column_sums(self) -> NDArray[Any]:
-        """The sums of absolute changed weights."""
         return np.concatenate([np.abs(weights.astype(object)).sum(axis=0) for weights in self._blocks()])
 
     def single(self, index: int) -> Pointwise:
-        """One query."""
-        return Pointwise(self.operator.single(index), self.change, self.tau, self.height, self.grain)
+        return replace(self, operator=self.operator.single(index))
 
     def multiplied(self, units: int, granularity: int = 1) -> Pointwise:
-        """All weights times `units`."""
-        return Pointwise(self.operator, self.change, self.tau, self.height * units, self.grain * granularity)
+        return replace(self, height=self.height * units, grain=self.grain * granularity)
 
     def truncated(self, tau: int) -> Structured:
-        """Weights up to another tau."""
         return Pointwise(self, "truncated", cap(tau))
 
     def above(self, tau: int) -> Structured:
-        """One where the changed weight is above tau."""
         return Pointwise(self, "above", cap(tau))
 
     def _applied(self, weights: NDArray[Any]) -> NDArray[Any]:
@@ -452,59 +435,45 @@ class Pointwise(Structured):
         ends = self._applied(np.array([self.operator.lowest, self.operator.highest], object))
         return int(ends[0]), int(ends[1])
 
-    def _blocks(self) -> Any:
-        size = max(1, 2**22 // len(self))
+    def _blocks(self) -> Iterator[NDArray[Any]]:
+        """The changed weights of all cells in order, some cells at a time."""
+        size = max(1, _BLOCK_NUMBERS // len(self))
         for places in all_places(self.shape):
             for first in range(0, len(places), size):
                 yield self.weights_at(places[first : first + size])
 
 
-# Queries of one height: each weighs a stretch of positions with it, and all others with zero.
-
-
 class StretchQueries(Structured):
-    """Query i weighs what lies from starts[i] up to stops[i] with `height` units, in units of 1/`grain`."""
+    """Query i weighs what lies from starts[i] up to stops[i] with `height` units, and all else with zero."""
 
     starts: UInts
     stops: UInts
     height: int
-    grain: int
 
-    @property
-    def granularity(self) -> int:
-        """Weights are integers over this number."""
-        return self.grain
-
-    @property
+    @cached_property
     def lowest(self) -> int:
-        """The height if it is negative."""
         return min(0, self.height)
 
-    @property
+    @cached_property
     def highest(self) -> int:
-        """The height if it is positive."""
         return max(0, self.height)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def single(self, index: int) -> Self:
-        """One query."""
         place = self.checked(index)
         return self._with(starts=self.starts[place : place + 1], stops=self.stops[place : place + 1])
 
     def multiplied(self, units: int, granularity: int = 1) -> Self:
-        """The same queries at another height."""
-        return self._with(height=self.height * units, grain=self.grain * granularity)
+        return self._with(height=self.height * units, granularity=self.granularity * granularity)
 
     def truncated(self, tau: int) -> Self:
-        """The same queries, not higher than tau."""
         return self._with(height=min(self.height, cap(tau)))
 
     def above(self, tau: int) -> Self:
-        """The same queries at height one if they are higher than tau, else nothing."""
-        return self._with(height=int(self.height > cap(tau)), grain=1)
+        return self._with(height=int(self.height > cap(tau)), granularity=1)
 
-    @abstractmethod
     def _with(self, **changed: Any) -> Self:
-        """The same queries with other fields."""
+        """The same queries with other fields: every subclass is a dataclass."""
+        return cast(Self, replace(cast(Any, self), **changed))

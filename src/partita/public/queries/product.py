@@ -1,4 +1,4 @@
-"""The Kronecker product: every combination of queries over different axes."""
+"""Operators made of operators: the Kronecker product of queries over different axes, and lists of queries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,45 +40,34 @@ class Product(Structured):
 
     Factors are over different axes; axes that none is over are summed over.
 
-    >>> pairs = Product((3, 2), [((1,), Spans.each(2)), ((0,), Spans(3, [0], [2]))])
+    >>> pairs = Product((3, 2), [((1,), SpanOperator.each(2)), ((0,), SpanOperator(3, [0], [2]))])
     >>> pairs.answers(np.array([[1, 2], [3, 4], [5, 6]])).tolist()
     [4, 6]
     """
 
-    widths: Converted[Sequence[int], tuple[int, ...]] = parameter()
+    shape: Converted[Sequence[int], tuple[int, ...]] = parameter()
     factors: Converted[Sequence[Factor], tuple[Factor, ...]] = parameter()
 
     def __post_init__(self) -> None:
-        widths, factors = tuple(self.widths), tuple(self.factors)
+        shape, factors = tuple(self.shape), tuple(self.factors)
         taken = [axis for axes, _ in factors for axis in axes]
-        fits = all(each.shape == tuple(widths[a] for a in axes) for axes, each in factors)
+        fits = all(each.shape == tuple(shape[a] for a in axes) for axes, each in factors)
         rule, fix = "must be over different axes of the shape", "merge those of one axis"
         check(len(set(taken)) == len(taken) and fits, "factors", rule, given=len(taken), fix=fix)
-        rest = [
-            ((axis,), SpanOperator.everything(width))
-            for axis, width in enumerate(widths)
-            if axis not in taken
-        ]
-        freeze(self, widths=widths, factors=(*factors, *rest))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
-        return self.widths
+        free = [axis for axis in range(len(shape)) if axis not in taken]
+        rest = [((axis,), SpanOperator.everything(shape[axis])) for axis in free]
+        freeze(self, shape=shape, factors=(*factors, *rest))
 
     @cached_property
     def granularity(self) -> int:
-        """The product of those of the factors."""
         return math.prod(each.granularity for each in self._operators)
 
     @cached_property
     def lowest(self) -> int:
-        """No product of weights is below this."""
         return self._ends[0]
 
     @cached_property
     def highest(self) -> int:
-        """No product of weights is above this."""
         return self._ends[1]
 
     @cached_property
@@ -86,9 +75,8 @@ class Product(Structured):
         """The products of the tops; where weights may be negative, the highest weight of all."""
         if any(each.lowest < 0 for each in self._operators):
             return fitted(np.full(len(self), self.highest, object), self.largest)
-        return fitted(
-            reduce(np.multiply.outer, [each.tops.astype(object) for each in self._operators]), self.largest
-        ).reshape(-1)
+        tops = reduce(np.multiply.outer, [each.tops.astype(object) for each in self._operators])
+        return fitted(tops, self.largest).reshape(-1)
 
     def norm(self, limit: int) -> int:
         """The product of those of the factors: columns are products."""
@@ -126,8 +114,7 @@ class Product(Structured):
         return xp.reshape(xp.permute_dims(table, (*back, len(self.shape))), (self.cells, batch))
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The products of weights."""
-        found = np.ones((1, len(places)), np.int64 if self.largest < 2**62 else object)
+        found = np.ones((1, len(places)), np.int64 if self.largest < FITTING else object)
         for axes, each in self.factors:
             weights = each.weights_at(places[:, list(axes)])
             found = (found[:, None] * weights[None]).reshape(-1, len(places))
@@ -135,27 +122,27 @@ class Product(Structured):
 
     def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
         """Points are gathered on the axes of small factors of many queries; the others weigh them first."""
-        gathering = self._gathering
-        if not gathering:
+        last = self._gathering
+        if not last:
             return super().answers_at(places, counts)
-        dense, rest = self._split(gathering)
-        groups = np.ravel_multi_index(
-            tuple(places[:, list(dense.axes)].T.astype(np.int64)), dense.product.shape
-        )
-        table = np.zeros((len(rest.product), len(dense.product)), object)
-        for index in range(len(rest.product)):
-            weigh = rest.product.single(index)
-            sums = _gathered(weigh, places[:, list(rest.axes)], counts, groups, dense.product.cells)
-            table[index] = dense.product.answers(sums)
-        return self._reordered(table, gathering)
+        others = [number for number in range(len(self.factors)) if number not in last]
+        (axes, dense), (rest_axes, rest) = self._extract(last), self._extract(others)
+        groups = np.ravel_multi_index(tuple(places[:, list(axes)].T.astype(np.int64)), dense.shape)
+        table = np.zeros((len(rest), len(dense)), object)
+        for index in range(len(rest)):
+            sums = _group_sums(rest.single(index), places[:, list(rest_axes)], counts, groups, dense.cells)
+            table[index] = dense.answers(sums)
+        # The table has the queries of other factors first: bring them into the order of all factors.
+        order = [*others, *last]
+        shaped = table.reshape([len(self._operators[number]) for number in order])
+        return shaped.transpose(np.argsort(order)).reshape(-1)
 
     def column_sums(self) -> NDArray[Any]:
-        """The products of the factors' sums."""
         return np.broadcast_to(self.sums_over(tuple(range(len(self.shape)))), self.shape).reshape(-1)
 
     def sums_over(self, axes: tuple[int, ...]) -> NDArray[Any]:
         """The sums of absolute weights, to be spread over some axes: all along which weights differ."""
-        sums = np.ones((1,) * len(axes), np.int64 if self.column_norm < 2**62 else object)
+        sums = np.ones((1,) * len(axes), np.int64 if self.column_norm < FITTING else object)
         for mine, each in self.factors:
             if set(mine) <= set(axes):
                 shape = [self.shape[axis] if axis in mine else 1 for axis in axes]
@@ -168,7 +155,8 @@ class Product(Structured):
     def single(self, index: int) -> Product:
         """One query of each factor."""
         numbers = np.unravel_index(self.checked(index), [len(each) for each in self._operators])
-        return self._changed([each.single(int(i)) for each, i in zip(self._operators, numbers, strict=True)])
+        both = zip(self.factors, numbers, strict=True)
+        return replace(self, factors=tuple((axes, each.single(int(i))) for (axes, each), i in both))
 
     def multiplied(self, units: int, granularity: int = 1) -> Product:
         """One factor times `units`: one that has weights of its own, if there is any."""
@@ -176,32 +164,32 @@ class Product(Structured):
 
     def truncated(self, tau: int) -> Structured:
         """Weights up to tau: what is zero or one stays, the other factor is truncated."""
-        return self._pushed(cap(tau), lambda each: each.truncated(tau)) or Pointwise(self, "truncated", tau)
+        tau = cap(tau)
+        return self._change_numeric(lambda each: each.truncated(tau)) or Pointwise(self, "truncated", tau)
 
     def above(self, tau: int) -> Structured:
         """One where the weight is above tau: what is zero or one stays."""
-        return self._pushed(cap(tau), lambda each: each.above(tau)) or Pointwise(self, "above", tau)
+        tau = cap(tau)
+        return self._change_numeric(lambda each: each.above(tau)) or Pointwise(self, "above", tau)
 
-    def _pushed(self, tau: int, change: Any) -> Product | None:
-        """The change made to the one factor that is neither zero nor one; several of one query are merged."""
+    def _change_numeric(self, change: Any) -> Product | None:
+        """The change made to the one factor that is neither zero nor one; several of one query are merged.
+
+        None if there are several of many queries: weights of products do not change factor by factor.
+        """
         numeric = self._numeric
-        if len(numeric) > 1 and any(len(self._operators[number]) > 1 for number in numeric):
+        if len(numeric) == 1:
+            return self._with(numeric, change)
+        if any(len(self._operators[number]) > 1 for number in numeric):
             return None
-        merged = self if len(numeric) < 2 else self._merged(numeric)
+        others = [factor for number, factor in enumerate(self.factors) if number not in numeric]
+        axes, inner = self._extract(numeric)
+        merged = Product(self.shape, [*others, (axes, as_vector(inner))])
         return merged._with(merged._numeric[:1], change)
-
-    def _merged(self, numbers: list[int]) -> Product:
-        """The same queries with some factors of one query each as a single one."""
-        kept = [factor for number, factor in enumerate(self.factors) if number not in numbers]
-        axes = tuple(axis for number in numbers for axis in self.factors[number][0])
-        inner = Product(
-            tuple(self.shape[axis] for axis in axes), _side_by_side([self._operators[n] for n in numbers])
-        )
-        return Product(self.shape, [*kept, (axes, as_vector(inner))])
 
     @cached_property
     def _gathering(self) -> list[int]:
-        """Factors with several queries over so few cells that an array of their counts is made."""
+        """Factors with several queries over so few cells that their counts fit in an array."""
         found: list[int] = []
         for number in sorted(range(len(self.factors)), key=lambda n: -len(self._operators[n])):
             cells = math.prod(self._operators[n].cells for n in [*found, number])
@@ -209,19 +197,10 @@ class Product(Structured):
                 found.append(number)
         return sorted(found)
 
-    def _split(self, numbers: list[int]) -> tuple[_Part, _Part]:
-        """Some factors, and the others."""
-        others = [n for n in range(len(self.factors)) if n not in numbers]
-        first, second = (
-            _Part.of([self.factors[n] for n in chosen], self.shape) for chosen in (numbers, others)
-        )
-        return first, second
-
-    def _reordered(self, table: NDArray[Any], last: list[int]) -> NDArray[Any]:
-        """Answers by other factors and then by some, in the order of all factors."""
-        order = [*(n for n in range(len(self.factors)) if n not in last), *last]
-        shaped = table.reshape([len(self._operators[n]) for n in order])
-        return shaped.transpose(np.argsort(order)).reshape(-1)
+    def _extract(self, numbers: list[int]) -> tuple[tuple[int, ...], Product]:
+        """Some factors as a product over their own axes only, and these axes."""
+        axes = tuple(axis for number in numbers for axis in self.factors[number][0])
+        return axes, product_of([self._operators[number] for number in numbers])
 
     @property
     def _numeric(self) -> list[int]:
@@ -229,13 +208,10 @@ class Product(Structured):
         return [number for number, each in enumerate(self._operators) if not each.binary] or [0]
 
     def _with(self, numbers: list[int], change: Any) -> Product:
-        return self._changed(
-            [change(each) if number in numbers else each for number, each in enumerate(self._operators)]
-        )
-
-    def _changed(self, operators: list[Structured]) -> Product:
-        both = zip(self.factors, operators, strict=True)
-        return replace(self, factors=tuple((axes, each) for (axes, _), each in both))
+        """The product with some factors changed."""
+        factors = enumerate(self.factors)
+        changed = [(axes, change(each) if number in numbers else each) for number, (axes, each) in factors]
+        return replace(self, factors=tuple(changed))
 
     @property
     def _operators(self) -> tuple[Structured, ...]:
@@ -261,21 +237,17 @@ class Product(Structured):
         return low, high
 
 
-class _Part(NamedTuple):
-    """Some factors of a product, and the axes that they are over."""
-
-    axes: tuple[int, ...]
-    product: Product
-
-    @staticmethod
-    def of(factors: Sequence[Factor], shape: tuple[int, ...]) -> _Part:
-        """The factors, on their own axes only."""
-        axes = tuple(axis for mine, _ in factors for axis in mine)
-        inner = Product(tuple(shape[axis] for axis in axes), _side_by_side([each for _, each in factors]))
-        return _Part(axes, inner)
+def product_of(operators: Sequence[Structured]) -> Product:
+    """The product of operators, each over axes of its own, in order."""
+    factors: list[Factor] = []
+    first = 0
+    for each in operators:
+        factors.append((tuple(range(first, first + len(each.shape))), each))
+        first += len(each.shape)
+    return Product([width for each in operators for width in each.shape], factors)
 
 
-def _gathered(
+def _group_sums(
     weigh: Structured, places: NDArray[Any], counts: NDArray[Any], groups: NDArray[Any], number: int
 ) -> NDArray[Any]:
     """The exact weighted sums of groups of points, block by block."""
@@ -296,21 +268,10 @@ def _along(table: Any, number: int, apply: Any) -> Any:
     return xp.moveaxis(xp.reshape(done, (done.shape[0], *rest)), 0, number)
 
 
-def _side_by_side(operators: Sequence[Structured]) -> list[Factor]:
-    """Operators over axes of their own, in order."""
-    factors: list[Factor] = []
-    first = 0
-    for each in operators:
-        axes = tuple(range(first, first + len(each.shape)))
-        factors.append((axes, each))
-        first += len(axes)
-    return factors
+# Lists of queries.
 
 
-# Lists of queries, one behind the other.
-
-
-_MOST_SUMS: Final = 2**26
+_MOST_SUMS: Final = 2**26  # additions of cells that a joint norm may take: exact norms for time
 
 
 @final
@@ -324,38 +285,39 @@ class Stack(Structured):
         given = tuple(self.operators)
         common_shape(given)
         fine = math.lcm(*(each.granularity for each in given))
-        freeze(self, operators=tuple(_refined(each, fine // each.granularity) for each in given))
+        finer = [fine // each.granularity for each in given]
+        refined = [
+            each if factor == 1 else each.multiplied(factor, factor)
+            for each, factor in zip(given, finer, strict=True)
+        ]
+        freeze(self, operators=tuple(refined))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
         return self.operators[0].shape
 
-    @property
+    @cached_property
     def granularity(self) -> int:
         """The common denominator."""
         return self.operators[0].granularity
 
-    @property
+    @cached_property
     def lowest(self) -> int:
-        """The lowest of all."""
         return min(each.lowest for each in self.operators)
 
-    @property
+    @cached_property
     def highest(self) -> int:
-        """The highest of all."""
         return max(each.highest for each in self.operators)
 
     @cached_property
     def tops(self) -> NDArray[Any]:
-        """Those of all operators."""
         return np.concatenate([fitted(each.tops, self.largest) for each in self.operators])
 
     def norm(self, limit: int) -> int:
         """The largest sum of absolute weights of one cell.
 
         Operators over different axes have their heaviest cells together. Those that share axes are added up
-        cell by cell over these axes; where that is too much to look at, norms are added up.
+        cell by cell over these axes; with too many cells, norms are added up.
         """
         share = limit // len(self.operators)
         return sum(_joint_norm(group, share) for group in _connected(self.operators))
@@ -364,45 +326,36 @@ class Stack(Structured):
         return self._ends[-1]
 
     def forward(self, x: Any) -> Any:
-        """The answers of all operators."""
         return namespace(x).concat([each.forward(x) for each in self.operators], axis=0)
 
     def backward(self, y: Any) -> Any:
-        """The sum of the adjoints."""
         found = 0
         for each, first, stop in zip(self.operators, (0, *self._ends), self._ends, strict=False):
             found = found + each.backward(y[first:stop, ...])
         return found
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The weights of all operators."""
         return np.concatenate([fitted(each.weights_at(places), self.largest) for each in self.operators])
 
     def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
-        """The answers of all operators."""
         return np.concatenate([each.answers_at(places, counts) for each in self.operators])
 
     def column_sums(self) -> NDArray[Any]:
-        """The sum of those of all operators."""
         most = sum(each.column_norm for each in self.operators)
         return np.asarray(sum(fitted(each.column_sums(), most) for each in self.operators))
 
     def single(self, index: int) -> Structured:
-        """One query of the operator that has it."""
         place = self.checked(index)
         number = int(np.searchsorted(self._ends, place, side="right"))
         return self.operators[number].single(place - (0, *self._ends)[number])
 
     def multiplied(self, units: int, granularity: int = 1) -> Stack:
-        """All operators times `units`."""
         return Stack([each.multiplied(units, granularity) for each in self.operators])
 
     def truncated(self, tau: int) -> Stack:
-        """All operators truncated."""
         return Stack([each.truncated(tau) for each in self.operators])
 
     def above(self, tau: int) -> Stack:
-        """All operators compared with tau."""
         return Stack([each.above(tau) for each in self.operators])
 
     @cached_property
@@ -413,40 +366,40 @@ class Stack(Structured):
 def stacked(operators: Sequence[Structured]) -> Structured:
     """The operators one behind the other; neighbours that are a box each, over the same axes, become one."""
     runs = [list(run) for _, run in groupby(operators, key=_box_axes)]
-    found = [each for run in runs for each in (_boxes(run) if len(run) > 1 else run)]
+    found = [_merge_boxes(run) if len(run) > 1 else run[0] for run in runs]
     return found[0] if len(found) == 1 else Stack(found)
 
 
 def _box_axes(operator: Structured) -> object:
-    """The axes that one box constrains; where it is none, something that equals nothing else."""
-    if isinstance(operator, Product) and operator.used and all(_is_box(each) for _, each in operator.factors):
+    """The axes that a single box constrains; for other queries, an object that equals nothing else."""
+    if (
+        isinstance(operator, Product)
+        and operator.used
+        and all(_is_range(each) for _, each in operator.factors)
+    ):
         axes = tuple(sorted(operator.used))
         if math.prod(operator.shape[axis] + 1 for axis in axes) < LARGEST_TABLE:
             return axes
     return object()
 
 
-def _is_box(operator: Structured) -> bool:
+def _is_range(operator: Structured) -> bool:
     plain = isinstance(operator, SpanOperator) and (operator.height, operator.granularity) == (1, 1)
     return plain and len(operator) == 1
 
 
-def _boxes(operators: Sequence[Structured]) -> list[Structured]:
+def _merge_boxes(operators: Sequence[Structured]) -> Product:
     """Products of single ranges as one operator."""
     first = cast(Product, operators[0])
     axes = tuple(sorted(first.used))
     sides = [_sides(cast(Product, each), axes) for each in operators]
     starts, stops = (np.array([[side[end] for side in box] for box in sides], np.uint64) for end in (0, 1))
-    return [Product(first.shape, [(axes, BoxOperator(tuple(first.shape[a] for a in axes), starts, stops))])]
+    return Product(first.shape, [(axes, BoxOperator(tuple(first.shape[a] for a in axes), starts, stops))])
 
 
 def _sides(box: Product, axes: tuple[int, ...]) -> list[tuple[int, int]]:
     spans = {mine[0]: cast(SpanOperator, each) for mine, each in box.factors}
     return [(int(spans[axis].starts[0]), int(spans[axis].stops[0])) for axis in axes]
-
-
-def _refined(operator: Structured, finer: int) -> Structured:
-    return operator if finer == 1 else operator.multiplied(finer, finer)
 
 
 def _used(operator: Structured) -> frozenset[int]:
@@ -478,11 +431,6 @@ def _joint_norm(operators: list[Structured], limit: int) -> int:
         return most
     sums = np.zeros(shape, np.int64 if most < FITTING else object)
     for each in operators:
-        sums += _sums_over(each, axes)
+        dense = each.sums_over(axes) if isinstance(each, Product) else each.column_sums().reshape(each.shape)
+        sums += dense
     return int(sums.max())
-
-
-def _sums_over(operator: Structured, axes: tuple[int, ...]) -> NDArray[Any]:
-    if isinstance(operator, Product):
-        return operator.sums_over(axes)
-    return operator.column_sums().reshape(operator.shape)

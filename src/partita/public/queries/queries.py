@@ -25,13 +25,18 @@ from partita.public.queries.operator import Structured
 from partita.public.queries.product import Factor, Product, Stack, stacked
 from partita.public.queries.ranges import MOST_QUERIES, Weighted, as_vector
 
-# The cells that queries weigh: columns with their public domains, special cells included.
+_LONGEST_NAME: Final = 1000
+_MOST_OVERLAPS: Final = 4096  # an operator for each: bounds the memory of products over common columns
+MOST_LISTS: Final = 2**14
+"""The largest number of lists in one concatenation."""
 
 
 @final
 @frozen()
 class Universe:
     """Columns and their domains, in order: a cell for each combination of positions along their axes.
+
+    Special cells are included.
 
     >>> from partita.domain import Category, Integer
     >>> Universe(["age", "sex"], [Integer(0, 120), Category(["f", "m"])]).shape
@@ -49,10 +54,9 @@ class Universe:
     @staticmethod
     def of(schema: Mapping[str, Domain], columns: Sequence[str]) -> Universe:
         """Some columns of a schema, in the order of the columns."""
-        missing = [column for column in columns if column not in schema]
-        if missing:
-            fix = "check the spelling"
-            raise InvalidParameter("queries", "must name columns of the schema", given=missing[0], fix=fix)
+        missing = next((column for column in columns if column not in schema), None)
+        rule, fix = "must name columns of the schema", "check the spelling"
+        check(missing is None, "queries", rule, given=missing, fix=fix)
         return Universe(tuple(columns), tuple(schema[column] for column in columns))
 
     @cached_property
@@ -72,9 +76,9 @@ class Universe:
 
     def number(self, column: str) -> int:
         """Which axis a column is, counted from 0."""
-        if column not in self.columns:
-            rule = f"must name columns among {', '.join(self.columns)}"
-            raise InvalidParameter("queries", rule, given=column, fix="check the spelling, or add the column")
+        rule = f"must name columns among {', '.join(self.columns)}"
+        fix = "check the spelling, or add the column"
+        check(column in self.columns, "queries", rule, given=column, fix=fix)
         return self.columns.index(column)
 
     def domain(self, column: str) -> Domain:
@@ -88,11 +92,10 @@ class Universe:
 
 def _names(columns: object) -> tuple[str, ...]:
     given = tuple(columns) if isinstance(columns, list | tuple) else ()
-    if not given or not all(isinstance(column, str) and column for column in given):
-        rule = "must be a list of names"
-        raise InvalidParameter("columns", rule, given=columns, fix='pass for example ["age"]')
-    fix = "name each once"
-    check(len(set(given)) == len(given), "columns", "must be different", given=len(given), fix=fix)
+    names = given and all(isinstance(column, str) and column for column in given)
+    check(names, "columns", "must be a list of names", given=columns, fix='pass for example ["age"]')
+    different = len(set(given)) == len(given)
+    check(different, "columns", "must be different", given=len(given), fix="name each once")
     return given
 
 
@@ -104,7 +107,7 @@ def _domains(domains: object) -> tuple[Domain, ...]:
     return given
 
 
-# How columns, values and numbers are written in the text of a query.
+# The text form of columns, values and numbers.
 
 
 Key: TypeAlias = str | Special
@@ -112,7 +115,6 @@ Key: TypeAlias = str | Special
 
 KEYWORDS: Final = ("none", *(str(special) for special in Special if special is not Special.ORDINARY))
 
-_LONGEST_NAME: Final = 1000
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?(/[0-9]+)?")
 
@@ -130,54 +132,42 @@ def value_text(value: object, name: str = "value") -> str:
     >>> value_text(30), value_text(0.5), value_text(datetime.date(2026, 1, 31))
     ('30', '0.5', '2026-01-31')
     """
+    special = isinstance(value, Special)  # an integer, too, which stands for no number
     if isinstance(value, np.generic):
         return value_text(value.item() if not isinstance(value, np.datetime64) else str(value), name)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, Special):
-        raise _no_value(value, name)
-    if isinstance(value, Decimal | Real):
+    if not special and isinstance(value, Decimal | Real):
         return number_text(rational(value, name))
-    if isinstance(value, datetime.date | datetime.datetime):
+    if isinstance(value, datetime.date):
         return value.isoformat()
-    raise _no_value(value, name)
+    raise InvalidParameter(name, "must be a number, text or date", given=value, fix="pass for example 30")
 
 
-def key(value: object) -> Key:
+def cell_key(value: object) -> Key:
     """What stands for a cell of a column."""
     return value if isinstance(value, Special) and value is not Special.ORDINARY else value_text(value)
 
 
-def written(text: str) -> str:
+def quote(text: str) -> str:
     """A name or a value: as it is if it is a plain word or number, else in quotes."""
     plain = _NUMBER.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in KEYWORDS)
     return text if plain else '"' + text.replace('"', '""') + '"'
 
 
-def written_key(value: Key) -> str:
+def format_key(value: Key) -> str:
     """A cell: special ones by their names, without quotes."""
-    return str(value) if isinstance(value, Special) else written(value)
+    return str(value) if isinstance(value, Special) else quote(value)
 
 
-def written_number(number: Fraction) -> str:
-    """An exact number."""
-    return number_text(number)
-
-
-def _no_value(value: object, name: str) -> InvalidParameter:
-    return InvalidParameter(name, "must be a number, text or date", given=value, fix="pass for example 30")
-
-
-def written_call(name: str, *arguments: str) -> str:
-    """A query of a name with arguments that are written already."""
+def format_call(name: str, *arguments: str) -> str:
+    """A query of a name with arguments that are text already."""
     return f"{name}({', '.join(arguments)})"
 
 
-_MOST_OVERLAPS: Final = 4096
-MOST_LISTS: Final = 2**14
-"""No more lists stand one behind the other."""
+# The algebra of queries.
 
 
 class Queries(ABC):
@@ -187,10 +177,8 @@ class Queries(ABC):
     other; numbers scale. `repr` is the text form, which `parse` reads back.
     """
 
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are named, each once, in order of appearance."""
+    columns: tuple[str, ...]
+    """The columns that are named, each once, in order of appearance."""
 
     @abstractmethod
     def number(self, universe: Universe) -> int:
@@ -210,8 +198,7 @@ class Queries(ABC):
 
     def over(self, universe: Universe) -> Structured:
         """The operator of all queries over a universe."""
-        if self.number(universe) > MOST_QUERIES:
-            raise too_many(self.number(universe))
+        check_number(self.number(universe))
         return Product(universe.shape, self.factors(universe))
 
     def label(self, universe: Universe, index: int) -> str:
@@ -233,15 +220,15 @@ class Queries(ABC):
 
     def to_json(self) -> str:
         """The text form, for a file; `queries_from` reads it."""
-        if not self.written_out:
-            rule = "must not hold functions to be written"
-            raise InvalidParameter("queries", rule, given=str(self), fix="use settled(universe)")
-        return str(self)
+        text, rule = str(self), "must not hold functions to be written"
+        check(self.written_out, "queries", rule, given=text, fix="use settled(universe)")
+        return text
 
     def __mul__(self, other: object) -> Queries:
         if isinstance(other, Queries):
             return Times.of(Fraction(1), [self, other])
-        return Times.of(_scale(other), [self]) if _is_number(other) else NotImplemented
+        number = isinstance(other, Rational | float) and not isinstance(other, bool)
+        return Times.of(rational(other, "queries"), [self]) if number else NotImplemented
 
     def __rmul__(self, other: object) -> Queries:
         return self.__mul__(other)
@@ -253,9 +240,23 @@ class Queries(ABC):
         return str(self)
 
 
+class _QueryLists(Queries):
+    """Queries that are made of several lists."""
+
+    lists: tuple[Queries, ...]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(column for each in self.lists for column in each.columns))
+
+    @property
+    def written_out(self) -> bool:
+        return all(each.written_out for each in self.lists)
+
+
 @final
 @dataclass(frozen=True, repr=False)
-class Times(Queries):
+class Times(_QueryLists):
     """Products of one query of each list, times a number; the queries of the last list come fastest."""
 
     scale: Fraction
@@ -270,48 +271,35 @@ class Times(Queries):
             flat += each.lists if isinstance(each, Times) else [each]
         return flat[0] if scale == 1 and len(flat) == 1 else Times(scale, tuple(flat))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Those of all lists."""
-        return tuple(dict.fromkeys(column for each in self.lists for column in each.columns))
-
     def number(self, universe: Universe) -> int:
-        """The product of all numbers."""
         return math.prod(each.number(universe) for each in self.lists)
 
     def factors(self, universe: Universe) -> list[Factor]:
         """Those of all lists; lists over common axes are merged."""
         found: list[Factor] = []
         for each in self.lists:
-            found = _merged(universe.shape, found, each.factors(universe))
+            found = _merge_factors(universe.shape, found, each.factors(universe))
         if self.scale == 1:
             return found
         scaled = Product(universe.shape, found).multiplied(self.scale.numerator, self.scale.denominator)
         return list(scaled.factors)
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """One query of each list."""
         places = np.unravel_index(index, [each.number(universe) for each in self.lists])
         both = zip(self.lists, places, strict=True)
         return Times.of(self.scale, [each.pick(universe, int(place)) for each, place in both])
 
-    @property
-    def written_out(self) -> bool:
-        """Whether all lists are."""
-        return all(each.written_out for each in self.lists)
-
     def settled(self, universe: Universe) -> Queries:
-        """The product of settled lists."""
         return Times.of(self.scale, [each.settled(universe) for each in self.lists])
 
     def __str__(self) -> str:
         lists = [f"({each})" if isinstance(each, Concatenation) else str(each) for each in self.lists]
-        return " * ".join(([] if self.scale == 1 else [written_number(self.scale)]) + lists)
+        return " * ".join(([] if self.scale == 1 else [number_text(self.scale)]) + lists)
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class Concatenation(Queries):
+class Concatenation(_QueryLists):
     """Several lists, one behind the other."""
 
     lists: tuple[Queries, ...]
@@ -326,31 +314,21 @@ class Concatenation(Queries):
         check(len(flat) <= MOST_LISTS, "queries", rule, given=len(flat), fix="use ranges or matrix")
         return flat[0] if len(flat) == 1 else Concatenation(tuple(flat))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Those of all lists."""
-        return tuple(dict.fromkeys(column for each in self.lists for column in each.columns))
-
     def number(self, universe: Universe) -> int:
-        """The sum of all numbers."""
         return sum(each.number(universe) for each in self.lists)
 
     def factors(self, universe: Universe) -> list[Factor]:
         """One stack over all axes that are named."""
-        axes = tuple(universe.number(column) for column in self.columns)
-        if not axes:
-            axes = (0,)
+        axes = tuple(universe.number(column) for column in self.columns) or (0,)
         inner = Universe([universe.columns[a] for a in axes], [universe.domains[a] for a in axes])
         return [(axes, stacked([each.over(inner) for each in self.lists]))]
 
     def over(self, universe: Universe) -> Structured:
         """A stack over the whole universe."""
-        if self.number(universe) > MOST_QUERIES:
-            raise too_many(self.number(universe))
+        check_number(self.number(universe))
         return stacked([each.over(universe) for each in self.lists])
 
     def pick(self, universe: Universe, index: int) -> Queries:
-        """One query of the list that has it."""
         for each in self.lists:
             number = each.number(universe)
             if index < number:
@@ -368,26 +346,20 @@ class Concatenation(Queries):
             first += each.number(universe)
         return None
 
-    @property
-    def written_out(self) -> bool:
-        """Whether all lists are."""
-        return all(each.written_out for each in self.lists)
-
     def settled(self, universe: Universe) -> Queries:
-        """The list of settled lists."""
         return Concatenation.of([each.settled(universe) for each in self.lists])
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.lists))
 
 
-def too_many(number: int) -> InvalidParameter:
-    """The error for more queries than there may be."""
-    fix = "ask for fewer ranges, for example step="
-    return InvalidParameter("queries", f"must be at most {MOST_QUERIES}", given=number, fix=fix)
+def check_number(number: int) -> None:
+    """Refuse more queries than an operator may have."""
+    rule, fix = f"must be at most {MOST_QUERIES}", "ask for fewer ranges, for example step="
+    check(number <= MOST_QUERIES, "queries", rule, given=number, fix=fix)
 
 
-def _merged(shape: tuple[int, ...], before: list[Factor], more: list[Factor]) -> list[Factor]:
+def _merge_factors(shape: tuple[int, ...], before: list[Factor], more: list[Factor]) -> list[Factor]:
     """The factors of a product, in order: those over common axes become one.
 
     One query over axes that one other factor is over merges with that; else all that came before it do.
@@ -398,13 +370,13 @@ def _merged(shape: tuple[int, ...], before: list[Factor], more: list[Factor]) ->
         if not touched:
             found.append((axes, operator))
         elif len(touched) == 1 and (len(operator) == 1 or touched[0] == len(found) - 1):
-            found[touched[0]] = _overlapping(shape, [found[touched[0]]], (axes, operator))
+            found[touched[0]] = _multiply_cells(shape, [found[touched[0]]], (axes, operator))
         else:
-            found = [_overlapping(shape, found, (axes, operator))]
+            found = [_multiply_cells(shape, found, (axes, operator))]
     return found
 
 
-def _overlapping(shape: tuple[int, ...], left: list[Factor], right: Factor) -> Factor:
+def _multiply_cells(shape: tuple[int, ...], left: list[Factor], right: Factor) -> Factor:
     """All pairs of queries over common axes, cell by cell."""
     axes = tuple(sorted({axis for mine, _ in [*left, right] for axis in mine}))
     widths = tuple(shape[axis] for axis in axes)
@@ -419,11 +391,3 @@ def _overlapping(shape: tuple[int, ...], left: list[Factor], right: Factor) -> F
     check(len(one) <= _MOST_OVERLAPS, "queries", rule, given=len(one), fix=fix)
     rows = [Weighted(other, as_vector(one.single(index))) for index in range(len(one))]
     return axes, rows[0] if len(rows) == 1 else Stack(rows)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Rational | float) and not isinstance(value, bool)
-
-
-def _scale(value: object) -> Fraction:
-    return rational(value, "queries")

@@ -1,4 +1,4 @@
-"""Explicit weights: a few cells for each query, all others zero."""
+"""Operators that weigh few cells, ranges, boxes, or cells by a function; and their products cell by cell."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
 from partita.public.queries.operator import (
     DENSE,
+    OperatorWrapper,
     Pointwise,
     StretchQueries,
     Structured,
@@ -31,18 +32,18 @@ from partita.public.queries.operator import (
 @final
 @frozen(eq=False)
 class Sparse(Structured):
-    """`number` queries over few cells: entry e gives query rows[e] the weight weights[e] at cell cells_at[e].
+    """`number` queries over few cells: entry e gives query rows[e] the weight weights[e] at cell spots[e].
 
     Cells are counted in the order of the shape, last axis fastest. Entries are kept in the order of queries;
     of two for one query and cell, their sum counts.
     """
 
-    widths: tuple[int, ...]
+    shape: tuple[int, ...]
     number: int
     rows: Converted[Any, Ints] = parameter()
     spots: Converted[Any, Ints] = parameter()
     weights: Converted[Any, NDArray[Any]] = parameter()
-    grain: int = 1
+    granularity: int = 1
 
     def __post_init__(self) -> None:
         row, spot = np.asarray(self.rows, np.int64), np.asarray(self.spots, np.int64)
@@ -54,35 +55,21 @@ class Sparse(Structured):
         largest = max((abs(int(each)) for each in weight), default=0)
         freeze(self, rows=row[first], spots=spot[first], weights=fitted(weight, largest))
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
-        return self.widths
-
-    @property
-    def granularity(self) -> int:
-        """Weights are integers over this number."""
-        return self.grain
-
     @cached_property
     def lowest(self) -> int:
-        """The lowest weight, zeros included."""
         return min(0, int(self.weights.min(initial=0)))
 
     @cached_property
     def highest(self) -> int:
-        """The highest weight, zeros included."""
         return max(0, int(self.weights.max(initial=0)))
 
     @cached_property
     def tops(self) -> NDArray[Any]:
-        """The highest weight of each query, zeros included."""
         tops = np.zeros(len(self), object)
         np.maximum.at(tops, self.rows, self.weights)
         return fitted(tops, self.largest)
 
     def norm(self, limit: int) -> int:
-        """The largest sum of absolute weights of a cell."""
         return int(self._sums[1].max(initial=0))
 
     def __len__(self) -> int:
@@ -119,33 +106,25 @@ class Sparse(Structured):
         return found
 
     def column_sums(self) -> NDArray[Any]:
-        """The sum of absolute weights of each cell."""
         spots, sums = self._sums
         dense = np.zeros(self.cells, sums.dtype)
         dense[spots] = sums
         return dense
 
     def single(self, index: int) -> Sparse:
-        """One row."""
         mine = self.rows == self.checked(index)
-        return Sparse(
-            self.widths, 1, np.zeros(int(mine.sum())), self.spots[mine], self.weights[mine], self.grain
-        )
+        rows = np.zeros(int(mine.sum()))
+        return replace(self, number=1, rows=rows, spots=self.spots[mine], weights=self.weights[mine])
 
     def multiplied(self, units: int, granularity: int = 1) -> Sparse:
-        """All weights times `units`."""
-        return self._changed(self.weights.astype(object) * units, self.grain * granularity)
+        weights = self.weights.astype(object) * units
+        return replace(self, weights=weights, granularity=self.granularity * granularity)
 
     def truncated(self, tau: int) -> Sparse:
-        """Weights up to tau."""
-        return self._changed(np.minimum(self.weights.astype(object), cap(tau)), self.grain)
+        return replace(self, weights=np.minimum(self.weights.astype(object), cap(tau)))
 
     def above(self, tau: int) -> Sparse:
-        """One where the weight is above tau."""
-        return self._changed((self.weights > cap(tau)).astype(object), 1)
-
-    def _changed(self, weights: NDArray[Any], grain: int) -> Sparse:
-        return Sparse(self.widths, self.number, self.rows, self.spots, weights, grain)
+        return replace(self, weights=(self.weights > cap(tau)).astype(object), granularity=1)
 
     def _column(self, x: Any) -> Any:
         return like(self.weights, x)[:, None]
@@ -169,11 +148,8 @@ class Sparse(Structured):
         return order, ends, np.diff(edges, prepend=0, append=self.cells)
 
 
-# Many boxes of positions over several axes: answered by cumulative sums at their corners.
-
-
 LARGEST_TABLE: Final = 2**62
-"""Cumulative sums of more positions have no numbers."""
+"""A table of cumulative sums with more positions could not be indexed."""
 
 
 @final
@@ -184,16 +160,11 @@ class BoxOperator(StretchQueries):
     With x summed up along all axes, a box is a signed sum of its 2^d corners.
     """
 
-    widths: tuple[int, ...]
+    shape: tuple[int, ...]
     starts: UInts
     stops: UInts
     height: int = 1
-    grain: int = 1
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
-        return self.widths
+    granularity: int = 1
 
     @property
     def tops(self) -> NDArray[Any]:
@@ -233,22 +204,16 @@ class BoxOperator(StretchQueries):
         covers = replace(self, height=1).backward(np.ones((len(self), 1), np.int64))[:, 0]
         return np.asarray(fitted(covers, len(self) * self.largest) * abs(self.height))
 
-    def _with(self, **changed: Any) -> BoxOperator:
-        return replace(self, **changed)
-
     @cached_property
     def _corners(self) -> Sparse:
         """The corners in a table of cumulative sums, which has a position more on each axis."""
-        widths = tuple(width + 1 for width in self.widths)
+        widths = tuple(width + 1 for width in self.shape)
         corners = list(product((False, True), repeat=len(widths)))
         ends = [np.where(corner, self.stops, self.starts).astype(np.int64) for corner in corners]
         spots = np.concatenate([np.ravel_multi_index(tuple(each.T), widths) for each in ends])
         signs = [self.height * (-1) ** corner.count(False) for corner in corners]
         rows = np.tile(np.arange(len(self)), len(corners))
         return Sparse(widths, len(self), rows, spots, np.repeat(np.array(signs, object), len(self)))
-
-
-# Ranges of positions along one axis: answered by cumulative sums, never by a matrix.
 
 
 MOST_QUERIES: Final = 2**24
@@ -258,9 +223,9 @@ MOST_QUERIES: Final = 2**24
 @final
 @frozen(eq=False)
 class SpanOperator(StretchQueries):
-    """Query i weighs the positions starts[i], ..., stops[i]-1 with `height` units, the others with zero.
+    """Ranges along one axis: query i weighs starts[i], ..., stops[i]-1 with `height` units, else zero.
 
-    >>> Spans(4, [0, 1], [2, 4]).answers(np.array([1, 2, 3, 4])).tolist()
+    >>> SpanOperator(4, [0, 1], [2, 4]).answers(np.array([1, 2, 3, 4])).tolist()
     [3, 9]
     """
 
@@ -268,7 +233,7 @@ class SpanOperator(StretchQueries):
     starts: Converted[Sequence[int] | UInts, UInts] = parameter()
     stops: Converted[Sequence[int] | UInts, UInts] = parameter()
     height: int = 1
-    grain: int = 1
+    granularity: int = 1
 
     def __post_init__(self) -> None:
         first, behind = np.asarray(self.starts, np.uint64), np.asarray(self.stops, np.uint64)
@@ -285,9 +250,8 @@ class SpanOperator(StretchQueries):
         places = np.arange(width, dtype=np.uint64)
         return SpanOperator(width, places, places + np.uint64(1))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The width of the axis."""
         return (self.width,)
 
     @property
@@ -347,9 +311,6 @@ class SpanOperator(StretchQueries):
         covers = np.repeat(self._pieces.covers, self._pieces.lengths)
         return fitted(covers, self.column_norm) * abs(self.height)
 
-    def _with(self, **changed: Any) -> SpanOperator:
-        return replace(self, **changed)
-
     @cached_property
     def _single_positions(self) -> bool:
         return bool((self.stops == self.starts + np.uint64(1)).all())
@@ -388,9 +349,6 @@ class _Pieces:
         return self.begun - self.ended
 
 
-# One query whose weights are a function of positions, over one axis or several.
-
-
 Weigh: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 """The weights in units of given points, a row of positions for each."""
 
@@ -398,49 +356,28 @@ Weigh: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 @final
 @dataclass(frozen=True, eq=False)
 class Vector(Structured):
-    """One query. Its weights are evaluated where they are needed: on given points, or on all cells once.
+    """One query. Its weights are a function of positions, evaluated on given points or on all cells once.
 
-    What `weigh` gives is brought between the ends. A function that changes its mind about a cell cannot make
-    a query weigh more than its norm says: once all cells were looked at, they are not evaluated again.
+    Weights are clamped to [lowest, highest]. A function that returns different weights for one cell cannot
+    make a query weigh more than its norm: once all cells were evaluated, they are not evaluated again.
     `sharp` says that both ends are weights of some cell.
     """
 
-    widths: tuple[int, ...]
+    shape: tuple[int, ...]
     weigh: Weigh
-    least: int
-    most: int
-    grain: int = 1
+    lowest: int
+    highest: int
+    granularity: int = 1
     sharp: bool = False
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
-        return self.widths
-
-    @property
-    def granularity(self) -> int:
-        """Weights are integers over this number."""
-        return self.grain
-
-    @property
-    def lowest(self) -> int:
-        """No weight is below this."""
-        return self.least
-
-    @property
-    def highest(self) -> int:
-        """No weight is above this."""
-        return self.most
-
-    @property
     def tops(self) -> NDArray[Any]:
-        """The highest weight."""
         return fitted([self.highest], self.largest)
 
     def norm(self, limit: int) -> int:
-        """The largest absolute weight; over more cells than the limit, what it is at most."""
-        looked_at = not self.sharp and self.cells <= limit
-        return int(np.abs(self.dense).max()) if looked_at else self.largest
+        """The largest absolute weight; over more cells than the limit, an upper bound."""
+        exact = not self.sharp and self.cells <= limit
+        return int(np.abs(self.dense).max()) if exact else self.largest
 
     @cached_property
     def dense(self) -> NDArray[Any]:
@@ -456,60 +393,49 @@ class Vector(Structured):
         return 1
 
     def forward(self, x: Any) -> Any:
-        """The weighted sum."""
         return namespace(x).sum(x * self.column(x), axis=0, keepdims=True)
 
     def backward(self, y: Any) -> Any:
-        """The weights times y."""
         return self.column(y) * y
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The weights of points."""
         return self._weights(places)[None]
 
     def column_sums(self) -> NDArray[Any]:
-        """The absolute weights."""
         return np.asarray(np.abs(self.dense))
 
     def single(self, index: int) -> Vector:
-        """Itself."""
         self.checked(index)
         return self
 
     def multiplied(self, units: int, granularity: int = 1) -> Vector:
-        """All weights times `units`."""
-        ends = sorted((self.least * units, self.most * units))
-        return self._changed(lambda weights: weights * units, *ends, grain=self.grain * granularity)
+        low, high = sorted((self.lowest * units, self.highest * units))
+        return self._with(lambda weights: weights * units, low, high, self.granularity * granularity)
 
     def truncated(self, tau: int) -> Vector:
-        """Weights up to tau."""
         most = cap(tau)
-        return self._changed(
-            lambda weights: np.minimum(weights, most),
-            min(self.least, most),
-            min(self.most, most),
-            grain=self.grain,
-        )
+        low, high = min(self.lowest, most), min(self.highest, most)
+        return self._with(lambda weights: np.minimum(weights, most), low, high, self.granularity)
 
     def above(self, tau: int) -> Vector:
-        """One where the weight is above tau."""
         least = cap(tau)
-        return self._changed(lambda weights: weights > least, 0, int(self.most > least), grain=1)
+        return self._with(lambda weights: weights > least, 0, int(self.highest > least), 1)
 
-    def _changed(self, change: Weigh, least: int, most: int, *, grain: int) -> Vector:
-        wide = max(abs(least), abs(most), self.largest)
+    def _with(self, change: Weigh, lowest: int, highest: int, granularity: int) -> Vector:
+        """The query with changed weights, computed in integers that are wide enough for both."""
+        wide = max(abs(lowest), abs(highest), self.largest)
 
         def weigh(places: NDArray[Any]) -> NDArray[Any]:
             return change(fitted(self._weights(places), wide))
 
-        return replace(self, weigh=weigh, least=least, most=most, grain=grain)
+        return replace(self, weigh=weigh, lowest=lowest, highest=highest, granularity=granularity)
 
     def _weights(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The weights of points, never beyond the ends: those of the cells, once these were looked at."""
+        """The weights of points, never beyond the ends; those stored in `dense` once all cells are there."""
         if "dense" in self.__dict__:
             cells = np.ravel_multi_index(tuple(places.T.astype(np.int64)), self.shape)
             return np.asarray(self.dense[cells])
-        return fitted(np.clip(self.weigh(places), self.least, self.most), self.largest)
+        return fitted(np.clip(self.weigh(places), self.lowest, self.highest), self.largest)
 
     def column(self, x: Any) -> Any:
         """The weights of all cells as a column like x."""
@@ -521,89 +447,62 @@ def as_vector(operator: Structured) -> Vector:
     """An operator of one query as a function of positions."""
     if isinstance(operator, Vector):
         return operator
-    return Vector(
-        operator.shape,
-        lambda places: operator.weights_at(places)[0],
-        operator.lowest,
-        operator.highest,
-        operator.granularity,
-    )
-
-
-# Queries whose weights are multiplied cell by cell with one other query over the same axes.
+    ends = operator.lowest, operator.highest
+    return Vector(operator.shape, lambda places: operator.weights_at(places)[0], *ends, operator.granularity)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Weighted(Structured):
-    """Query i has the weights of query i of the operator times those of the vector."""
+class Weighted(OperatorWrapper):
+    """Query i has the weights of query i of the operator times those of the vector, cell by cell."""
 
     operator: Structured
     vector: Vector
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes."""
-        return self.operator.shape
-
-    @property
+    @cached_property
     def granularity(self) -> int:
-        """The product of both."""
         return self.operator.granularity * self.vector.granularity
 
-    @property
+    @cached_property
     def lowest(self) -> int:
-        """No product is below this."""
         return min(self._corners)
 
-    @property
+    @cached_property
     def highest(self) -> int:
-        """No product is above this."""
         return max(self._corners)
 
     @cached_property
     def tops(self) -> NDArray[Any]:
-        """The highest weight of each query; where that is too much to look at, of all."""
+        """The highest weight of each query; with too many cells, the highest of all."""
         if len(self) * self.cells > DENSE:
             return fitted(np.full(len(self), self.highest, object), self.largest)
         tops = [self.weights_at(places).max(axis=1) for places in all_places(self.shape)]
         return np.asarray(np.max(tops, axis=0))
 
     def norm(self, limit: int) -> int:
-        """The largest sum of absolute weights of one cell; over more cells than the limit, at most."""
+        """The largest sum of absolute weights of one cell; over more cells than the limit, an upper bound."""
         if self.cells > limit:
             return self.operator.norm(limit) * self.vector.largest
         return int(self.column_sums().max())
 
-    def __len__(self) -> int:
-        return len(self.operator)
-
     def forward(self, x: Any) -> Any:
-        """The operator's answers about weighted cells."""
         return self.operator.forward(self.vector.column(x) * x)
 
     def backward(self, y: Any) -> Any:
-        """Weighted cells of the operator's adjoint."""
         return self.vector.column(y) * self.operator.backward(y)
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """Products of weights."""
-        return fitted(
-            fitted(self.operator.weights_at(places), self.largest) * self.vector.weights_at(places),
-            self.largest,
-        )
+        weights = fitted(self.operator.weights_at(places), self.largest)
+        return fitted(weights * self.vector.weights_at(places), self.largest)
 
     def column_sums(self) -> NDArray[Any]:
-        """The operator's sums times the absolute weights."""
         most = self.operator.column_norm * self.vector.largest
         return np.asarray(fitted(self.operator.column_sums(), most) * self.vector.column_sums())
 
     def single(self, index: int) -> Weighted:
-        """One query."""
         return replace(self, operator=self.operator.single(index))
 
     def multiplied(self, units: int, granularity: int = 1) -> Weighted:
-        """The vector times `units`."""
         return replace(self, vector=self.vector.multiplied(units, granularity))
 
     def truncated(self, tau: int) -> Structured:

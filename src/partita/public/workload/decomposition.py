@@ -1,4 +1,9 @@
-"""Ways to write a value as masses on few knots, so that its sum is linear in them."""
+"""Numerical queries as linear ones over cells that are few enough to hold.
+
+Each query is divided by a public weight, so that no weight exceeds 1 (`GradedQueries`). The cells are those
+of the universe, or the classes of rows by a few knots: a value is a mass on each knot, and its sum is linear
+in these masses. Queries are cut at one of the thresholds 0, 1, 2, 4, ..., chosen from released numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.arrays import Floats, Ints
-from partita.errors import InvalidParameter
+from partita.errors import check
 from partita.lazy import cached_property
 from partita.numbers import one_of
 from partita.public.queries.operator import Operator, Structured, all_places, is_integer, like
-from partita.public.queries.product import Factor, Product, Stack
+from partita.public.queries.product import Factor, Product, Stack, product_of
 from partita.public.queries.ranges import SpanOperator, Sparse
 from partita.public.sums.knots import Hats, Knots, clear_level, highest_clear, near_level
 from partita.public.workload.weights import Weighed
@@ -33,25 +38,17 @@ class Piece(NamedTuple):
 class Decomposition(ABC):
     """Whole values 0, ..., top as masses on knots: v = sum over knots of knot mass / unit."""
 
-    @property
-    @abstractmethod
-    def knots(self) -> tuple[int, ...]:
-        """Whole numbers, increasing; the last is at least half of the top."""
+    knots: tuple[int, ...]
+    """Whole numbers, increasing; the last is at least half of the top."""
 
-    @property
-    @abstractmethod
-    def unit(self) -> int:
-        """The mass that counts as one row."""
+    unit: int
+    """The mass that counts as one row."""
 
-    @property
-    @abstractmethod
-    def most(self) -> int:
-        """No row has more mass in all."""
+    most: int
+    """The largest mass of a row in all."""
 
-    @property
-    def rounding(self) -> float:
-        """By how much at most a value differs from what its masses say."""
-        return 0.0
+    rounding: float = 0.0
+    """By how much at most a value differs from the sum of its masses times knots."""
 
     @abstractmethod
     def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
@@ -73,42 +70,35 @@ def spread_masses(
     return table
 
 
-# The binary decomposition of the slides: a value becomes one tuple for each of its binary digits.
-
-
 @final
 @dataclass(frozen=True)
 class Binary(Decomposition):
-    """Knots 1, 2, 4, ...: 2560 becomes 2048 and 512. A row has up to as many tuples as `top` has digits.
+    """Knots 1, 2, 4, ...: a value becomes one tuple for each of its binary digits, 2560 becomes 2048 and 512.
+
+    This is the decomposition of the slides. A row has up to as many tuples as `top` has digits.
 
     >>> Binary(2560).knots[-2:], Binary(2560).most
     ((1024, 2048), 12)
     """
 
     top: int
+    unit = 1
 
-    @property
+    @cached_property
     def knots(self) -> tuple[int, ...]:
-        """A power of two for each digit of the top."""
         return tuple(1 << digit for digit in range(self.top.bit_length()))
 
-    @property
-    def unit(self) -> int:
-        """A tuple is one unit of mass."""
-        return 1
-
-    @property
+    @cached_property
     def most(self) -> int:
         """A row of all ones has a tuple for every digit."""
         return len(self.knots)
 
     def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
-        """The digits of each value, knot by knot."""
         for digit in range(len(self.knots)):
             yield Piece(np.full(values.shape, digit), values >> digit & 1)
 
 
-# The thresholds 0, 1, 2, 4, ... at which numerical queries are cut, and the octaves between them.
+# Thresholds and the octaves between them.
 
 
 FINEST: Final = 1 << 30
@@ -148,8 +138,7 @@ def top_octave(noisy: NDArray[Any], scale: Fraction) -> Ints:
     above = noisy[..., 1:]
     if not above.shape[-1]:
         return np.zeros(noisy.shape[:-1], np.int64)
-    clear = clear_level(scale, above.shape[-1])
-    return highest_clear(above, clear=clear, near=near_level(scale)) + 1
+    return highest_clear(above, clear=clear_level(scale, above.shape[-1]), near=near_level(scale)) + 1
 
 
 def shared_top(noisy: NDArray[Any], scale: Fraction, tops: tuple[int, ...]) -> int:
@@ -166,15 +155,13 @@ def grid_of(top: int) -> int:
     return max(1, top // FINEST)
 
 
-# The hat decomposition: a value becomes two masses on the knots around it, which add up to one row.
-
-
 @final
 @dataclass(frozen=True)
 class Hat(Decomposition):
     """Knots 0, ..., c/16, c/4, c, with c the first power of two that is at least `top`.
 
-    A row has the mass `unit` whatever its value, so that sums over knots have the sensitivity of a count.
+    A value becomes two masses on the knots around it. A row has the mass `unit` whatever its value, so that
+    sums over knots have the sensitivity of a count.
 
     >>> Hat(2560).knots[-3:], Hat(2560).most == Hat(2560).unit
     ((256, 1024, 4096), True)
@@ -182,22 +169,21 @@ class Hat(Decomposition):
 
     top: int
 
-    @property
+    @cached_property
     def knots(self) -> tuple[int, ...]:
         """Zero, and a power of two for every factor of four."""
         return self._hats.knots.offsets
 
-    @property
+    @cached_property
     def unit(self) -> int:
-        """The mass of a row."""
         return self._hats.unit
 
-    @property
+    @cached_property
     def most(self) -> int:
         """Exactly this, for every value."""
         return self._hats.unit
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """Nothing for knots up to 2^32; above that masses are rounded down."""
         return self._hats.rounding
@@ -213,55 +199,45 @@ class Hat(Decomposition):
         return Hats(Knots(octave_tops(self.top)[-1]))
 
 
-# Numerical queries as linear ones: each is divided by a public weight of its own, so that none exceeds 1.
+# Numerical queries divided by public weights.
 
 
 GRADE: Final = 1 << 20
 """How fine graded answers are, where a row has mass 1; coarser where masses are finer themselves."""
 
-_FEW: Final = 1 << 17
+_FEW: Final = 1 << 17  # numbers in a dense matrix up to which one product is faster than structure
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Graded(Operator):
-    """The queries w / top for a public top of each query, in units of 1 / `grade`.
+    """The queries w / top for a public top of each query, in units of 1 / `granularity`.
 
-    Integer answers are exact sums first, and then floor(sum grade / top). A row of weight at most top moves
-    the sum by at most top, hence its floor by at most the grade: rounding costs no privacy. Floats are
-    scaled and not rounded.
+    Integer answers are exact sums first, and then floor(sum granularity / top). A row of weight at most top
+    moves the sum by at most top, hence its floor by at most the granularity: rounding costs no privacy.
+    Floats are scaled and not rounded.
     """
 
     inner: Structured
     tops: NDArray[Any]
     """A positive whole number for each query, in units of the inner operator: no weight of it is above."""
 
-    grade: int = GRADE
+    granularity: int = GRADE
+    lowest = 0
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
-        """That of the inner operator."""
         return self.inner.shape
 
-    @property
-    def granularity(self) -> int:
-        """Weights are counted in units of 1 / grade."""
-        return self.grade
-
-    @property
-    def lowest(self) -> int:
-        """No weight is negative."""
-        return 0
-
-    @property
+    @cached_property
     def highest(self) -> int:
-        """No weight is above 1."""
-        return self.grade
+        """The weight 1."""
+        return self.granularity
 
     @property
     def column_norm(self) -> int:
-        """At most so much in all: every query at its top."""
-        return self.grade * len(self)
+        """An upper bound: every query at its top."""
+        return self.granularity * len(self)
 
     def __len__(self) -> int:
         return len(self.inner)
@@ -270,7 +246,10 @@ class Graded(Operator):
         """Graded answers: whole numbers for whole numbers, else floats."""
         if self._matrix is not None and _floats(x):
             return self._matrix @ x.reshape(-1)
-        return self._graded(self.inner.answers(x))
+        sums = self.inner.answers(x)
+        if _whole(sums):
+            return np.asarray(sums).astype(object) * self.granularity // self.tops.astype(object)
+        return sums * like(self._factors, sums)
 
     def combine(self, y: Any) -> Any:
         """The adjoint, in floats."""
@@ -282,8 +261,8 @@ class Graded(Operator):
         """The weights of one query over the universe, as an array like another."""
         weights, top = self.inner.row(index, like), int(self.tops[index])
         if _whole(weights):
-            return np.asarray(weights).astype(object) * self.grade // top
-        return weights * (self.grade / top)
+            return np.asarray(weights).astype(object) * self.granularity // top
+        return weights * (self.granularity / top)
 
     @cached_property
     def _matrix(self) -> NDArray[np.float64] | None:
@@ -296,12 +275,7 @@ class Graded(Operator):
 
     @cached_property
     def _factors(self) -> NDArray[np.float64]:
-        return self.grade / self.tops.astype(np.float64)
-
-    def _graded(self, sums: Any) -> Any:
-        if _whole(sums):
-            return np.asarray(sums).astype(object) * self.grade // self.tops.astype(object)
-        return sums * like(self._factors, sums)
+        return self.granularity / self.tops.astype(np.float64)
 
 
 def _floats(x: Any) -> bool:
@@ -313,7 +287,7 @@ def _whole(x: Any) -> bool:
     return (isinstance(x, np.ndarray) and x.dtype == object) or is_integer(x)
 
 
-# What multiplicative weights see of numerical queries: cells, masses of rows in them, graded operators.
+# What multiplicative weights see of numerical queries.
 
 
 class Space(ABC):
@@ -323,73 +297,48 @@ class Space(ABC):
     multiplicative weights answers both.
     """
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """The widths of the axes of the cells."""
+    number: int
+    """How many numerical queries there are."""
 
-    @property
-    @abstractmethod
-    def granularity(self) -> int:
-        """Thresholds are integers over this number."""
+    shape: tuple[int, ...]
+    """The widths of the axes of the cells."""
 
-    @property
-    @abstractmethod
-    def unit(self) -> int:
-        """The mass that counts as one row."""
+    granularity: int
+    """Thresholds are integers over this number."""
 
-    @property
-    @abstractmethod
-    def most(self) -> int:
-        """No row has more mass in all."""
+    unit: int
+    """The mass that counts as one row."""
 
-    @property
-    def rounding(self) -> float:
-        """By how much at most the masses of a row are off, as a share of the last threshold."""
-        return 0.0
+    most: int
+    """The largest mass of a row in all."""
 
-    @property
-    @abstractmethod
-    def tops(self) -> tuple[int, ...]:
-        """Thresholds 0 < ... in units of the weights; nothing lies above the last."""
+    rounding: float = 0.0
+    """By how much at most the masses of a row are off, as a share of the last threshold."""
 
-    @property
-    @abstractmethod
-    def whole(self) -> Graded:
-        """Each query over its largest weight in the universe."""
+    tops: tuple[int, ...]
+    """Thresholds 0 < ... in units of the weights; nothing lies above the last."""
+
+    knots: tuple[int, ...] | None = None
+    """The thresholds along the last axis, if it is one of thresholds."""
+
+    whole: Graded
+    """Each query over its largest weight in the universe."""
+
+    joint: Graded
+    """The counts above every threshold but the last, and each query cut at every threshold but 0."""
 
     @abstractmethod
     def cut(self, top: int) -> Graded:
         """Each query cut at a threshold, over that threshold."""
 
     @property
-    @abstractmethod
-    def joint(self) -> Graded:
-        """The counts above every threshold but the last, and each query cut at every threshold but 0."""
-
-    @property
     def graded(self) -> int:
         """How many queries `joint` has."""
         return 2 * (len(self.tops) - 1) * self.number
 
-    @property
-    @abstractmethod
-    def number(self) -> int:
-        """How many numerical queries there are."""
-
-    @property
-    def grade(self) -> int:
-        """Graded answers are at least as fine as a millionth of a row."""
-        return max(1, GRADE // self.unit)
-
-    def _graded(self, operator: Structured, tops: NDArray[Any]) -> Graded:
-        """Queries over their tops; one that is zero everywhere has a top all the same."""
-        return Graded(operator, np.maximum(tops.astype(object), 1), self.grade)
-
-    @property
-    def knots(self) -> tuple[int, ...] | None:
-        """The thresholds along the last axis, if it is one of thresholds."""
-        return None
+    def _grade(self, operator: Structured, tops: NDArray[Any]) -> Graded:
+        """Queries over their tops, at least as fine as a millionth of a row; a top of zero becomes one."""
+        return Graded(operator, np.maximum(tops.astype(object), 1), max(1, GRADE // self.unit))
 
     @abstractmethod
     def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -407,45 +356,31 @@ class PlainSpace(Space):
     """The cells of the universe themselves: a row has mass 1 in its cell."""
 
     operator: Structured
+    unit = most = 1
 
-    @property
+    @cached_property
     def number(self) -> int:
-        """Those of the operator."""
         return len(self.operator)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Those of the universe."""
         return self.operator.shape
 
-    @property
+    @cached_property
     def granularity(self) -> int:
-        """That of the weights."""
         return self.operator.granularity
-
-    @property
-    def unit(self) -> int:
-        """A row has mass 1."""
-        return 1
-
-    @property
-    def most(self) -> int:
-        """Every row has mass 1."""
-        return 1
 
     @cached_property
     def tops(self) -> tuple[int, ...]:
-        """Powers of two up to the highest weight of all."""
         return octave_tops(self.operator.highest)
 
     @cached_property
     def whole(self) -> Graded:
-        """Weights over the top of their query."""
-        return self._graded(self.operator, self.operator.tops)
+        return self._grade(self.operator, self.operator.tops)
 
     def cut(self, top: int) -> Graded:
         """min(w, top) / top."""
-        return self._graded(self.operator.truncated(top), np.full(len(self.operator), top, object))
+        return self._grade(self.operator.truncated(top), np.full(len(self.operator), top, object))
 
     @cached_property
     def joint(self) -> Graded:
@@ -453,7 +388,7 @@ class PlainSpace(Space):
         counts = [self.operator.above(top) for top in self.tops[:-1]]
         cut = [self.operator.truncated(top) for top in self.tops[1:]]
         grades = [self.operator.granularity] * len(counts) + list(self.tops[1:])
-        return self._graded(Stack([*counts, *cut]), np.repeat(np.array(grades, object), len(self.operator)))
+        return self._grade(Stack([*counts, *cut]), np.repeat(np.array(grades, object), len(self.operator)))
 
     def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Two tables, one below the other."""
@@ -471,48 +406,38 @@ class DecomposedSpace(Space):
 
     classes: Structured
     decomposition: Decomposition
-    grain: int = 1
+    granularity: int = 1
     """Values are integers over this number."""
 
-    @property
+    @cached_property
     def number(self) -> int:
-        """Those of the classes."""
         return len(self.classes)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The axes of the classes, then the knots."""
-        return (*self.classes.shape, len(self.decomposition.knots))
+        return (*self.classes.shape, len(self.knots))
 
-    @property
-    def granularity(self) -> int:
-        """That of the values."""
-        return self.grain
-
-    @property
+    @cached_property
     def unit(self) -> int:
-        """That of the decomposition."""
         return self.decomposition.unit
 
-    @property
+    @cached_property
     def most(self) -> int:
-        """That of the decomposition."""
         return self.decomposition.most
 
-    @property
+    @cached_property
     def rounding(self) -> float:
-        """That of the decomposition."""
         return self.decomposition.rounding / self.tops[-1]
 
-    @property
+    @cached_property
     def knots(self) -> tuple[int, ...]:
-        """Those of the decomposition."""
         return self.decomposition.knots
 
     @cached_property
     def tops(self) -> tuple[int, ...]:
         """Zero and the knots above it."""
-        return (0, *(knot for knot in self.decomposition.knots if knot))
+        return (0, *(knot for knot in self.knots if knot))
 
     @cached_property
     def whole(self) -> Graded:
@@ -526,7 +451,7 @@ class DecomposedSpace(Space):
     @cached_property
     def joint(self) -> Graded:
         """For each query all counts, then all cut values."""
-        counts = [[int(knot > top) for knot in self.decomposition.knots] for top in self.tops[:-1]]
+        counts = [[int(knot > top) for knot in self.knots] for top in self.tops[:-1]]
         cut = [self._cut(top) for top in self.tops[1:]]
         return self._along([*counts, *cut], [1] * len(counts) + list(self.tops[1:]))
 
@@ -536,31 +461,30 @@ class DecomposedSpace(Space):
         return counts, cut
 
     def _cut(self, top: int) -> list[int]:
-        return [min(knot, top) for knot in self.decomposition.knots]
+        return [min(knot, top) for knot in self.knots]
 
     def _along(self, rows: Sequence[Sequence[int]], grades: Sequence[int]) -> Graded:
         """Every query of the classes with every row of weights of the knots."""
-        queries, spots = np.indices((len(rows), len(self.decomposition.knots))).reshape(2, -1)
+        width = len(self.knots)
+        queries, spots = np.indices((len(rows), width)).reshape(2, -1)
         weights = np.array(rows, object).reshape(-1)
-        knots = Sparse((len(self.decomposition.knots),), len(rows), queries, spots, weights, self.grain)
-        axes = tuple(range(len(self.classes.shape)))
-        product = Product(self.shape, [(axes, self.classes), ((len(axes),), knots)])
+        along = Sparse((width,), len(rows), queries, spots, weights, self.granularity)
         tops = np.multiply.outer(self.classes.tops.astype(object), np.array(grades, object))
-        return self._graded(product, tops.reshape(-1))
+        return self._grade(product_of([self.classes, along]), tops.reshape(-1))
 
 
-# Decomposable queries: weights f_w(class) g(row), classes along some axes and one value along others.
+# Queries that are a product of classes and one value.
 
 
 Method: TypeAlias = Literal["auto", "none", "hat", "binary"]
 
-_LARGEST_VALUE: Final = 1 << 63
+_LARGEST_VALUE: Final = 1 << 63  # larger values have no octave in 64 bits
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Decomposed:
-    """Which axes tell the class of a row, which its value, and the queries over each."""
+    """Queries with weights f_w(class) g(row): which axes tell the class of a row, which its value."""
 
     class_axes: tuple[int, ...]
     classes: Structured
@@ -573,15 +497,15 @@ class Decomposed:
         if not isinstance(operator, Product) or operator.lowest < 0:
             return None
         factors = [factor for factor in operator.factors if not _free(factor)]
-        values = [
-            factor for factor in factors if len(factor[1]) == 1 and 1 < factor[1].highest <= _LARGEST_VALUE
-        ]
+        single = [factor for factor in factors if len(factor[1]) == 1]
+        values = [factor for factor in single if 1 < factor[1].highest <= _LARGEST_VALUE]
         if not values:
             return None
         value = max(values, key=lambda factor: factor[1].highest)
         rest = [factor for factor in factors if factor is not value] or [((), SpanOperator.everything(1))]
         axes = tuple(axis for mine, _ in rest for axis in mine)
-        return Decomposed(axes, _over_own_axes(rest), *value)
+        classes = rest[0][1] if len(rest) == 1 else product_of([each for _, each in rest])
+        return Decomposed(axes, classes, *value)
 
     def space(self, method: Method) -> DecomposedSpace:
         """Classes by knots."""
@@ -621,11 +545,10 @@ def space_of(operator: Structured, method: Method) -> Space:
     decomposed = Decomposed.of(operator)
     if decomposed is not None:
         return decomposed.space(method)
-    if method == "auto":
-        return PlainSpace(operator)
     rule = "must be of queries that are a product of classes and one value of at most 2^63"
     fix = 'pass "none", or ask for example ranges("age") * value("income")'
-    raise InvalidParameter("decomposition", rule, given=method, fix=fix)
+    check(method == "auto", "decomposition", rule, given=method, fix=fix)
+    return PlainSpace(operator)
 
 
 def _free(factor: Factor) -> bool:
@@ -634,23 +557,8 @@ def _free(factor: Factor) -> bool:
     return isinstance(each, SpanOperator) and each.constant and each.height == each.granularity == 1
 
 
-def _over_own_axes(factors: list[Factor]) -> Structured:
-    """Factors over some axes of a universe as queries over these axes alone, in the same order."""
-    if len(factors) == 1:
-        return factors[0][1]
-    widths = [width for _, each in factors for width in each.shape]
-    firsts = np.cumsum([0, *(len(each.shape) for _, each in factors)])
-    own = [
-        (tuple(range(first, first + len(each.shape))), each)
-        for first, (_, each) in zip(firsts.tolist(), factors, strict=False)
-    ]
-    return Product(widths, own)
-
-
-# Where to cut each query, from released answers: the slides' rule, and one that weighs what is left out.
-#
-# Both are functions of numbers that were released, so they cost nothing. Rows of the arrays are thresholds
-# 0 = tops[0] < tops[1] < ..., columns are queries.
+# Where to cut each query: functions of released numbers, so they cost nothing. Rows of the arrays are
+# thresholds 0 = tops[0] < tops[1] < ..., columns are queries.
 
 
 STEADY: Final = 0.125
@@ -664,8 +572,8 @@ CAUTIOUS: Final = 0.5
 def first_quiet(above: Floats, alpha: float) -> Ints:
     """The first threshold above which at most `alpha` rows seem to lie; none lies above the last.
 
-    With error at most alpha in every count, at most 2 alpha rows lie above it, and the threshold before
-    it is below the largest weight in the data.
+    This is the rule of the slides. With error at most alpha in every count, at most 2 alpha rows lie above
+    it, and the threshold before it is below the largest weight in the data.
 
     >>> first_quiet(np.array([[90.0, 5.0], [20.0, 1.0]]), 9.0).tolist()
     [2, 0]

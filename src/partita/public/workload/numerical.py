@@ -1,4 +1,4 @@
-"""Released sums of numerical queries by multiplicative weights: what all three ways have in common."""
+"""Released sums of numerical queries: by multiplicative weights in three ways, or each with its own noise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, final
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, cast, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from partita.guarantee import Guarantee, best_rate, rows_changed
 from partita.lazy import cached_property
 from partita.numbers import failure
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.base import damaged
+from partita.public.base import damaged, noisy_integers
 from partita.public.bounds import half_width, laplace_variances, largest_reach
 from partita.public.queries.operator import Structured
 from partita.public.queries.queries import Queries, Universe
@@ -70,9 +70,9 @@ class NumericalRelease(WorkloadRelease, ABC):
         return space_of(self.operator, self.decomposition)
 
     @property
-    @abstractmethod
     def columns(self) -> Ints:
         """The graded query that answers each query."""
+        return np.arange(len(self))
 
     @property
     @abstractmethod
@@ -110,41 +110,45 @@ class NumericalRelease(WorkloadRelease, ABC):
         return float((self._reach(half) + self.hidden(half)).max())
 
     def _reach(self, beta: float) -> Floats:
-        """How far the sums below thresholds may be off: the synthetic rows, and masses rounded to units."""
+        """How far the sums below thresholds may be off: by the synthetic rows, and by rounded masses."""
         rounded = self.space.rounding * self.weighed.mass * self.factors.max(initial=0.0)
         return np.asarray(self.weighed.bounds(beta)[self.columns] * self.factors + rounded)
 
-    def weights_cost(self, before: Fraction) -> Fraction:
-        """The epsilon that all noise costs between neighbours, `before` that of the weights included."""
+    @property
+    def spent(self) -> Fraction:
+        """What the weights cost, and what was released before them."""
         if self.guarantee is None:
             return Fraction(0)
+        before = self._spent_before(self.guarantee)
         left = self.guarantee.epsilon - before
-        promised = (
-            replace(self.guarantee, epsilon=left) if left > 0 else replace(self.guarantee, delta=Fraction(0))
-        )
-        return before + spent_by(self.weighed, promised, row=self.space.most)
+        rest: dict[str, Any] = {"epsilon": left} if left > 0 else {"delta": Fraction(0)}
+        return before + spent_by(self.weighed, replace(self.guarantee, **rest), row=self.space.most)
+
+    def _spent_before(self, guarantee: Guarantee) -> Fraction:
+        """The epsilon of what was released before the weights."""
+        return Fraction(0)
 
     def weighed_parts(self, facts: Mapping[str, Json], series: Mapping[str, NDArray[Any]]) -> Parts:
-        """What was weighed and over which cells, with some parts of its own."""
+        """The measurements and the kind of cells, with parts of the release's own."""
         weighed = written_weighed(self.weighed)
         decomposition: dict[str, Json] = {"decomposition": self.decomposition}
         return Parts({**weighed.facts, **decomposition, **facts}, {**weighed.series, **series})
 
 
-# Reads released numerical queries that may come from anybody: what was weighed, and over which cells.
+# Read releases of numerical queries, which may be damaged or hostile.
 
 
 MOST_CELLS: Final = 1 << 24
-"""No more cells are weighed."""
+"""The largest number of cells: every step of the weights visits all of them."""
 
 MOST_GRADED: Final = 1 << 22
-"""No more queries are weighed, those for all thresholds counted."""
+"""The largest number of queries, those for all thresholds counted."""
 
 
 @final
 @dataclass(frozen=True)
 class NumericalReader:
-    """Parts of a release with the parts of its kind, and the cells that they speak of."""
+    """The parts of a release of numerical queries, and the cells that they are about."""
 
     parts: PartsReader
     queries: Queries
@@ -161,15 +165,20 @@ class NumericalReader:
         facts: Iterable[str] = (),
         series: Iterable[str] = (),
     ) -> NumericalReader:
-        """The reader, if the release has all parts and no other, over cells that can be held."""
-        reader = PartsReader(parts)
+        """The reader, if the release has all parts and no other, over cells that fit in memory."""
+        reader, method = PartsReader(parts), parts.facts.get("decomposition")
         reader.expect(facts=(*WEIGHED_FACTS, "decomposition", *facts), series=(*WEIGHED_SERIES, *series))
-        method, space = _cells(parts.facts["decomposition"], queries, universe)
+        operator = numerical_operator(queries, universe)
+        try:
+            checked = checked_method(cast(Method, method))
+            space = space_of(operator, checked)
+        except InvalidParameter:
+            raise damaged("decomposition", "must fit the queries") from None
         if math.prod(space.shape) > MOST_CELLS:
             raise damaged("decomposition", f"must be over at most {MOST_CELLS} cells")
         if space.graded > MOST_GRADED:
             raise damaged("queries", f"must be at most {MOST_GRADED} for all thresholds")
-        return NumericalReader(reader, queries, universe, method, space)
+        return NumericalReader(reader, queries, universe, checked, space)
 
     def common(self, guarantee: Guarantee | None) -> dict[str, Any]:
         """What all releases of numerical queries have."""
@@ -181,7 +190,7 @@ class NumericalReader:
         }
 
     def weighed(self, graded: Graded) -> Weighed:
-        """What was measured of the graded queries."""
+        """The measurements of the graded queries."""
         return read_weighed(self.parts, graded, self.space.unit)
 
 
@@ -196,22 +205,15 @@ def numerical_operator(queries: Queries, universe: Universe) -> Structured:
     return operator
 
 
-def _cells(method: Any, queries: Queries, universe: Universe) -> tuple[Method, Space]:
-    operator = numerical_operator(queries, universe)
-    try:
-        checked = checked_method(method)
-        return checked, space_of(operator, checked)
-    except InvalidParameter:
-        raise damaged("decomposition", "must fit the queries") from None
-
-
-# Released sums of numerical queries, all cut at one threshold.
+# The three ways with multiplicative weights.
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GlobalTruncationRelease(NumericalRelease):
-    """Noisy counts of rows by the octave of their largest weight, and queries cut where these end."""
+    """All queries cut at one threshold, which follows from noisy counts of rows by the octave of their
+    largest weight.
+    """
 
     kind: ClassVar[str] = "global-truncation"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"global-truncation": ("KDD22", "HLM12")}
@@ -224,11 +226,6 @@ class GlobalTruncationRelease(NumericalRelease):
     def top(self) -> int:
         """The threshold of all queries, in units of the weights."""
         return shared_top(self.octaves, self.octave_scale, self.space.tops)
-
-    @property
-    def columns(self) -> Ints:
-        """Every query has one graded query."""
-        return np.arange(len(self))
 
     @cached_property
     def factors(self) -> Floats:
@@ -250,16 +247,11 @@ class GlobalTruncationRelease(NumericalRelease):
         cut = self.top / self.space.granularity
         return f"All weights are cut at {cut:g}; standard errors do not cover what is cut off."
 
-    @property
-    def spent(self) -> Fraction:
-        """What the octaves and the weights cost."""
-        if self.guarantee is None:
-            return Fraction(0)
-        changed = rows_changed(self.guarantee.neighbors, self.guarantee.contributions)
-        return self.weights_cost(changed / self.octave_scale)
+    def _spent_before(self, guarantee: Guarantee) -> Fraction:
+        """What the octaves cost."""
+        return rows_changed(guarantee.neighbors, guarantee.contributions) / self.octave_scale
 
     def parts(self) -> Parts:
-        """The octaves, and what was weighed."""
         return self.weighed_parts({"octave_scale": str(self.octave_scale)}, {"octaves": self.octaves})
 
     @classmethod
@@ -270,21 +262,11 @@ class GlobalTruncationRelease(NumericalRelease):
         reader = NumericalReader.of(parts, queries, universe, facts=("octave_scale",), series=("octaves",))
         scale, tops = reader.parts.scale("octave_scale"), reader.space.tops
         octaves = reader.parts.noisy("octaves", count=len(tops))
-        graded = reader.space.cut(shared_top(octaves, scale, tops))
-        return cls(
-            **reader.common(guarantee),
-            weighed=reader.weighed(graded),
-            octaves=octaves,
-            octave_scale=scale,
-        )
-
-
-# Released sums of numerical queries, each cut at a threshold of its own that the same release speaks for.
+        weighed = reader.weighed(reader.space.cut(shared_top(octaves, scale, tops)))
+        return cls(**reader.common(guarantee), weighed=weighed, octaves=octaves, octave_scale=scale)
 
 
 Rule: TypeAlias = Literal["steady", "quiet"]
-
-_RULES: Final[tuple[Rule, ...]] = ("steady", "quiet")
 
 ALPHA_FAILS: Final = 0.05
 """How likely some count may be off by more than the alpha of the rule "quiet"."""
@@ -354,13 +336,7 @@ class InstanceTruncationRelease(NumericalRelease):
             "standard errors do not cover what is cut off."
         )
 
-    @property
-    def spent(self) -> Fraction:
-        """What the weights cost: thresholds cost nothing."""
-        return self.weights_cost(Fraction(0))
-
     def parts(self) -> Parts:
-        """The rule, and what was weighed."""
         return self.weighed_parts({"rule": self.rule}, {})
 
     @classmethod
@@ -369,8 +345,10 @@ class InstanceTruncationRelease(NumericalRelease):
     ) -> Self:
         """The weighed queries follow from queries, universe and decomposition."""
         reader = NumericalReader.of(parts, queries, universe, facts=("rule",))
-        weighed = reader.weighed(reader.space.joint)
-        return cls(**reader.common(guarantee), weighed=weighed, rule=_rule(parts.facts["rule"]))
+        weighed, rule = reader.weighed(reader.space.joint), parts.facts["rule"]
+        if rule not in get_args(Rule):
+            raise damaged("rule", "must be one of those that there are")
+        return cls(**reader.common(guarantee), weighed=weighed, rule=cast(Rule, rule))
 
     @cached_property
     def _above(self) -> Floats:
@@ -386,34 +364,19 @@ class InstanceTruncationRelease(NumericalRelease):
         return self.space.levels(grade_factors(self.space.joint))[1]
 
 
-def _rule(given: Json) -> Rule:
-    for rule in _RULES:
-        if given == rule:
-            return rule
-    raise damaged("rule", "must be one of those that there are")
-
-
 def _at(table: Floats | Ints, rows: Ints) -> Floats | Ints:
     """One entry of each column."""
     return table[rows, np.arange(table.shape[1])]
 
 
-# Released sums of numerical queries, each over its largest weight in the universe.
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NormalizationRelease(NumericalRelease):
-    """Nothing is cut off: every answer is multiplied with the largest weight that the universe allows."""
+    """Nothing is cut off: every answer is multiplied by its largest weight in the universe."""
 
     kind: ClassVar[str] = "normalization"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"normalization": ("KDD22", "HLM12")}
     max_series: ClassVar[int] = 10
-
-    @property
-    def columns(self) -> Ints:
-        """Every query has one graded query."""
-        return np.arange(len(self))
 
     @cached_property
     def factors(self) -> Floats:
@@ -424,13 +387,7 @@ class NormalizationRelease(NumericalRelease):
         """Nothing."""
         return np.zeros(len(self))
 
-    @property
-    def spent(self) -> Fraction:
-        """What the weights cost."""
-        return self.weights_cost(Fraction(0))
-
     def parts(self) -> Parts:
-        """What was weighed."""
         return self.weighed_parts({}, {})
 
     @classmethod
@@ -442,17 +399,14 @@ class NormalizationRelease(NumericalRelease):
         return cls(**reader.common(guarantee), weighed=reader.weighed(reader.space.whole))
 
 
-# Released sums of numerical queries, each cut at a threshold that its noisy octaves speak for.
-
-
-_FACTS = ("octave_scale", "sum_scale")
-_SERIES = ("octaves", "sums")
+# Sums with noise of their own.
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TruncationRelease(WorkloadRelease):
-    """For each query noisy counts of rows by octaves of its weight, and its noisy sum below a threshold.
+    """For each query noisy counts of rows by octaves of its weight, and its noisy sum below a threshold that
+    follows from them.
 
     An answer is the sum of min(w, threshold). Its standard error is that of the noise. Its guaranteed bounds
     hold for the whole sum: on the upper side they allow for the rows that the octaves above the threshold may
@@ -532,9 +486,9 @@ class TruncationRelease(WorkloadRelease):
         return self.guarantee.epsilon if max(parts) <= allowed else len(self) * (parts[0] + parts[1])
 
     def parts(self) -> Parts:
-        """Two scales, and two rows of noisy integers."""
         facts = {"octave_scale": str(self.octave_scale), "sum_scale": str(self.sum_scale)}
-        return Parts(facts, {"octaves": _row(self.octaves), "sums": _row(self.sums)})
+        octaves = noisy_integers(self.octaves.reshape(-1), "octaves")
+        return Parts(facts, {"octaves": octaves, "sums": noisy_integers(self.sums, "sums")})
 
     @classmethod
     def from_parts(
@@ -542,7 +496,7 @@ class TruncationRelease(WorkloadRelease):
     ) -> Self:
         """Every query has its octaves and its sum."""
         reader = PartsReader(parts)
-        reader.expect(facts=_FACTS, series=_SERIES)
+        reader.expect(facts=("octave_scale", "sum_scale"), series=("octaves", "sums"))
         operator = numerical_operator(queries, universe)
         number, octaves = len(operator), len(octave_tops(operator.highest))
         return cls(
@@ -589,10 +543,3 @@ class TruncationRelease(WorkloadRelease):
         reach = largest_reach(self.octave_scale, max(1, len(beyond)), beta)
         rows = [max(0.0, float(noisy) + reach) for noisy in self.octaves[place, first:]]
         return sum(n * b for n, b in zip(rows, beyond, strict=True)) / self.operator.granularity
-
-
-def _row(values: NDArray[Any]) -> NDArray[Any]:
-    """Flat, in 64 bits where all fit."""
-    flat = values.reshape(-1)
-    fits = flat.dtype != object or all(-(2**63) <= int(value) < 2**63 for value in flat)
-    return flat.astype(np.int64) if fits else flat

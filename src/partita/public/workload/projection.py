@@ -1,7 +1,9 @@
 """Answers projected on what some table could have, with a certificate that anybody can check.
 
-A projection is a weight for some cells, in whole parts of a row. It is believed because of its gap, which is
-recomputed from the noisy answers and the weights alone, in integers, and never because of how it was found.
+A projection is a weight for some cells, in whole parts of a row. It is accepted because of its gap, which is
+computed again from the noisy answers and the weights alone, in integers, and never because of how it was
+found. f(x) = ||A x - y||^2 / 2 is how far the answers A x are from the noisy ones y; the gap of a point
+bounds how much f can still fall [J13]. The matrix A is an operator and is never built.
 """
 
 from __future__ import annotations
@@ -28,13 +30,7 @@ from partita.public.queries.operator import Operator, limbs
 from partita.public.queries.queries import Queries, Universe
 from partita.public.workload.release import AnswerChanges, WorkloadRelease
 
-# All answers that tables of at most so many rows can give, as a convex set: the hull of an operator.
-#
-# f(x) = ||A x - y||^2 / 2 says how far the answers A x are from noisy ones y. The gap of a point bounds how
-# much f can still fall [J13]. The matrix A is an operator and is never built.
-
-
-_POWER_STEPS: Final = 8
+_POWER_STEPS: Final = 8  # of the power method: a rough curvature is enough, steps correct it
 
 
 class Point(NamedTuple):
@@ -59,7 +55,10 @@ class Point(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Hull:
-    """All A x with weights x >= 0 that add up to at most `rows`; points have weights for some cells only."""
+    """The answers that tables of at most `rows` rows can give: all A x with x >= 0 of sum at most `rows`.
+
+    Points have weights for some cells only.
+    """
 
     operator: Operator
     rows: float
@@ -69,8 +68,8 @@ class Hull:
     def of(operator: Operator, rows: float) -> Hull:
         """The hull with weights for one cell of each kind: cells that count alike in all queries need one.
 
-        They are told apart by sums over hashes of the queries' numbers. Two kinds taken for one, if that ever
-        happened, would leave a gap that is seen.
+        Sums over hashes of the queries' numbers distinguish them. A collision, if it ever happened, would
+        leave a gap that is detected.
         """
         prints = np.asarray(operator.combine(_hashes(len(operator)))).ravel()
         return Hull(operator, rows, np.unique(prints, return_index=True)[1].astype(np.int64))
@@ -123,7 +122,7 @@ class Hull:
 
 
 def _hashes(count: int) -> Ints:
-    """Numbers of 40 bits without a pattern, the same whenever asked [SLF14]."""
+    """Numbers of 40 bits without a pattern, always the same [SLF14]."""
     mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -148,19 +147,16 @@ def simplex(x: Floats, most: float) -> Floats:
         kept = above
 
 
-# The closest point of a hull to noisy answers: accelerated projected gradients, sped up along faces.
-#
-# Accelerated gradients with restarts [BT09, OC15] find out which cells have any weight. Where the answers
-# hardly tell some cells apart they crawl, so conjugate gradients on those cells alone take over in turns
-# [MT91]. Nothing here is believed: a point counts for what its gap says.
+# The closest point of a hull to noisy answers. None of these constants can make a result wrong: the gap is
+# checked afterwards. They trade time only.
 
 
-_FIRST_BURST: Final = 50
-_LOOK_EVERY: Final = 10
-_ALONG: Final = 1000
-_GENTLER: Final = 0.98
-_STEEPER: Final = 1.5
-_HARDLY: Final = 1e-4
+_FIRST_BURST: Final = 50  # steps before the face is tried for the first time
+_LOOK_EVERY: Final = 10  # steps between two computations of the gap, which costs about a step
+_ALONG: Final = 1000  # conjugate gradients in one attempt
+_GENTLER: Final = 0.98  # longer steps are tried again by this factor of the curvature
+_STEEPER: Final = 1.5  # shorter steps after one that was too long
+_HARDLY: Final = 1e-4  # conjugate gradients end when a step gains less, compared with the best one
 _ROUNDING: Final = 1e-9
 _TINY: Final = 1e-24
 _MOST_TRIES: Final = 40
@@ -169,7 +165,9 @@ _MOST_TRIES: Final = 40
 def closest(hull: Hull, noisy: Floats, *, gap: float, steps: int) -> Point:
     """A point whose gap is at most `gap`, or the one after so many accelerated steps.
 
-    Momentum needs time, and faces need to be found: bursts of steps double, and the face is tried between.
+    Accelerated projected gradients with restarts [BT09, OC15] find out which cells have any weight. They are
+    slow where answers hardly distinguish some cells, so conjugate gradients on those cells alone take turns
+    with them [MT91]. Momentum needs time, so bursts of steps double, and the face is tried between them.
     """
     point, steepness, burst = hull.middle(), hull.steepness(), _FIRST_BURST
     while steps > 0:
@@ -183,7 +181,7 @@ def closest(hull: Hull, noisy: Floats, *, gap: float, steps: int) -> Point:
 
 
 def _accelerated(hull: Hull, noisy: Floats, start: Point, steepness: float) -> Iterator[Point]:
-    """Gradient steps from beyond the last point; momentum is dropped when it leads astray."""
+    """Gradient steps from beyond the last point; momentum is reset when it points uphill."""
     last, ahead, age = start, start, 1.0
     while True:
         slopes = hull.slopes(ahead.answers - noisy)
@@ -250,13 +248,13 @@ class _Face:
         return np.where(self.free, level - slopes, 0.0)
 
 
-# The gap of a point in a hull, in integers: a certificate that holds to the last digit on any machine.
+# The gap in integers: a certificate that holds to the last digit on any machine.
 
 
-_ROOM: Final = 60
+_LIMB_BITS: Final = 60
 """Limbs of all residuals together stay below two to this, so that operators add them up exactly."""
 
-_BLOCK: Final = 2**18
+_BLOCK: Final = 2**18  # cells whose slopes are Python ints at a time: trades memory for calls
 
 
 def exact_gap(
@@ -276,31 +274,26 @@ def exact_gap(
 
 def _least_slope(operator: Operator, residuals: NDArray[Any]) -> int:
     """The least over all cells of the sum of weights times residuals."""
-    largest, bits = int(abs(residuals).max(initial=1)), _ROOM - residuals.size.bit_length()
+    largest, bits = int(abs(residuals).max(initial=1)), _LIMB_BITS - residuals.size.bit_length()
     parts = [
         (shift, np.asarray(operator.combine(limb.astype(np.int64))).ravel())
         for shift, limb in limbs(residuals, largest, bits)
     ]
-    return min(_least_sum(parts, first) for first in range(0, parts[0][1].size, _BLOCK))
-
-
-def _least_sum(parts: list[tuple[int, NDArray[Any]]], first: int) -> int:
-    """The least sum of a block of cells, in Python ints."""
-    block = slice(first, first + _BLOCK)
-    shifted = [part[block].astype(object) << shift for shift, part in parts]
-    return int(np.min(np.sum(shifted, axis=0)))
+    blocks = [slice(first, first + _BLOCK) for first in range(0, parts[0][1].size, _BLOCK)]
+    shifted = ([part[block].astype(object) << shift for shift, part in parts] for block in blocks)
+    return min(int(np.min(np.sum(each, axis=0))) for each in shifted)
 
 
 MOST_CELLS: Final = 2**24
 LARGEST_BITS: Final = 62
 """All weights together stay below two to this, in parts of a row."""
 
-_CLOSE: Final = 0.01
-_SOLVED: Final = 0.7
-_ROUNDED: Final = 0.1
-_LESS: Final = 1.0 - 2.0**-50
-_FRACTION: Final = 2**20
-_WORK: Final = 200_000_000
+_CLOSE: Final = 0.01  # distance to the closest answers, in deviations of the noise: far below what matters
+_SOLVED: Final = 0.7  # share of the allowed gap that the search may leave
+_ROUNDED: Final = 0.1  # share of the allowed gap that rounding to parts of a row may add
+_LESS: Final = 1.0 - 2.0**-50  # weights rounded in floats must not add up to more than all rows
+_FRACTION: Final = 2**20  # denominator of a stated gap: a short number for the file
+_WORK: Final = 200_000_000  # steps times cells: how long a projection may take before it is given up
 _MOST_STEPS: Final = 20_000
 _FEWEST_STEPS: Final = 500
 
@@ -355,10 +348,10 @@ class Projection:
 
 
 def project(operator: Operator, noisy: NDArray[Any], *, rows: int, deviation: float) -> Projection | None:
-    """The projection of noisy answers on those of tables of at most `rows` rows; None if none is certain.
+    """The projection of noisy answers on those of tables of at most `rows` rows; None without a certificate.
 
     `noisy` are integers in units of the operator, and the deviation of their noise is in rows times weight.
-    A function of released numbers: no more is known after it than before.
+    A function of released numbers: it costs no privacy.
     """
     if rows.bit_length() > LARGEST_BITS:
         return None
@@ -367,29 +360,20 @@ def project(operator: Operator, noisy: NDArray[Any], *, rows: int, deviation: fl
     steps = min(_MOST_STEPS, max(_FEWEST_STEPS, _WORK // math.prod(operator.shape)))
     floats = np.asarray(noisy / operator.granularity, np.float64)
     point = closest(hull, floats, gap=_SOLVED * enough, steps=steps)
-    found = _stated(_rounded(hull, point.x, rows, enough), noisy)
+    rounded = _rounded(hull, point.x, rows, enough)
+    gap = Fraction(math.ceil(rounded.gap_to(noisy) * _FRACTION), _FRACTION)
+    found = replace(rounded, gap=gap)
     return found if found.holds(noisy, deviation) else None
-
-
-def _stated(found: Projection, noisy: NDArray[Any]) -> Projection:
-    """The same weights with their gap, rounded up to a number that is quickly written."""
-    return replace(found, gap=Fraction(math.ceil(found.gap_to(noisy) * _FRACTION), _FRACTION))
 
 
 def _rounded(hull: Hull, x: Floats, rows: int, enough: float) -> Projection:
     """The weights in whole parts of a row, rounded down: parts so small that the gap hardly grows."""
     bits = _bits(hull, int((x > 0.0).sum()), rows, enough)
     amounts = np.floor(np.ldexp(x * _LESS, bits)).astype(np.int64)
-    there = amounts > 0
-    order = np.argsort(hull.cells[there])
-    return Projection(
-        operator=hull.operator,
-        rows=rows,
-        bits=bits,
-        cells=hull.cells[there][order],
-        amounts=amounts[there][order],
-        gap=Fraction(0),
-    )
+    positive = amounts > 0
+    cells, order = hull.cells[positive], np.argsort(hull.cells[positive])
+    parts = {"cells": cells[order], "amounts": amounts[positive][order]}
+    return Projection(operator=hull.operator, rows=rows, bits=bits, gap=Fraction(0), **parts)
 
 
 def _bits(hull: Hull, support: int, rows: int, enough: float) -> int:
@@ -398,13 +382,17 @@ def _bits(hull: Hull, support: int, rows: int, enough: float) -> int:
     Rounding changes an answer by less than support w 2^-bits, w the largest weight of a query. That changes
     every slope by at most k w times as much and the gap by about 2 rows times this.
     """
-    weight = max(abs(hull.operator.lowest), abs(hull.operator.highest)) / hull.operator.granularity
+    weight = _largest_weight(hull.operator) / hull.operator.granularity
     growth = 2.0 * max(1, rows) * len(hull.operator) * weight * max(1, support) * weight
     wanted = math.ceil(math.log2(max(1.0, growth / (_ROUNDED * enough))))
     return max(0, min(wanted, LARGEST_BITS - rows.bit_length()))
 
 
 # How far projected answers are from the truth: what is certain, and what is likely.
+
+
+def _largest_weight(operator: Operator) -> int:
+    return max(abs(operator.lowest), abs(operator.highest))
 
 
 def rows_reach(scale: Fraction, beta: float) -> int:
@@ -454,9 +442,8 @@ class AnswerNoise:
     @property
     def _column_length(self) -> float:
         """The Euclidean norm of the weights of a cell is at most this."""
-        return (
-            math.sqrt(self.operator.column_norm * _largest_weight(self.operator)) / self.operator.granularity
-        )
+        squares = self.operator.column_norm * _largest_weight(self.operator)
+        return math.sqrt(squares) / self.operator.granularity
 
 
 def likely_error(projection: Projection, noisy: Floats, deviation: float) -> float:
@@ -471,14 +458,10 @@ def likely_error(projection: Projection, noisy: Floats, deviation: float) -> flo
     return math.sqrt(min(count * deviation**2, max(risk, max(1, dimension) * deviation**2)) / count)
 
 
-def _largest_weight(operator: Operator) -> int:
-    return max(abs(operator.lowest), abs(operator.highest))
+# The release.
 
 
-# Released noisy answers to linear queries, and their certified projection on what a table could answer.
-
-
-_BETA: Final = 1e-4
+_BETA: Final = 1e-4  # chance that the table has more rows than the hull: smaller ones make the hull larger
 _LARGEST_ROWS: Final = 2**127
 
 
@@ -522,7 +505,6 @@ class ProjectedLaplaceRelease(WorkloadRelease):
 
     @property
     def values(self) -> Floats:
-        """All answers."""
         return self.unprojected if self.projection is None else self.projection.values
 
     @cached_property
@@ -569,23 +551,16 @@ class ProjectedLaplaceRelease(WorkloadRelease):
     @property
     def story(self) -> str:
         """What the projection did, and whether noise drowns the rows."""
-        return " ".join((*self._about_projection, *self._about_noise))
-
-    @property
-    def _about_projection(self) -> tuple[str, ...]:
-        if self.projection is None:
-            return ("No projection was certified within the steps allowed: answers are the noisy ones.",)
-        off = self.projection.distance / math.sqrt(len(self))
-        return (
-            f"Answers are projected on those of tables of at most {self.most_rows} rows; "
-            f"the closest such answers are at most {off:.3g} away, in the root mean square.",
-        )
-
-    @property
-    def _about_noise(self) -> tuple[str, ...]:
-        if self.noise.deviation <= self.rows / 4:
-            return ()
-        return ("The noise of an answer exceeds a quarter of the rows: an even guess may do better.",)
+        text = "No projection was certified within the steps allowed: answers are the noisy ones."
+        if self.projection is not None:
+            off = self.projection.distance / math.sqrt(len(self))
+            text = (
+                f"Answers are projected on those of tables of at most {self.most_rows} rows; "
+                f"the closest such answers are at most {off:.3g} away, in the root mean square."
+            )
+        if self.noise.deviation > self.rows / 4:
+            text += " The noise of an answer exceeds a quarter of the rows: an even guess may do better."
+        return text
 
     @property
     def spent(self) -> Fraction:
@@ -613,63 +588,51 @@ class ProjectedLaplaceRelease(WorkloadRelease):
     ) -> Self:
         """The release that `parts` took apart; a projection is believed if its certificate holds."""
         read = PartsReader(parts)
+        if universe.size > MOST_CELLS:
+            raise damaged("universe", f"must have at most {MOST_CELLS} cells")
         certified = parts.facts.get("bits") is not None
         read.expect(
             facts=("rows", "rows_scale", "scale", "bits", "gap"),
             series=("noisy", "cells", "amounts") if certified else ("noisy",),
         )
         release = cls(
-            rows=_rows(read),
+            rows=_read_rows(read),
             rows_scale=read.scale("rows_scale"),
-            noisy=read.noisy("noisy", count=len(queries.over(_small(universe)))),
+            noisy=read.noisy("noisy", count=len(queries.over(universe))),
             scale=read.scale("scale"),
             queries=queries,
             universe=universe,
             guarantee=guarantee,
         )
-        return replace(release, projection=_certified(read, release)) if certified else release
+        return replace(release, projection=_read_projection(read, release)) if certified else release
 
 
-def _rows(read: PartsReader) -> int:
+def _read_rows(read: PartsReader) -> int:
     rows = read.rational("rows")
     if rows.denominator != 1 or abs(rows) > _LARGEST_ROWS:
         raise damaged("rows", "must be a whole number of at most 127 bits")
     return int(rows)
 
 
-def _small(universe: Universe) -> Universe:
-    if universe.size > MOST_CELLS:
-        raise damaged("universe", f"must have at most {MOST_CELLS} cells")
-    return universe
-
-
-def _certified(read: PartsReader, release: ProjectedLaplaceRelease) -> Projection:
+def _read_projection(read: PartsReader, release: ProjectedLaplaceRelease) -> Projection:
     """The projection, if it is that of the release's own noisy answers."""
+    cells, amounts = read.row("cells", np.int64), read.row("amounts", np.int64)
+    ends = cells.size and (int(cells[0]) < 0 or int(cells[-1]) >= release.universe.size)
+    if ends or bool((cells[1:] <= cells[:-1]).any()):
+        raise damaged("cells", "must be increasing cells of the universe")
+    if bool((amounts <= 0).any()) or float(amounts.astype(np.float64).sum()) >= 2.0**LARGEST_BITS:
+        raise damaged("amounts", "must be positive and add up to less than 2^62")
+    if cells.size != amounts.size:
+        raise damaged("amounts", "must be as many as cells")
     spare = LARGEST_BITS - release.most_rows.bit_length()
     projection = Projection(
         operator=release.operator,
         rows=release.most_rows,
         bits=read.integer("bits", low=0, high=spare),
-        cells=_cells(read, release.universe.size),
-        amounts=_amounts(read),
+        cells=cells,
+        amounts=amounts,
         gap=read.rational("gap"),
     )
-    if projection.cells.size != projection.amounts.size:
-        raise damaged("amounts", "must be as many as cells")
     if not projection.holds(release.noisy, release.noise.deviation):
         raise damaged("gap", "must be that of the weights, and small enough")
     return projection
-
-
-def _cells(read: PartsReader, size: int) -> Ints:
-    cells = read.row("cells", np.int64)
-    if cells.size and (bool((cells[1:] <= cells[:-1]).any()) or int(cells[0]) < 0 or int(cells[-1]) >= size):
-        raise damaged("cells", "must be increasing cells of the universe")
-    return cells
-
-
-def _amounts(read: PartsReader) -> Ints:
-    amounts = read.row("amounts", np.int64)
-    if bool((amounts <= 0).any()) or float(amounts.astype(np.float64).sum()) >= 2.0**LARGEST_BITS:
-        raise damaged("amounts", "must be positive and add up to less than 2^62")
-    return amounts

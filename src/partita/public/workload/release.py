@@ -1,4 +1,4 @@
-"""By how much neighbours differ, in the masses that answers are sums of."""
+"""Released answers to linear queries: what all kinds have in common, and those with independent noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer, Answers
 from partita.arrays import Floats
 from partita.domain.base import Domain
-from partita.errors import InvalidParameter, InvalidRelease
+from partita.errors import InvalidParameter, check_release
 from partita.guarantee import (
     CHANGE_ONE,
     Composition,
@@ -75,13 +75,13 @@ class Change:
         return max(1, self.mass * (max(high, -low) if self.sides == 1 else high - low))
 
 
-# By how much neighbours differ in the answers to a workload, and what noise that calls for.
-
-
 @final
 @dataclass(frozen=True)
 class AnswerChanges:
-    """Neighbours differ by `each` units at most in any of `count` answers, by `losses` times that in all."""
+    """By how much neighbours differ in the answers to a workload, and what noise that calls for.
+
+    Neighbours differ by `each` units at most in any of `count` answers, by `losses` times that in all.
+    """
 
     each: int
     losses: Fraction
@@ -89,7 +89,7 @@ class AnswerChanges:
 
     @staticmethod
     def between(neighbors: Neighbors, *, contributions: int, operator: Operator) -> AnswerChanges:
-        """Those of neighbours who differ in one unit of at most so many rows."""
+        """The changes between neighbours who differ in one unit of at most so many rows."""
         change = Change.of(neighbors, contributions=contributions)
         each, count = change.of_answer(operator), len(operator)
         together = Fraction(max(each, change.of_cells * operator.column_norm), each)
@@ -102,9 +102,6 @@ class AnswerChanges:
     def cost(self, scale: Fraction, delta: Fraction) -> Fraction:
         """The epsilon at this delta of noise of the scale on every answer."""
         return composed_epsilon(self.each / scale, delta, self.losses)
-
-
-# Released noisy answers to linear queries, each with noise of its own.
 
 
 @final
@@ -177,9 +174,6 @@ class LinearQueriesRelease:
         return NoisyUnits(self.noisy, self.granularity, self.scale)
 
 
-# What every release of answers to a list of linear queries can do.
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WorkloadRelease(ReleaseKind, ABC):
     """Released answers to all queries of a workload.
@@ -243,7 +237,7 @@ class WorkloadRelease(ReleaseKind, ABC):
 
     @staticmethod
     def number_of(queries: Queries, universe: Universe) -> int:
-        """How many answers there are to queries of a file; queries that make no sense are refused."""
+        """How many answers queries of a file have; `InvalidRelease` if they do not fit the columns."""
         try:
             return len(queries.over(universe))
         except InvalidParameter:
@@ -251,9 +245,6 @@ class WorkloadRelease(ReleaseKind, ABC):
 
     def __len__(self) -> int:
         return len(self.operator)
-
-
-# Released answers to a workload of linear queries, each with noise of its own.
 
 
 @final
@@ -270,12 +261,10 @@ class LinearWorkloadRelease(WorkloadRelease):
 
     @property
     def values(self) -> Floats:
-        """All answers."""
         return self._units.values
 
     @property
     def spreads(self) -> Floats:
-        """One standard error for all."""
         return np.full(self.noisy.size, self._units.spread)
 
     def answer(self, index: int) -> Answer:
@@ -300,14 +289,12 @@ class LinearWorkloadRelease(WorkloadRelease):
         return changes.cost(self.scale, promise.delta)
 
     def parts(self) -> Parts:
-        """The noisy integers and their scale."""
         return Parts({"scale": str(self.scale)}, {"noisy": noisy_integers(self.noisy, "noisy")})
 
     @classmethod
     def from_parts(
         cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
     ) -> Self:
-        """The release that `parts` took apart."""
         reader = PartsReader(parts)
         reader.expect(facts=("scale",), series=("noisy",))
         noisy = reader.noisy("noisy", count=cls.number_of(queries, universe))
@@ -319,16 +306,13 @@ class LinearWorkloadRelease(WorkloadRelease):
         return NoisyUnits(self.noisy, self.operator.granularity, self.scale)
 
 
-# Answers to a list of linear queries as a part of a release.
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class QueryView:
-    """Columns, their public domains, the queries that were asked of them, and the released answers.
+    """Columns, their public domains, the queries about them, and the released answers: a part of a release.
 
     `mechanism` is the name under which the mechanism is listed, and `why` the sentence that says how
-    it was chosen, a function of public facts.
+    it was chosen, a function of public parameters.
     """
 
     columns: tuple[str, ...]
@@ -339,8 +323,8 @@ class QueryView:
     why: str = ""
 
     def __post_init__(self) -> None:
-        if self.answers.universe != self.universe or self.answers.queries != self.queries:
-            raise InvalidRelease("answers", "must be those to the queries", fix="get the file again")
+        same = self.answers.universe == self.universe and self.answers.queries == self.queries
+        check_release(same, "answers", "must be those to the queries", fix="get the file again")
 
     def __repr__(self) -> str:
         return f"QueryView({', '.join(self.columns)}; {len(self)} queries; {self.mechanism})"

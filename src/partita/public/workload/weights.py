@@ -1,14 +1,21 @@
-"""How epsilon is shared among the total, the first guess and the rounds, and how many rounds there are."""
+"""Private multiplicative weights: the budget, the fit to noisy measurements, and the release [HLM12].
+
+The fit is the distribution of largest entropy that agrees with noisy answers as well as their noise allows.
+The mass x over the cells minimises KL(x | even) / weight + sum of (answer - noisy)^2 / (2 variance), with a
+given sum. Its dual has a number for each measurement: x is proportional to exp of the sum of these numbers
+times the weights. Every step moves all of them at once, each as far as a bound on the curvature allows, with
+momentum. There is no branch, so other array libraries compute the same up to rounding.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, final
+from typing import Any, ClassVar, Final, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +34,11 @@ from partita.public.queries.queries import Queries, Universe
 from partita.public.workload.release import Change, WorkloadRelease
 
 MOST_ROUNDS: Final = 200
-"""Not chosen beyond: more rounds are asked for by name."""
+"""The largest number of rounds that is chosen; users may ask for more."""
 
-_LIMIT: Final = 2**16
-_TOTAL: Final = Fraction(1, 20)
-_WARM: Final = Fraction(3, 10)
+_LIMIT: Final = 2**16  # rounds that users may ask for, and that a file may hold
+_TOTAL: Final = Fraction(1, 20)  # share of the total: only the rounds and bins depend on it
+_WARM: Final = Fraction(3, 10)  # share of sums along axes: a better first guess for noisier rounds
 _LEFT_OVER: Final = 1.5
 """After T rounds about this many times rows / T^2 of the error is left to be found; measured."""
 
@@ -75,9 +82,7 @@ class WeightsBudget:
     @property
     def total(self) -> Fraction:
         """The epsilon of the total, which is released before the number of rounds is chosen."""
-        if not self.delta:
-            return self.epsilon * _TOTAL
-        return measurement_rate(self._rho * _TOTAL)
+        return measurement_rate(self._rho * _TOTAL) if self.delta else self.epsilon * _TOTAL
 
     def rates(self, rounds: int, marginals: int) -> Rates:
         """What each look may cost, so that the total, all marginals and all rounds stay within the budget."""
@@ -127,9 +132,8 @@ class WeightsBudget:
         warm = rho * self.warm if marginals else Fraction(0)
         half = (rho - rho * _TOTAL - warm) / 2
         marginal = measurement_rate(warm, marginals) if warm else Fraction(0)
-        return Rates(
-            self.total, marginal, selection_rate(half, rounds), measurement_rate(half, rounds), "zCDP"
-        )
+        selection, answer = selection_rate(half, rounds), measurement_rate(half, rounds)
+        return Rates(self.total, marginal, selection, answer, "zCDP")
 
 
 @lru_cache(maxsize=64)
@@ -149,13 +153,10 @@ def _share(warm: object) -> Fraction:
     return share
 
 
-# The sums along one axis in bins: what the first guess is made of.
-
-
 @final
 @dataclass(frozen=True)
 class Margin:
-    """The positions along one axis of a universe, cut into bins of about one width.
+    """The positions along one axis of a universe, cut into bins of about one width: for the first guess.
 
     >>> Margin((4, 3), axis=0, bins=2).sums(np.arange(12).reshape(4, 3)).tolist()
     [15, 51]
@@ -190,27 +191,19 @@ class Margin:
         return xp.reshape(xp.take(y, places_like(bins, y), axis=0), tuple(along))
 
 
-# The distribution of largest entropy that agrees with noisy answers, as well as their noise asks for.
-#
-# The mass x over the cells minimises KL(x | even) / weight + sum of (answer - noisy)^2 / (2 variance), with
-# a
-# given sum. Its dual has a number for each measurement: x is proportional to exp of the sum of these numbers
-# times the weights. Every step moves all of them at once, each as far as a bound on the curvature allows,
-# with momentum. There is no branch, so other array libraries go the same way up to rounding.
+# The fit.
 
-
-WeightFloats: TypeAlias = NDArray[np.float64]
 
 _WEIGHT: Final = 100.0
-"""How many times more the noise is believed than that the data are even; measured."""
+"""How many times more the fit trusts the measurements than the even distribution; measured."""
 
 _LONGEST: Final = 1.0
 """No cell's exponent moves by much more in one step, whatever was released: each number moves by as much
 over the number of measurements that cover its cells."""
 
-_LEAST: Final = 1e-200
+_LEAST: Final = 1e-200  # keeps the quotient of two sums of no mass finite
 _REFRESHED: Final = 5
-"""How often sums are covered is looked at anew after so many steps; it changes slowly."""
+"""Covers are computed again after so many steps: they change slowly, and cost as much as a step."""
 
 
 @final
@@ -218,14 +211,14 @@ _REFRESHED: Final = 5
 class NoisySums:
     """Noisy sums: how to take them and their adjoint, their values, and one over their variances.
 
-    Both give new arrays. What was not measured has a precision of zero. Weights are at most one; `signed`
-    says that some are negative.
+    Both return new arrays. Sums that were not measured have a precision of zero. Weights are at most one;
+    `signed` says that some are negative.
     """
 
     sums: Callable[[Any], Any]
     spread: Callable[[Any], Any]
-    values: WeightFloats
-    precision: WeightFloats
+    values: Floats
+    precision: Floats
     signed: bool = False
 
 
@@ -243,7 +236,7 @@ class WeightsFit:
     @property
     def x(self) -> Any:
         """The mass of each cell."""
-        return self._mass_of(self._duals)
+        return self._distribution(self._duals)
 
     def with_blocks(self, blocks: Sequence[NoisySums]) -> WeightsFit:
         """The same numbers, to go on from with more measurements of the same kinds, or of one kind more."""
@@ -258,22 +251,18 @@ class WeightsFit:
         for step in range(steps):
             push = step / (step + 3)
             ahead = [a + push * (a - b) for a, b in zip(now, last, strict=True)]
-            x = self._mass_of(ahead)
+            x = self._distribution(ahead)
             if step % _REFRESHED == 0:
                 covers = self._covers(x, x * cover)
-            last, now = now, self._moved(ahead, x, covers)
+            together = zip(self._blocks, ahead, covers, strict=True)
+            last, now = now, [dual + self._step(block, dual, x, cover) for block, dual, cover in together]
         self._duals = now
         return self
 
-    def _moved(self, duals: list[Any], x: Any, covers: list[Any]) -> list[Any]:
-        together = zip(self._blocks, duals, covers, strict=True)
-        return [dual + self._step(block, dual, x, cover) for block, dual, cover in together]
-
     def _covers(self, x: Any, covered: Any) -> list[Any]:
         """How many times the mass of each sum is covered by all that was measured, on average."""
-        return [
-            (self._held(block, covered) + _LEAST) / (self._held(block, x) + _LEAST) for block in self._blocks
-        ]
+        masses = [(_mass_of(block, covered), _mass_of(block, x)) for block in self._blocks]
+        return [(several + _LEAST) / (once + _LEAST) for several, once in masses]
 
     def _step(self, block: NoisySums, dual: Any, x: Any, cover: Any) -> Any:
         """Newton's step along each number, and no longer than moves exponents by about one together.
@@ -289,9 +278,6 @@ class WeightsFit:
         step = (trust * (values - answers) - dual) / (trust * curvature + 1.0)
         return xp.clip(step, -_LONGEST / cover, _LONGEST / cover)
 
-    def _held(self, block: NoisySums, x: Any) -> Any:
-        return namespace(x).sum(x) if block.signed else block.sums(x)
-
     def _cover(self) -> Any:
         """For each cell the sum of its weights over what was measured; where some are negative, a bound."""
         cover = self._array(np.zeros((1,) * len(self._shape)))
@@ -300,7 +286,7 @@ class WeightsFit:
             cover = cover + (namespace(seen).sum(seen) if block.signed else block.spread(seen))
         return cover
 
-    def _mass_of(self, duals: list[Any]) -> Any:
+    def _distribution(self, duals: list[Any]) -> Any:
         exponent = self._exponent(duals)
         xp = namespace(exponent)
         exponent -= xp.max(exponent)
@@ -317,11 +303,16 @@ class WeightsFit:
             exponent += part
         return exponent
 
-    def _array(self, values: WeightFloats) -> Any:
+    def _array(self, values: Floats) -> Any:
         return like(values, self._arrays)
 
 
-def margin_block(margin: Margin, values: WeightFloats, variance: float) -> NoisySums:
+def _mass_of(block: NoisySums, x: Any) -> Any:
+    """The mass in each sum; for signed weights, all mass."""
+    return namespace(x).sum(x) if block.signed else block.sums(x)
+
+
+def margin_block(margin: Margin, values: Floats, variance: float) -> NoisySums:
     """Noisy sums along one axis."""
     return NoisySums(margin.sums, margin.spread, values, np.full(values.size, 1.0 / variance))
 
@@ -333,7 +324,7 @@ def query_block(
     times, sums = np.zeros(len(operator)), np.zeros(len(operator))
     np.add.at(times, np.asarray(indices, np.int64), 1.0)
     np.add.at(sums, np.asarray(indices, np.int64), np.asarray(values, np.float64))
-    largest = float(max(abs(operator.lowest), abs(operator.highest), 1))
+    largest = float(_largest(operator))
     return NoisySums(
         sums=lambda x: operator.answers(x) / largest,
         spread=lambda y: operator.combine(y / largest),
@@ -343,21 +334,21 @@ def query_block(
     )
 
 
-# What private multiplicative weights release, and the synthetic mass that follows from it.
+# The measurements, and the synthetic mass that follows from them.
 
 
 _SETTLING: Final = 150
 """Steps from the even guess to the answers; measured: with twice as many they hardly change."""
 
-_RECENT: Final = 5
-_FINE: Final = 30
-_ROUNDING: Final = 1e-9
+_RECENT: Final = 5  # rounds that standard errors look back at: fewer are noisier, more are outdated
+_FINE: Final = 30  # bits of the largest change of an answer: finer units than noise needs cost time
+_ROUNDING: Final = 1e-9  # relative, for sums in floats
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Scales:
-    """The noise scale of each kind of look, in the integers that noise is added to."""
+    """The noise scale of each kind of measurement, in the integers that noise is added to."""
 
     total: Fraction
     marginal: Fraction
@@ -394,7 +385,7 @@ class Weighed:
             raise damaged("indices", "must be of queries that there are")
 
     def grown(self, index: int, noisy: int) -> Weighed:
-        """With one more round; if the guess before it was worked out, that is kept."""
+        """The measurements with one more round; a guess that was computed before it is reused."""
         answers = noisy_integers(np.array([*self.noisy.tolist(), noisy], object), "noisy")
         grown = replace(self, indices=np.append(self.indices, index), noisy=answers)
         if "x" in vars(self):
@@ -402,7 +393,7 @@ class Weighed:
         return grown
 
     def before(self, rounds: int) -> Weighed:
-        """What was known after so many rounds."""
+        """The measurements of the first rounds."""
         return replace(self, indices=self.indices[:rounds], noisy=self.noisy[:rounds])
 
     @cached_property
@@ -419,11 +410,17 @@ class Weighed:
     def blocks(self) -> list[NoisySums]:
         """All that was measured, in rows, with weights over the largest: along axes, and queries if any."""
         variance = laplace_variance(self.scales.marginal) / self.unit**2
-        along = [
-            margin_block(margin, values / self.unit, variance)
-            for margin, values in zip(self.margins, self._split, strict=True)
-        ]
-        return [*along, self._query_block] if self.indices.size else along
+        both = zip(self.margins, self._split, strict=True)
+        along = [margin_block(margin, values / self.unit, variance) for margin, values in both]
+        if not self.indices.size:
+            return along
+        # One grain of an answer, in rows times weight over the largest weight.
+        grain = self._answer * self.operator.granularity / _largest(self.operator)
+        values, variance = (
+            self.noisy.astype(np.float64) * grain,
+            laplace_variance(self.scales.answer) * grain**2,
+        )
+        return [*along, query_block(self.operator, self.indices.tolist(), values.tolist(), variance)]
 
     def settled(self, steps: int | None = None) -> WeightsFit:
         """The synthetic mass that all measurements ask for, from the even guess on."""
@@ -436,20 +433,22 @@ class Weighed:
         return self.settled().x
 
     @cached_property
-    def answers(self) -> WeightFloats:
+    def answers(self) -> Floats:
         """What the synthetic rows answer to every query."""
         return self.answered(self.x)
 
-    def answered(self, x: Any) -> WeightFloats:
+    def answered(self, x: Any) -> Floats:
         """What rows that are spread like x answer to every query."""
         return _floats(self.operator.answers(x)) / self.operator.granularity
 
-    def rounded(self, answers: WeightFloats) -> NDArray[Any]:
+    def rounded(self, answers: Floats) -> NDArray[Any]:
         """Answers in whole grains, as true answers are counted: Python ints where 64 bits might not do."""
         grains = np.rint(answers / self._answer)
-        return grains.astype(np.int64) if float(np.abs(grains).max()) < 2**62 else _integers(grains)
+        if float(np.abs(grains).max()) < 2**62:
+            return grains.astype(np.int64)
+        return np.array([int(value) for value in grains], object)
 
-    def bounds(self, beta: float) -> WeightFloats:
+    def bounds(self, beta: float) -> Floats:
         """How far each answer may be off: with probability 1 - beta none is further, whatever the data.
 
         In the last round the query that was chosen was among the worst, by the selection's tail, and how far
@@ -497,13 +496,8 @@ class Weighed:
 
     @cached_property
     def _then(self) -> Weighed:
-        """What was known when the last query was chosen."""
+        """The measurements when the last query was chosen."""
         return self.before(self.indices.size - 1)
-
-    @property
-    def _query_block(self) -> NoisySums:
-        values = self.noisy.astype(np.float64) * self._row
-        return query_block(self.operator, self.indices.tolist(), values.tolist(), self._variance)
 
     @property
     def _answer(self) -> float:
@@ -511,16 +505,7 @@ class Weighed:
         return self.grain / (self.unit * self.operator.granularity)
 
     @property
-    def _row(self) -> float:
-        """One grain of an answer, in rows times weight over the largest weight."""
-        return self._answer * self.operator.granularity / _largest(self.operator)
-
-    @property
-    def _variance(self) -> float:
-        return laplace_variance(self.scales.answer) * self._row**2
-
-    @property
-    def _split(self) -> Sequence[WeightFloats]:
+    def _split(self) -> Sequence[Floats]:
         ends = np.cumsum([margin.bins for margin in self.margins])[:-1]
         return np.split(self.marginals.astype(np.float64), ends) if self.margins else []
 
@@ -539,38 +524,28 @@ def _largest(operator: Operator) -> int:
     return max(abs(operator.lowest), abs(operator.highest), 1)
 
 
-def _integers(values: WeightFloats) -> NDArray[Any]:
-    return np.array([int(value) for value in values], object)
-
-
-def _floats(values: Any) -> WeightFloats:
+def _floats(values: Any) -> Floats:
     """Numbers of any array library, in memory."""
     on_cpu = values.cpu() if hasattr(values, "cpu") else values.get() if hasattr(values, "get") else values
     return np.asarray(on_cpu, np.float64)
 
 
-# What private multiplicative weights release, taken apart for a file and put together again.
+# The parts of a file.
 
 
-WEIGHED_FACTS: Final = ("grain", "total_scale", "marginal_scale", "selection_scale", "answer_scale")
+_SCALES: Final = tuple(field.name for field in fields(Scales))
+WEIGHED_FACTS: Final = ("grain", *(f"{name}_scale" for name in _SCALES))
 WEIGHED_SERIES: Final = ("total", "axes", "bins", "marginals", "indices", "noisy")
 
-_MOST_ROUNDS: Final = 2**16
 _LARGEST_GRAIN: Final = 2**62
 
 
 def written_weighed(weighed: Weighed) -> Parts:
     """The measurements and their noise scales."""
-    scales = weighed.scales
-    facts: dict[str, Json] = {
-        "grain": weighed.grain,
-        "total_scale": str(scales.total),
-        "marginal_scale": str(scales.marginal),
-        "selection_scale": str(scales.selection),
-        "answer_scale": str(scales.answer),
-    }
+    scales = {f"{name}_scale": str(getattr(weighed.scales, name)) for name in _SCALES}
+    facts: dict[str, Json] = {"grain": weighed.grain, **scales}
     series: dict[str, Any] = {
-        "total": _row([weighed.total]),
+        "total": noisy_integers(np.array([weighed.total], object), "total"),
         "axes": np.array([margin.axis for margin in weighed.margins], np.int64),
         "bins": np.array([margin.bins for margin in weighed.margins], np.int64),
         "marginals": weighed.marginals,
@@ -584,8 +559,8 @@ def read_weighed(reader: PartsReader, operator: Operator, unit: int) -> Weighed:
     """The measurements that were written about these queries; anything else is an `InvalidRelease`."""
     margins = _margins(reader, operator)
     indices = reader.row("indices", np.int64)
-    if not 1 <= indices.size <= _MOST_ROUNDS:
-        raise damaged("indices", f"must be of 1 to {_MOST_ROUNDS} rounds")
+    if not 1 <= indices.size <= _LIMIT:
+        raise damaged("indices", f"must be of 1 to {_LIMIT} rounds")
     return Weighed(
         operator=operator,
         unit=unit,
@@ -595,12 +570,7 @@ def read_weighed(reader: PartsReader, operator: Operator, unit: int) -> Weighed:
         marginals=reader.noisy("marginals", count=sum(margin.bins for margin in margins)),
         indices=indices,
         noisy=reader.noisy("noisy", count=indices.size),
-        scales=Scales(
-            total=reader.scale("total_scale"),
-            marginal=reader.scale("marginal_scale"),
-            selection=reader.scale("selection_scale"),
-            answer=reader.scale("answer_scale"),
-        ),
+        scales=Scales(**{name: reader.scale(f"{name}_scale") for name in _SCALES}),
     )
 
 
@@ -614,12 +584,7 @@ def _margins(reader: PartsReader, operator: Operator) -> tuple[Margin, ...]:
         raise damaged(error.parameter, "must fit the universe") from None
 
 
-def _row(values: list[int]) -> Any:
-    fits = all(-(2**63) <= value < 2**63 for value in values)
-    return np.array(values, np.int64 if fits else object)
-
-
-# Released answers of private multiplicative weights: noisy measurements, and synthetic rows from them.
+# The release.
 
 
 @final
@@ -640,7 +605,6 @@ class WeightsRelease(WorkloadRelease):
 
     @property
     def values(self) -> Floats:
-        """All answers, in the order of the queries."""
         return self.weighed.answers
 
     @property
@@ -688,14 +652,12 @@ class WeightsRelease(WorkloadRelease):
         return replace(self, weighed=replace(self.weighed, arrays=arrays))
 
     def parts(self) -> Parts:
-        """The measurements and their noise scales."""
         return written_weighed(self.weighed)
 
     @classmethod
     def from_parts(
         cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
     ) -> Self:
-        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
         reader.expect(facts=WEIGHED_FACTS, series=WEIGHED_SERIES)
         weighed = read_weighed(reader, queries.over(universe), unit=1)

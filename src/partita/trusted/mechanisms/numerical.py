@@ -1,4 +1,8 @@
-"""What every mechanism for numerical queries is made with, and how those that weigh rows do it."""
+"""Sums of numerical queries: by multiplicative weights in three ways, or each cut and noised by itself.
+
+Normalization divides every query by its largest weight in the universe. Global truncation cuts all queries at
+one private threshold, instance truncation each at its own. Composition cuts and sums every query alone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.arrays import Ints, UInts
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.guarantee import Composition, best_composition
 from partita.numbers import Exact, freeze, frozen, one_of, parameter
 from partita.public.bounds import laplace_variance
@@ -50,7 +54,7 @@ from partita.public.workload.numerical import (
 from partita.public.workload.release import Change
 from partita.public.workload.weights import MOST_ROUNDS, Weighed, WeightsBudget
 from partita.trusted.mechanisms.base import check_scale
-from partita.trusted.mechanisms.weights import scales_of, warm_axes, weigh
+from partita.trusted.mechanisms.weights import check_scales, scales_of, warm_axes, weigh
 from partita.trusted.mechanisms.workload import WorkloadMechanism
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
@@ -107,7 +111,7 @@ class WeighingMechanism(NumericalMechanism, ABC):
     @property
     def uses_delta(self) -> bool:
         """Whether some number of rounds is paid for by another theorem than the pure one."""
-        return self.budget.uses_delta(len(self.widest), len(warm_axes(self.space.shape, self.budget)))
+        return self.budget.uses_delta(len(self.widest), self._axes)
 
     @cached_property
     def space(self) -> Space:
@@ -121,7 +125,7 @@ class WeighingMechanism(NumericalMechanism, ABC):
 
     @cached_property
     def decomposed(self) -> Decomposed | None:
-        """The queries taken apart into classes and a value, where the cells are of these."""
+        """The classes and the value of the queries, if the cells are made of these."""
         return Decomposed.of(self.operator) if isinstance(self.space, DecomposedSpace) else None
 
     def masses(self, points: PointCounts) -> NDArray[Any]:
@@ -141,10 +145,14 @@ class WeighingMechanism(NumericalMechanism, ABC):
             session=session,
         )
 
+    def _release_facts(self, session: Noise) -> dict[str, Any]:
+        """The decomposition, too."""
+        return {**super()._release_facts(session), "decomposition": self.decomposition}
+
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error if rows reach the largest weight of the universe; measured."""
-        budget, axes = self.budget, len(warm_axes(self.space.shape, self.budget))
-        cost = budget.cost(rows, self._rounds(rows), axes, self.change.of_cells / self.space.unit)
+        reach = self.change.of_cells / self.space.unit
+        cost = self.budget.cost(rows, self._rounds(rows), self._axes, reach)
         return cost * float(np.sqrt(np.mean(grade_factors(self.space.whole) ** 2)))
 
     def predicted_numbers(self, rows: int) -> int:
@@ -154,7 +162,7 @@ class WeighingMechanism(NumericalMechanism, ABC):
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """The number of rounds T and the epsilon of each look."""
         rounds = self._rounds(rows)
-        rates = self.budget.rates(rounds, len(warm_axes(self.space.shape, self.budget)))
+        rates = self.budget.rates(rounds, self._axes)
         cells = " x ".join(map(str, self.space.shape))
         return (
             f"Multiplicative weights over {cells} cells and {len(self.widest)} graded queries.",
@@ -163,27 +171,27 @@ class WeighingMechanism(NumericalMechanism, ABC):
         )
 
     def _rounds(self, rows: int) -> int:
-        axes = len(warm_axes(self.space.shape, self.budget))
-        return self.budget.rounds_for(rows, len(self.widest), axes, self.change.of_cells / self.space.unit)
+        reach = self.change.of_cells / self.space.unit
+        return self.budget.rounds_for(rows, len(self.widest), self._axes, reach)
+
+    @property
+    def _axes(self) -> int:
+        """How many axes the first guess is measured along."""
+        return len(warm_axes(self.space.shape, self.budget))
 
     def _check_sizes(self) -> None:
-        """Refuse what cannot be held."""
+        """Refuse cells and queries that do not fit in memory."""
         cells, graded = math.prod(self.space.shape), self.space.graded
-        if cells > MOST_CELLS:
-            raise _too_many("universe", cells, f"at most {MOST_CELLS} cells are weighed", _FEWER_CELLS)
-        if graded > MOST_GRADED:
-            rule = f"at most {MOST_GRADED} queries are weighed, all thresholds counted"
-            raise _too_many("queries", graded, rule, 'ask for fewer, or use "composition"')
+        rule = f"must be such that at most {MOST_CELLS} cells are weighed"
+        check(cells <= MOST_CELLS, "universe", rule, given=cells, fix=_FEWER_CELLS)
+        rule = f"must be such that at most {MOST_GRADED} queries are weighed, all thresholds counted"
+        fix = 'ask for fewer, or use "composition"'
+        check(graded <= MOST_GRADED, "queries", rule, given=graded, fix=fix)
 
     def _check(self) -> None:
         for rounds in (self.budget.rounds or 1, self.budget.rounds or MOST_ROUNDS):
-            self._check_scales(rounds)
-
-    def _check_scales(self, rounds: int) -> None:
-        rates = self.budget.rates(rounds, len(warm_axes(self.space.shape, self.budget)))
-        scales = scales_of(rates, self.change, self.space.whole)
-        for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
-            check_scale(scale, self.epsilon)
+            rates = self.budget.rates(rounds, self._axes)
+            check_scales(scales_of(rates, self.change, self.space.whole), self.epsilon)
 
 
 def _masses(decomposed: Decomposed, space: DecomposedSpace, places: UInts, counts: Ints) -> NDArray[Any]:
@@ -193,14 +201,10 @@ def _masses(decomposed: Decomposed, space: DecomposedSpace, places: UInts, count
     return table.reshape(space.shape)
 
 
-def _too_many(name: str, given: int, rule: str, fix: str) -> InvalidParameter:
-    return InvalidParameter(name, f"must be such that {rule}", given=given, fix=fix)
+# Exact answers about rows, for truncation.
 
 
-# What truncation asks of the rows: how many lie in each octave of a query, and sums cut at thresholds.
-
-
-_MOST_AT_ONCE: Final = 1 << 22
+_MOST_AT_ONCE: Final = 1 << 22  # weights in memory at a time
 _LARGEST_INT: Final = np.iinfo(np.int64).max
 
 
@@ -231,11 +235,9 @@ class PointRows:
     points: PointCounts
 
     def octaves(self, tops: tuple[int, ...]) -> Ints:
-        """Points one by one, all queries of each."""
         return self.points.folded(partial(_octaves, self.operator, tops))
 
     def sums(self, cuts: NDArray[Any]) -> NDArray[Any]:
-        """Products of cut weights and counts."""
         return self.points.folded(partial(_sums, self.operator, cuts))
 
 
@@ -310,10 +312,10 @@ def _cut(weights: NDArray[Any], cuts: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.minimum(weights, np.asarray(most).astype(weights.dtype)))
 
 
-# Truncation of a single numerical query at a private threshold [HLY21]; composition repeats it.
+# Truncation of single queries at private thresholds [HLY21]; composition repeats it.
 
 
-_MOST_NUMBERS: Final = 1 << 24
+_MOST_NUMBERS: Final = 1 << 24  # integers in a release file
 
 
 class OctaveCounts(NamedTuple):
@@ -387,10 +389,10 @@ class TruncatingMechanism(NumericalMechanism, ABC):
         )
 
     def _check(self) -> None:
-        """Refuse more queries than can be held, and an epsilon whose noise cannot be drawn."""
-        if self.predicted_numbers(0) > _MOST_NUMBERS:
-            rule = f"must release at most {_MOST_NUMBERS} numbers, counted once for every threshold"
-            raise InvalidParameter("queries", rule, given=self.predicted_numbers(0), fix="ask for fewer")
+        """Refuse more queries than fit in a release, and an epsilon whose noise cannot be drawn."""
+        numbers = self.predicted_numbers(0)
+        rule = f"must release at most {_MOST_NUMBERS} numbers, counted once for every threshold"
+        check(numbers <= _MOST_NUMBERS, "queries", rule, given=numbers, fix="ask for fewer")
         check_scale(self.truncation.octave_scale, self.epsilon)
         check_scale(self.truncation.sum_scale, self.epsilon)
 
@@ -416,13 +418,11 @@ class TruncatingMechanism(NumericalMechanism, ABC):
         data, session = self.fitting(points), noise.session()
         made = self.truncation.cut(rows_of(self.operator, data), session)
         return TruncationRelease(
-            queries=self.queries,
-            universe=self.universe,
             octaves=made.octaves,
             sums=made.sums,
             octave_scale=self.truncation.octave_scale,
             sum_scale=self.truncation.sum_scale,
-            guarantee=self.guarantee if session.secure else None,
+            **self._release_facts(session),
         )
 
 
@@ -449,9 +449,6 @@ class SingleTruncation(TruncatingMechanism):
     def rate(self) -> Fraction:
         """Half of epsilon."""
         return self.epsilon / 2
-
-
-# Composition of truncations: every query is cut at a threshold of its own, and all share the budget.
 
 
 @final
@@ -485,13 +482,8 @@ class ComposedTruncation(TruncatingMechanism):
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """How epsilon is shared out, and by which theorem."""
-        return (
-            *super().plan_lines(rows),
-            f"Queries share the budget by {self.composition.rule} composition.",
-        )
-
-
-# Decomposable queries, declared: f_w over classes of rows, and one value g that all share.
+        rule = f"Queries share the budget by {self.composition.rule} composition."
+        return (*super().plan_lines(rows), rule)
 
 
 def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
@@ -507,16 +499,16 @@ def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
     for name, given in (("classes", classes), ("g", shared)):
         fix = 'pass for example ranges("age")'
         check(isinstance(given, Queries), name, "must be queries", given=given, fix=fix)
-    if set(classes.columns) & set(shared.columns):
-        rule = "must be over other columns than the classes"
-        raise InvalidParameter("g", rule, given=str(shared), fix="use other columns")
+    apart = not set(classes.columns) & set(shared.columns)
+    rule, fix = "must be over other columns than the classes", "use other columns"
+    check(apart, "g", rule, given=str(shared), fix=fix)
     return classes * shared
 
 
-# Global truncation: all queries are cut at one private threshold, and weights answer what is left.
+# The three ways with multiplicative weights.
 
 
-_FINDING: Final = Fraction(1, 20)
+_FINDING: Final = Fraction(1, 20)  # share of the shared threshold: an octave more for noisier sums
 
 
 @final
@@ -552,13 +544,10 @@ class GlobalTruncation(WeighingMechanism):
         octaves = session.add(self._octaves(data), self.octave_scale)
         top = shared_top(octaves, self.octave_scale, self.space.tops)
         return GlobalTruncationRelease(
-            queries=self.queries,
-            universe=self.universe,
-            decomposition=self.decomposition,
             weighed=self.weighed(self.space.cut(top), data, session),
             octaves=octaves,
             octave_scale=self.octave_scale,
-            guarantee=self.guarantee if session.secure else None,
+            **self._release_facts(session),
         )
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
@@ -598,9 +587,6 @@ def _octave_counts(peaks: _Peaks, tops: tuple[int, ...], places: UInts, counts: 
     return found
 
 
-# Query- and instance-specific truncation: counts above thresholds and cut queries together [KDD22].
-
-
 @final
 @frozen(kw_only=True)
 class InstanceTruncation(WeighingMechanism):
@@ -630,17 +616,8 @@ class InstanceTruncation(WeighingMechanism):
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> InstanceTruncationRelease:
         """Weigh counts and cut queries together; thresholds follow from what is released."""
         data, session = self.fitting(points), noise.session()
-        return InstanceTruncationRelease(
-            queries=self.queries,
-            universe=self.universe,
-            decomposition=self.decomposition,
-            weighed=self.weighed(self.space.joint, data, session),
-            rule=self.rule,
-            guarantee=self.guarantee if session.secure else None,
-        )
-
-
-# Normalization: numerical queries over their largest weights are linear, and weights answer those.
+        weighed = self.weighed(self.space.joint, data, session)
+        return InstanceTruncationRelease(weighed=weighed, rule=self.rule, **self._release_facts(session))
 
 
 @final
@@ -663,10 +640,5 @@ class Normalization(WeighingMechanism):
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> NormalizationRelease:
         """Weigh the graded queries."""
         data, session = self.fitting(points), noise.session()
-        return NormalizationRelease(
-            queries=self.queries,
-            universe=self.universe,
-            decomposition=self.decomposition,
-            weighed=self.weighed(self.space.whole, data, session),
-            guarantee=self.guarantee if session.secure else None,
-        )
+        weighed = self.weighed(self.space.whole, data, session)
+        return NormalizationRelease(weighed=weighed, **self._release_facts(session))

@@ -1,4 +1,9 @@
-"""Private multiplicative weights, online: questions one at a time, measured where the guess is off [HR10]."""
+"""Private multiplicative weights, online: one query at a time, measured if the guess is off [HR10].
+
+The file of a session holds the terms, the measurements, and how many runs were begun; all of it is public.
+One writer holds it. Every act is on disk before it counts, and a run is counted before it answers anything:
+a crash may lose a run, and never answers twice from one.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +45,12 @@ from partita.guarantee import (
 )
 from partita.ledger.ledger import Ledger
 from partita.numbers import freeze, integer, rational
-from partita.public.bounds import laplace_variance, largest_reach
+from partita.public.bounds import largest_reach
 from partita.public.queries.language import queries_from, total
 from partita.public.queries.operator import Structured
 from partita.public.queries.product import Stack
 from partita.public.queries.queries import Queries, Universe
-from partita.public.workload.release import Change
+from partita.public.workload.release import Change, NoisyUnits
 from partita.public.workload.weights import Margin, Scales, Weighed
 from partita.storage import SqliteFormat, SqliteWriter
 from partita.trusted.durable.stream import Writer
@@ -55,11 +60,7 @@ from partita.trusted.noise.kernel import token
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts, Points
 
-# The file of an online session: terms, what was measured, and how many runs were begun. All of it is public.
-#
-# One writer holds it. Every act is on disk before it counts, and a run is counted before it answers
-# anything:
-# a crash may lose a run, and never answers twice from one.
+# The file.
 
 
 _SCHEMA: Final = """
@@ -88,11 +89,10 @@ _FORMAT: Final = SqliteFormat(
     foreign=("is not a weights session", "check the path"),
     damaged=("is damaged", "restore the latest copy; an older one would answer twice"),
 )
-_WAIT: Final = 5
-"""For how many seconds to wait for somebody who looks at the file, such as a backup: SQLite's own default."""
+_WAIT: Final = 5  # seconds for a process that reads the file, such as a backup: SQLite's own default
 
 
-class Begun(NamedTuple):
+class FirstGuess(NamedTuple):
     """The first guess: the noisy total, and noisy sums in bins along axes."""
 
     total: int
@@ -102,7 +102,7 @@ class Begun(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A query that was off, as text, and its noisy answer in units."""
+    """A measured query, as text, and its noisy answer in units."""
 
     query: str
     noisy: int
@@ -137,9 +137,19 @@ class OnlineStore:
         return int(self._session()[2])
 
     @property
-    def begun(self) -> Begun | None:
-        """The first guess, if it was stored."""
-        return _begun(self._session()[3])
+    def first_guess(self) -> FirstGuess | None:
+        """The first guess, if it was stored; `InvalidState` if it is damaged."""
+        text = self._session()[3]
+        if text is None:
+            return None
+        try:
+            stored = FirstGuess(**json.loads(str(text)))
+            numbers = [stored.total, *stored.axes, *stored.bins, *stored.marginals]
+        except (TypeError, ValueError, RecursionError):
+            raise _invalid("begun") from None
+        if any(type(number) is not int for number in numbers):
+            raise _invalid("begun")
+        return stored
 
     @property
     def by_ledger(self) -> bool:
@@ -148,8 +158,11 @@ class OnlineStore:
 
     def updates(self) -> list[Update]:
         """All measurements, in order."""
-        rows = self._ask("SELECT query, noisy FROM updates ORDER BY run")
-        return [Update(str(query), _integer(noisy)) for query, noisy in rows]
+        rows = self._read("SELECT query, noisy FROM updates ORDER BY run")
+        try:
+            return [Update(str(query), int(str(noisy))) for query, noisy in rows]
+        except ValueError:
+            raise _invalid("updates") from None
 
     def act(self) -> int:
         """Count one more act, on disk; its number."""
@@ -160,7 +173,7 @@ class OnlineStore:
         """Store that a ledger pays, for good: before it does."""
         self._write("UPDATE session SET by_ledger = 1")
 
-    def begin(self, first: Begun) -> None:
+    def begin(self, first: FirstGuess) -> None:
         """Store the first guess."""
         self._write("UPDATE session SET begun = ? WHERE begun IS NULL", json.dumps(first._asdict()))
 
@@ -173,12 +186,12 @@ class OnlineStore:
         self._file.close()
 
     def _session(self) -> tuple[Any, ...]:
-        rows = self._ask("SELECT name, terms, acts, begun, by_ledger FROM session")
+        rows = self._read("SELECT name, terms, acts, begun, by_ledger FROM session")
         if len(rows) != 1:
             raise self._file.damaged()
         return rows[0]
 
-    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+    def _read(self, query: str) -> list[tuple[Any, ...]]:
         with self._file.access() as connection:
             return connection.execute(query).fetchall()
 
@@ -188,37 +201,16 @@ class OnlineStore:
             connection.execute(statement, values)
 
 
-def _begun(text: object) -> Begun | None:
-    """The first guess from where it was stored; anything else is an `InvalidState`."""
-    if text is None:
-        return None
-    try:
-        stored = Begun(**json.loads(str(text)))
-        numbers = [stored.total, *stored.axes, *stored.bins, *stored.marginals]
-    except (TypeError, ValueError, RecursionError):
-        raise _invalid("begun") from None
-    if any(type(number) is not int for number in numbers):
-        raise _invalid("begun")
-    return stored
-
-
-def _integer(text: object) -> int:
-    try:
-        return int(str(text))
-    except ValueError:
-        raise _invalid("updates") from None
-
-
 def _invalid(name: str) -> InvalidState:
     return InvalidState(name, "must be of a weights session", fix="check the path")
 
 
-# What a ledger knows of an online session: one debit, who writes it, and how many acts it has begun.
+# The ledger.
 
 
 @final
 class OnlineAccount:
-    """Counts the acts of a session before they happen: in its file, and in the ledger where there is one.
+    """Counts the acts of a session before they happen: in its file, and in the ledger if there is one.
 
     The ledger's number only ever rises, so a session file that is an old copy is refused, and so is a
     session that was opened again elsewhere. The file says that a ledger pays before it does: a copy cannot
@@ -229,18 +221,23 @@ class OnlineAccount:
         self._store, self._writer = store, writer
 
     @staticmethod
-    def opened(
+    def open(
         store: OnlineStore, guarantee: Guarantee, ledger: Ledger | None, dataset: str | None
     ) -> OnlineAccount:
         """Pay for a new session, all of it at once, and become its one writer."""
         if ledger is None and dataset is None:
-            return _without_ledger(store)
+            if store.by_ledger:
+                raise LedgerRefusal(
+                    f"a ledger pays for weights session {str(store.path)!r} and counts its acts; open it "
+                    "with the same ledger and dataset"
+                )
+            return OnlineAccount(store)
         if not isinstance(ledger, Ledger) or dataset is None:
             fix = "pass a Ledger and one of its datasets"
             raise InvalidParameter("ledger", "and dataset go together", given=dataset, fix=fix)
         _pay(store, guarantee, ledger, dataset)
         writer = Writer(ledger.store, store.name, store.acts)
-        with _said(store):
+        with _explain_forks(store):
             writer.claim(lambda _: b"")
         return OnlineAccount(store, writer)
 
@@ -248,18 +245,9 @@ class OnlineAccount:
         """Count one more act wherever it is counted; only then may it draw and answer. Its number."""
         number = self._store.act()
         if self._writer is not None:
-            with _said(self._store):
+            with _explain_forks(self._store):
                 self._writer.reach(number, b"")
         return number
-
-
-def _without_ledger(store: OnlineStore) -> OnlineAccount:
-    if store.by_ledger:
-        raise LedgerRefusal(
-            f"a ledger pays for weights session {str(store.path)!r} and counts its acts; open it with the "
-            "same ledger and dataset"
-        )
-    return OnlineAccount(store)
 
 
 def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str) -> None:
@@ -275,7 +263,8 @@ def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str)
 
 
 @contextmanager
-def _said(store: OnlineStore) -> Iterator[None]:
+def _explain_forks(store: OnlineStore) -> Iterator[None]:
+    """Replace the error about an old copy by one that names the session."""
     try:
         yield
     except StreamForked:
@@ -285,14 +274,14 @@ def _said(store: OnlineStore) -> Iterator[None]:
         ) from None
 
 
-# The public terms of an online session: what it may cost, how many updates it has, and its noise.
+# The terms.
 
 
 MOST_UPDATES: Final = 1000
-_TOTAL: Final = Fraction(1, 20)
-_WARM: Final = Fraction(3, 10)
-_RARELY: Final = 4
-_MOST_CELLS: Final = 2**27
+_TOTAL: Final = Fraction(1, 20)  # share of the total, as offline
+_WARM: Final = Fraction(3, 10)  # share of sums along axes: a better first guess for noisier runs
+_RARELY: Final = 4  # the default threshold in noise scales: fewer false alarms for larger errors
+_MOST_CELLS: Final = 2**27  # a gigabyte for each array of floats
 _FINEST: Final = 2**30
 
 
@@ -325,7 +314,7 @@ class OnlineTerms:
         unit: Unit | None = None,
         granularity: int = 1,
     ) -> OnlineTerms:
-        """The terms as people write them; without a threshold, one that noise alone passes rarely."""
+        """The terms as users write them; the default threshold is one that noise alone passes rarely."""
         guarantee = Guarantee(
             epsilon=positive_epsilon(epsilon),
             delta=delta,
@@ -352,7 +341,7 @@ class OnlineTerms:
 
     @property
     def sensitivity(self) -> int:
-        """By how much one answer may change, in units: somebody in or out, or with other values."""
+        """By how much one answer may change, in units: by a row in or out, or with other values."""
         return self.granularity * self.change.of_total
 
     @cached_property
@@ -392,17 +381,13 @@ class OnlineTerms:
         return [axis for axis, width in enumerate(self.universe.shape) if width > 1]
 
     def refined(self, operator: Structured) -> Structured:
-        """A query in the session's units, if there is one and its weights suit the session."""
-        rule = None
-        if len(operator) != 1:
-            rule = "must be one query at a time"
-        elif self.granularity % operator.granularity:
-            rule = f"must have weights that are multiples of 1/{self.granularity}"
-        elif not 0 <= operator.lowest <= operator.highest <= operator.granularity:
-            rule = "must have weights from 0 to 1"
-        if rule is not None:
-            fix = "rescale it, or open with other terms"
-            raise InvalidParameter("query", rule, given=len(operator), fix=fix)
+        """A query in the session's units, if it is a single one and its weights fit the session."""
+        number, fix = len(operator), "rescale it, or open with other terms"
+        check(number == 1, "query", "must be one query at a time", given=number, fix=fix)
+        rule = f"must have weights that are multiples of 1/{self.granularity}"
+        check(self.granularity % operator.granularity == 0, "query", rule, given=number, fix=fix)
+        between = 0 <= operator.lowest <= operator.highest <= operator.granularity
+        check(between, "query", "must have weights from 0 to 1", given=number, fix=fix)
         finer = self.granularity // operator.granularity
         return operator.multiplied(finer, finer)
 
@@ -481,11 +466,11 @@ class WeightsSession:
     ) -> None:
         self.terms = terms
         self._store, self._account, self._points = store, account, points
-        self._noise, self._process, self._turn = noise, os.getpid(), Lock()
+        self._noise, self._process, self._lock = noise, os.getpid(), Lock()
         self._run: AboveThreshold | None = None
         if store.acts == 0:
             self._begin()
-        self._known = self._read()
+        self._measurements = self._load()
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -503,24 +488,24 @@ class WeightsSession:
         return tuple(self._store.updates())
 
     def ask(self, query: Queries) -> Answer:
-        """The answer to one query. The guess answers it; where that is off, it is measured and learnt from.
+        """The answer to one query. The guess answers it; if that is off, the query is measured.
 
-        Refused with `BudgetExceeded` when all updates are spent: `public` goes on answering.
+        Raises `BudgetExceeded` when all updates are spent: `public` goes on answering.
         """
-        written = self._written(query)
-        operator = self._fitting(written)
-        with self._turn:
+        stored = self._normalize(query)
+        operator = self._fitting(stored)
+        with self._lock:
             self._check_process()
             run = self._open_run()
             truth = int(operator.answers_at(self._points.places, self._points.counts)[0])
             guess = self._guess(operator)
             if not run.is_above(abs(truth - round(guess * self.terms.granularity))):
                 return self._close_enough(guess)
-            return self._measure(written, truth)
+            return self._measure(stored, truth)
 
     def public(self, query: Queries) -> Answer:
-        """What the guess says, which costs nothing; how far it is off nobody has looked at."""
-        value = self._guess(self._fitting(self._written(query)))
+        """The answer of the guess, which costs nothing; how far it is off is not known."""
+        value = self._guess(self._fitting(self._normalize(query)))
         return Answer(value, lambda: math.inf, lambda _: (0.0, math.inf))
 
     def close(self) -> None:
@@ -547,30 +532,20 @@ class WeightsSession:
         return self._run
 
     def _measure(self, query: Queries, truth: int) -> Answer:
-        """End the run with a measurement, which is on disk before it is told."""
+        """End the run with a measurement, which is on disk before it is returned."""
         self._run = None
         noisy = int(self._noise.add(truth, self.terms.scales.answer))
         self._store.record(self._store.acts, Update(query.to_json(), noisy))
-        self._known = self._read()
-        return self._measured_answer(noisy)
-
-    def _measured_answer(self, noisy: int) -> Answer:
-        scale, units = self.terms.scales.answer, self.terms.granularity
-
-        def bounds(beta: float) -> tuple[float, float]:
-            reach = largest_reach(scale, 1, beta)
-            return (noisy - reach) / units, (noisy + reach) / units
-
-        return Answer(noisy / units, lambda: math.sqrt(laplace_variance(scale)) / units, bounds)
+        self._measurements = self._load()
+        units = NoisyUnits(np.array([noisy], object), self.terms.granularity, self.terms.scales.answer)
+        return units.answer(0, least=0.0)
 
     def _close_enough(self, guess: float) -> Answer:
         """The guess, which was not above the threshold: off by that, two noises and rounding at most."""
         terms = self.terms
 
         def reach(beta: float) -> float:
-            noise = largest_reach(terms.threshold_scale, 1, beta / 2) + largest_reach(
-                terms.query_scale, 1, beta / 2
-            )
+            noise = sum(largest_reach(s, 1, beta / 2) for s in (terms.threshold_scale, terms.query_scale))
             return (terms.threshold_units + noise + 1) / terms.granularity
 
         def spread() -> float:
@@ -579,57 +554,48 @@ class WeightsSession:
         return Answer(guess, spread, lambda beta: (guess - reach(beta), guess + reach(beta)))
 
     def _begin(self) -> None:
-        """Look at the total and along the axes, once; counted before it is drawn."""
+        """Measure the total and sums along the axes, once; counted before it is drawn."""
         self._account.act()
         terms, points = self.terms, self._points
         total = int(self._noise.add(points.total, terms.scales.total))
         loudness = max(1, total) / float(terms.scales.marginal)
         margins = margins_for(terms.universe.shape, terms.axes, loudness)
-        noisy = [
-            self._noise.add(_along(points, margin), terms.scales.marginal).tolist() for margin in margins
-        ]
-        self._store.begin(
-            Begun(
-                total=total,
-                axes=[margin.axis for margin in margins],
-                bins=[margin.bins for margin in margins],
-                marginals=[number for numbers in noisy for number in numbers],
-            )
-        )
+        marginals: list[int] = []
+        for margin in margins:
+            marginals += self._noise.add(_bin_counts(points, margin), terms.scales.marginal).tolist()
+        axes, bins = [margin.axis for margin in margins], [margin.bins for margin in margins]
+        self._store.begin(FirstGuess(total=total, axes=axes, bins=bins, marginals=marginals))
 
-    def _read(self) -> Weighed:
-        """All that is public, as measurements; the first query is the total, which no run has measured."""
-        begun, updates = self._store.begun, self._store.updates()
-        if begun is None:
+    def _load(self) -> Weighed:
+        """All measurements; the first query is the total, which no run has measured."""
+        first, updates = self._store.first_guess, self._store.updates()
+        if first is None:
             raise BudgetLost(
                 "the first guess of this session was charged and is not stored; that budget is gone, so open "
                 "another session"
             )
+        shape = self.terms.universe.shape
         try:
-            return self._put_together(begun, updates)
+            queries = [total(), *(queries_from(update.query) for update in updates)]
+            return Weighed(
+                operator=Stack([self._fitting(query) for query in queries]),
+                unit=1,
+                grain=1,
+                total=first.total,
+                margins=tuple(Margin(shape, *along) for along in zip(first.axes, first.bins, strict=False)),
+                marginals=np.array(first.marginals, object),
+                indices=np.arange(1, len(queries)),
+                noisy=np.array([update.noisy for update in updates], object),
+                scales=self.terms.scales,
+            )
         except (InvalidParameter, InvalidRelease):
             fix = "check the path"
             raise InvalidState("updates", "must be of this session's universe", fix=fix) from None
 
-    def _put_together(self, begun: Begun, updates: list[Update]) -> Weighed:
-        shape = self.terms.universe.shape
-        asked = [total(), *(queries_from(update.query) for update in updates)]
-        return Weighed(
-            operator=Stack([self._fitting(query) for query in asked]),
-            unit=1,
-            grain=1,
-            total=begun.total,
-            margins=tuple(Margin(shape, *along) for along in zip(begun.axes, begun.bins, strict=False)),
-            marginals=np.array(begun.marginals, object),
-            indices=np.arange(1, len(asked)),
-            noisy=np.array([update.noisy for update in updates], object),
-            scales=self.terms.scales,
-        )
-
     def _guess(self, operator: Structured) -> float:
-        return float(operator.answers(self._known.x)[0]) / self.terms.granularity
+        return float(operator.answers(self._measurements.x)[0]) / self.terms.granularity
 
-    def _written(self, query: Queries) -> Queries:
+    def _normalize(self, query: Queries) -> Queries:
         """The query as the file will have it: checked before anything is compared."""
         fix = 'pass between("age", 30, 39)'
         check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
@@ -658,28 +624,23 @@ def open_session(
 
     All of epsilon is debited from the ledger at the first opening, and from then on the session is opened
     with that ledger only. Without a ledger nothing notices if the file is copied and both copies are used.
-    Points on a cluster are gathered before anything is debited: questions come one at a time.
+    Points on a cluster are gathered before anything is debited: queries come one at a time.
     """
-    data = _checked(points, terms)
+    data = fitting_points(points, terms.universe.axes, terms.guarantee.contributions).gathered()
     place = Path(os.path.realpath(path))
     OnlineStore.create(place, terms.to_text())
     store = OnlineStore(place)
     try:
-        if store.terms != terms.to_text():
-            fix = "use the terms it has"
-            raise InvalidParameter("path", "must be of a session with these terms", given=str(path), fix=fix)
-        account = OnlineAccount.opened(store, terms.guarantee, ledger, dataset)
+        same, fix = store.terms == terms.to_text(), "use the terms it has"
+        check(same, "path", "must be of a session with these terms", given=str(path), fix=fix)
+        account = OnlineAccount.open(store, terms.guarantee, ledger, dataset)
         return WeightsSession(terms, store, account, data, noise.session())
     except BaseException:
         store.close()
         raise
 
 
-def _checked(points: object, terms: OnlineTerms) -> Points:
-    return fitting_points(points, terms.universe.axes, terms.guarantee.contributions).gathered()
-
-
-def _along(points: Points, margin: Margin) -> Any:
+def _bin_counts(points: Points, margin: Margin) -> Any:
     """How many rows are in each bin along an axis, exactly."""
     bins = np.searchsorted(margin.edges, points.places[:, margin.axis].astype(np.int64), side="right") - 1
     counts = np.zeros(margin.bins, np.int64)

@@ -1,4 +1,7 @@
-"""Private multiplicative weights on masses over any universe: the rounds that all variants share [HLM12]."""
+"""Private multiplicative weights, offline: many linear queries from one synthetic distribution [HLM12].
+
+`weigh` runs the rounds on masses over any universe, for this mechanism and for numerical queries.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,10 @@ from partita.trusted.mechanisms.workload import WorkloadMechanism
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
 
-_STEPS: Final = 10
-_FIRST_STEPS: Final = 40
-"""Enough for the first guess, of which only a choice of a query depends."""
-
+_STEPS: Final = 10  # of the fit between two rounds: only the choice of the next query depends on it
+_FIRST_STEPS: Final = 40  # for the first guess, which starts from the even distribution
 _MOST_BINS: Final = 256
-_FULL_BIN: Final = 8
-"""A bin of the first guess is expected to hold as many times the noise of its count."""
+_FULL_BIN: Final = 8  # rows in a bin over the noise of its count: fewer, wider bins for clearer counts
 
 
 def weigh(
@@ -122,19 +122,25 @@ def scales_of(rates: Rates, change: Change, operator: Operator) -> Scales:
     )
 
 
+def check_scales(scales: Scales, epsilon: Fraction) -> None:
+    """Refuse an epsilon for which some noise cannot be drawn."""
+    for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
+        check_scale(scale, epsilon)
+
+
 def margins_for(shape: tuple[int, ...], axes: list[int], loudness: float) -> tuple[Margin, ...]:
     """Bins along each axis, where all rows together are so many times the noise of a bin."""
     most = min(_MOST_BINS, int(min(loudness, 1e9) / _FULL_BIN))
     return tuple(Margin(shape, axis, max(1, min(shape[axis], most))) for axis in axes)
 
 
-# Private multiplicative weights, offline: many linear queries from one synthetic distribution [HLM12].
+# The mechanism.
 
 
-_MOST_CELLS: Final = 2**27
-_MANY_CELLS: Final = 2**24
+_MOST_CELLS: Final = 2**27  # a gigabyte for each array of floats
+_MANY_CELLS: Final = 2**24  # from here on a plan says how long a round takes
 _SECONDS_PER_CELL: Final = 3.7e-7
-"""Measured with NumPy: a round over a million cells takes 0.12 to 0.37 seconds; the longest is told."""
+"""Measured with NumPy: a round over a million cells takes 0.12 to 0.37 seconds; a plan shows the longest."""
 
 _CALIBRATION: Final = 0.5
 """Measured errors over what the budget expects: on random ranges about this, within a factor of three."""
@@ -178,8 +184,7 @@ class MultiplicativeWeights(WorkloadMechanism):
         check(self.universe.size <= _MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         for rounds in (1, self.budget.rounds or MOST_ROUNDS):
             scales = scales_of(self.budget.rates(rounds, self._axes), self.change, self.operator)
-            for scale in (scales.total, scales.marginal, scales.selection, scales.answer):
-                check_scale(scale, self.epsilon)
+            check_scales(scales, self.epsilon)
 
     @property
     def uses_delta(self) -> bool:
@@ -204,12 +209,7 @@ class MultiplicativeWeights(WorkloadMechanism):
             session=session,
             arrays=self.arrays,
         )
-        return WeightsRelease(
-            queries=self.queries,
-            universe=self.universe,
-            weighed=weighed,
-            guarantee=self.guarantee if session.secure else None,
-        )
+        return WeightsRelease(weighed=weighed, **self._release_facts(session))
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of an answer; on random ranges, within a factor of three."""
@@ -232,18 +232,17 @@ class MultiplicativeWeights(WorkloadMechanism):
             f"eps0 = {float(rates.answer):.4g}.",
             f"The first guess: the total at {float(rates.total):.4g}, and sums along {self._axes} axes at "
             f"{float(rates.marginal):.4g} each.",
-            *self._patience,
+            *self._describe_time,
         )
 
     @property
-    def _patience(self) -> tuple[str, ...]:
-        """About how long a round takes, where that is long and NumPy computes."""
-        if self.arrays is not None or self.universe.size <= _MANY_CELLS:
+    def _describe_time(self) -> tuple[str, ...]:
+        """About how long a round takes, if that is long and NumPy computes."""
+        cells = self.universe.size
+        if self.arrays is not None or cells <= _MANY_CELLS:
             return ()
-        seconds = _SECONDS_PER_CELL * self.universe.size
-        return (
-            f"A round over {self.universe.size:,} cells takes up to about {seconds:.0f} seconds with NumPy.",
-        )
+        seconds = _SECONDS_PER_CELL * cells
+        return (f"A round over {cells:,} cells takes up to about {seconds:.0f} seconds with NumPy.",)
 
     def _rounds(self, rows: int) -> int:
         return self.budget.rounds_for(rows, len(self.operator), self._axes, self.change.of_cells)

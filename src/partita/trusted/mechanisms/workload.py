@@ -1,4 +1,8 @@
-"""The Laplace mechanism on any explicit list of linear queries [DMNS06; SU, section 1.1]."""
+"""Noise on every answer of a list of linear queries, with or without a projection afterwards.
+
+`LinearQueries` takes explicit rows of weights over one axis. `WorkloadMechanism` is the base of all
+mechanisms that take queries over a universe.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter, check, check_type
+from partita.errors import check, check_type
 from partita.guarantee import Composition, Guarantee
 from partita.numbers import Converted, Exact, freeze, frozen, parameter, rational
 from partita.public.bounds import independent_error, laplace_variance
@@ -33,8 +37,8 @@ from partita.trusted.secret import AxisCounts, PointCounts
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
-_MOST_WEIGHTS: Final = 2**20
-_FINEST: Final = 2**62
+_MOST_WEIGHTS: Final = 2**20  # explicit weights are Python objects: bounds memory
+_FINEST: Final = 2**62  # weights become integers of 64 bits
 
 
 @final
@@ -113,36 +117,28 @@ def _rows(queries: Any) -> Rows:
     """The queries, exactly: a table of at most 2^20 weights, not all zero, with a moderate denominator."""
     table = queries.tolist() if isinstance(queries, np.ndarray) else queries
     listed = isinstance(table, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in table)
-    if not listed or not table or not all(0 < len(row) == len(table[0]) for row in table):
-        raise _wrong("must be rows of one length, a weight for each cell", queries, "pass a list of lists")
-    if len(table) * len(table[0]) > _MOST_WEIGHTS:
-        raise _wrong(f"must hold at most {_MOST_WEIGHTS} weights", queries, "use a tree for many ranges")
+    even = listed and table and all(0 < len(row) == len(table[0]) for row in table)
+    rule, fix = "must be rows of one length, a weight for each cell", "pass a list of lists"
+    check(even, "queries", rule, given=queries, fix=fix)
+    rule, fix = f"must hold at most {_MOST_WEIGHTS} weights", "use a tree for many ranges"
+    check(len(table) * len(table[0]) <= _MOST_WEIGHTS, "queries", rule, given=queries, fix=fix)
     exact = tuple(tuple(rational(weight, "queries") for weight in row) for row in table)
-    if not any(any(row) for row in exact):
-        raise _wrong("must hold a weight that is not zero", queries, "leave out queries that ask nothing")
-    _check_denominators(exact)
+    rule, fix = "must hold a weight that is not zero", "leave out queries that ask nothing"
+    check(any(any(row) for row in exact), "queries", rule, given=queries, fix=fix)
+    common, rule = 1, "must have a common denominator of at most 2^62"
+    for denominator in {weight.denominator for row in exact for weight in row}:
+        common = math.lcm(common, denominator)
+        check(common <= _FINEST, "queries", rule, given=exact, fix="round the weights")
     return exact
 
 
-def _check_denominators(rows: Rows) -> None:
-    common = 1
-    for denominator in {weight.denominator for row in rows for weight in row}:
-        common = math.lcm(common, denominator)
-        if common > _FINEST:
-            raise _wrong("must have a common denominator of at most 2^62", rows, "round the weights")
-
-
-def _wrong(rule: str, queries: object, fix: str) -> InvalidParameter:
-    return InvalidParameter("queries", rule, given=queries, fix=fix)
-
-
-# What every mechanism for a list of linear queries is made with, and what it asks of its data.
+# The base of all mechanisms for a list of linear queries.
 
 
 LARGEST_DENSE: Final = 2**30
-"""No universe of more cells is made an array."""
+"""The largest universe that becomes an array."""
 
-_MOST_CELLS: Final = 2**24
+_MOST_CELLS: Final = 2**24  # up to here an array of all cells is faster than weights point by point
 
 
 @frozen(kw_only=True)
@@ -167,7 +163,11 @@ class WorkloadMechanism(Private, ABC):
     def _convert(self) -> None:
         super()._convert()
         promise = Guarantee(epsilon=self.epsilon, delta=self.delta, **self.protected)
-        freeze(self, queries=_checked(self.queries), universe=_over(self.universe), delta=promise.delta)
+        fix = 'pass for example ranges("age") or parse("...")'
+        check_type(self.queries, Queries, "queries", "must be queries", fix=fix)
+        fix = 'pass Universe(["age"], [Integer(0, 120)])'
+        check_type(self.universe, Universe, "universe", "must be a Universe", fix=fix)
+        freeze(self, delta=promise.delta)
         self._check_weights()
 
     def _return_delta(self) -> None:
@@ -211,6 +211,11 @@ class WorkloadMechanism(Private, ABC):
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> WorkloadRelease:
         """Draw noise and release."""
 
+    def _release_facts(self, session: Noise) -> dict[str, Any]:
+        """What every release has: queries, universe, and the guarantee unless noise was injected."""
+        guarantee = self.guarantee if session.secure else None
+        return {"queries": self.queries, "universe": self.universe, "guarantee": guarantee}
+
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie in the universe and bound contributions at least as tightly."""
         return fitting_points(points, self.universe.axes, self.contributions)
@@ -243,41 +248,14 @@ def sentence(phrase: str) -> str:
     return f"{phrase[:1].upper()}{phrase[1:]}" + ("" if phrase.endswith(".") else ".")
 
 
-def _checked(queries: object) -> Queries:
-    fix = 'pass for example ranges("age") or parse("...")'
-    return check_type(queries, Queries, "queries", "must be queries", fix=fix)
-
-
-def _over(universe: object) -> Universe:
-    fix = 'pass Universe(["age"], [Integer(0, 120)])'
-    return check_type(universe, Universe, "universe", "must be a Universe", fix=fix)
-
-
-# The Laplace mechanism on any workload of linear queries [DMNS06; SU, section 1.1].
-
-
-_LARGEST_WEIGHT: Final = 2**64
-"""Times fewer than 2^62 rows, that is a released number."""
-
-
-@final
 @frozen(kw_only=True)
-class LinearWorkload(WorkloadMechanism):
-    """Publish once; answer a list of linear queries, each with noise of its own.
+class NoisyWorkload(WorkloadMechanism, ABC):
+    """A mechanism that adds independent noise of one scale to every answer."""
 
-    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP if delta lowers noise; ADD_REMOVE or CHANGE_ONE. [DMNS06]
-    Error:     O(norm log k / epsilon) for k queries at once; the norm is the largest sum of absolute
-               weights of one cell. With delta, O(sqrt(weight norm log 1/delta) log k / epsilon).
-    Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
-
-    >>> from partita.domain import Integer
-    >>> from partita import Universe, prefixes
-    >>> ages = Universe(["age"], [Integer(0, 120)])
-    >>> LinearWorkload(queries=prefixes("age"), universe=ages, epsilon=1).scale
-    Fraction(121, 1)
-    """
-
-    name: ClassVar[str] = "linear"
+    @property
+    def answers_epsilon(self) -> Fraction:
+        """The epsilon of all answers."""
+        return self.epsilon
 
     @cached_property
     def changes(self) -> AnswerChanges:
@@ -287,7 +265,7 @@ class LinearWorkload(WorkloadMechanism):
     @cached_property
     def composition(self) -> Composition:
         """How much each answer may cost, by the theorem that asks for the least noise."""
-        return self.changes.composition(self.epsilon, self.delta)
+        return self.changes.composition(self.answers_epsilon, self.delta)
 
     @property
     def uses_delta(self) -> bool:
@@ -299,6 +277,32 @@ class LinearWorkload(WorkloadMechanism):
         """The noise scale of every answer, in units of one over the operator's granularity."""
         return self.changes.each / self.composition.rate
 
+
+# The Laplace mechanism [DMNS06; SU, section 1.1].
+
+
+_LARGEST_WEIGHT: Final = 2**64
+"""Times fewer than 2^62 rows, the answer still fits in a released number."""
+
+
+@final
+@frozen(kw_only=True)
+class LinearWorkload(NoisyWorkload):
+    """Publish once; answer a list of linear queries, each with noise of its own.
+
+    Guarantee: epsilon-DP, pure; (epsilon, delta)-DP if delta lowers noise; ADD_REMOVE or CHANGE_ONE. [DMNS06]
+    Error:     O(norm log k / epsilon) for k queries at once; the norm is the largest sum of absolute
+               weights of one cell. With delta, O(sqrt(weight norm log 1/delta) log k / epsilon).
+    Proof:     docs/proofs/linear_queries.md (integer noise at a public granularity)
+
+    >>> from partita import Integer, prefixes
+    >>> ages = Universe(["age"], [Integer(0, 120)])
+    >>> LinearWorkload(queries=prefixes("age"), universe=ages, epsilon=1).scale
+    Fraction(121, 1)
+    """
+
+    name: ClassVar[str] = "linear"
+
     @property
     def largest_error(self) -> float:
         """The expected largest error over all queries is at most this [SU, section 1.1]."""
@@ -309,47 +313,43 @@ class LinearWorkload(WorkloadMechanism):
         return float(laplace_variance(self.scale) ** 0.5) / self.operator.granularity
 
     def predicted_numbers(self, rows: int) -> int:
-        """One for each query."""
         return len(self.operator)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """How the budget is shared among the queries."""
-        scale, rule = float(self.scale / self.operator.granularity), self.composition.rule
-        return (
-            f"Noise of scale {scale:.6g} on each of {len(self.operator)} answers, by {rule} composition.",
+        scale, rule, number = (
+            self.scale / self.operator.granularity,
+            self.composition.rule,
+            len(self.operator),
         )
+        return (f"Noise of scale {float(scale):.6g} on each of {number} answers, by {rule} composition.",)
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> LinearWorkloadRelease:
         """Answer every query in whole units and add noise."""
         truth = self.truth(self.fitting(points))
         session = noise.session()
-        return LinearWorkloadRelease(
-            noisy=session.add(truth, self.scale),
-            scale=self.scale,
-            queries=self.queries,
-            universe=self.universe,
-            guarantee=self.guarantee if session.secure else None,
-        )
+        noisy = session.add(truth, self.scale)
+        return LinearWorkloadRelease(noisy=noisy, scale=self.scale, **self._release_facts(session))
 
     def _check(self) -> None:
-        """Refuse weights whose answers are no released numbers, and noise that cannot be drawn."""
-        if self.operator.largest > _LARGEST_WEIGHT or self.scale > LARGEST_SCALE:
-            rule = "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units"
-            fix = "clip values, round weights, or raise epsilon"
-            raise InvalidParameter("queries", rule, given=float(self.operator.largest), fix=fix)
+        """Refuse weights whose answers do not fit in a release, and noise that cannot be drawn."""
+        fits = self.operator.largest <= _LARGEST_WEIGHT and self.scale <= LARGEST_SCALE
+        rule = "must have weights of at most 2^64 units and need noise of a scale of at most 2^62 units"
+        fix = "clip values, round weights, or raise epsilon"
+        check(fits, "queries", rule, given=self.operator.largest, fix=fix)
         check_scale(self.scale, self.epsilon)
 
 
 # Noise on every answer, then a projection on the answers that some table has [DR14, Algorithm 18].
 
 
-_ROWS_SHARE: Final = Fraction(1, 20)
-_MEASURED: Final = 1 / 3
+_ROWS_SHARE: Final = Fraction(1, 20)  # of epsilon, for the number of rows: a tighter hull for noisier answers
+_MEASURED: Final = 1 / 3  # typical errors over the theorem's bound, for random queries and ranges
 
 
 @final
 @frozen(kw_only=True)
-class ProjectedLaplace(WorkloadMechanism):
+class ProjectedLaplace(NoisyWorkload):
     """Publish once; answer a list of linear queries, projected on what some table could answer.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.   [DR14, Theorem 12.7]
@@ -360,8 +360,7 @@ class ProjectedLaplace(WorkloadMechanism):
     Good where there are more queries than rows. The number of rows, by which answers are bounded, gets
     a twentieth of epsilon.
 
-    >>> from partita.domain import Integer
-    >>> from partita import prefixes
+    >>> from partita import Integer, prefixes
     >>> ages = Universe(["age"], [Integer(0, 9)])
     >>> ProjectedLaplace(queries=prefixes("age"), universe=ages, epsilon=1).composition.rule
     'pure'
@@ -369,25 +368,10 @@ class ProjectedLaplace(WorkloadMechanism):
 
     name: ClassVar[str] = "projection"
 
-    @cached_property
-    def changes(self) -> AnswerChanges:
-        """By how much neighbours can differ in the answers, in units."""
-        return AnswerChanges.between(self.neighbors, contributions=self.contributions, operator=self.operator)
-
-    @cached_property
-    def composition(self) -> Composition:
-        """How much each answer may cost, by the theorem that asks for the least noise."""
-        return self.changes.composition(self.epsilon * (1 - _ROWS_SHARE), self.delta)
-
     @property
-    def uses_delta(self) -> bool:
-        """Whether another theorem than the pure one asks for the least noise."""
-        return self.composition.rule != "pure"
-
-    @property
-    def scale(self) -> Fraction:
-        """The noise scale of an answer, in units."""
-        return self.changes.each / self.composition.rate
+    def answers_epsilon(self) -> Fraction:
+        """What the number of rows leaves."""
+        return self.epsilon * (1 - _ROWS_SHARE)
 
     @property
     def rows_scale(self) -> Fraction:
@@ -397,9 +381,8 @@ class ProjectedLaplace(WorkloadMechanism):
     @property
     def why(self) -> str:
         """Which theorem the noise follows."""
-        return (
-            f"the noise of each answer follows {self.composition.rule} composition, which asks for the least"
-        )
+        rule = self.composition.rule
+        return f"the noise of each answer follows {rule} composition, which asks for the least"
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of an answer: of all noise, along the hull, or of its dimension.
@@ -436,9 +419,7 @@ class ProjectedLaplace(WorkloadMechanism):
             rows_scale=self.rows_scale,
             noisy=session.add(self.truth(data), self.scale),
             scale=self.scale,
-            queries=self.queries,
-            universe=self.universe,
-            guarantee=self.guarantee if session.secure else None,
+            **self._release_facts(session),
         )
         return released.projected()
 
@@ -447,11 +428,7 @@ class ProjectedLaplace(WorkloadMechanism):
         return AnswerNoise(self.operator, self.scale)
 
     def _check(self) -> None:
-        _check_size(self.universe)
+        rule, fix = f"must have at most {MOST_CELLS} cells", "choose coarser domains or fewer columns"
+        check(self.universe.size <= MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         for scale in (self.scale, self.rows_scale):
             check_scale(scale, self.epsilon)
-
-
-def _check_size(universe: Universe) -> None:
-    rule, fix = f"must have at most {MOST_CELLS} cells", "choose coarser domains or fewer columns"
-    check(universe.size <= MOST_CELLS, "universe", rule, given=universe.size, fix=fix)

@@ -274,7 +274,7 @@ def _true_threshold(self: GlobalTruncation, points: Points) -> Any:
 def _with_true_total(data: Any, **options: Any) -> Any:
     """Graded by the true number of rows."""
     operator = options.pop("operator")
-    many = Graded(operator.inner, operator.tops * (int(np.asarray(data).sum()) % 7 + 1), operator.grade)
+    many = Graded(operator.inner, operator.tops * (int(np.asarray(data).sum()) % 7 + 1), operator.granularity)
     return weigh(data, operator=many, **options)
 
 
@@ -291,7 +291,7 @@ def _doubled(self: Any, values: Any) -> Any:
 
 
 def _uncut(self: PlainSpace, top: int) -> Graded:
-    return Graded(self.operator, np.full(len(self.operator), top, object), self.grade)
+    return self._grade(self.operator, np.full(len(self.operator), top, object))
 
 
 BUGS: dict[str, tuple[Any, Any, str, Any]] = {

@@ -31,14 +31,7 @@ class Dense(Operator):
     def __init__(self, weights: Any, granularity: int = 1) -> None:
         self.weights = np.asarray(weights, np.int64)
         self.shape, self.granularity = self.weights.shape[1:], granularity
-
-    @property
-    def lowest(self) -> int:
-        return int(self.weights.min())
-
-    @property
-    def highest(self) -> int:
-        return int(self.weights.max())
+        self.lowest, self.highest = int(self.weights.min()), int(self.weights.max())
 
     @property
     def column_norm(self) -> int:

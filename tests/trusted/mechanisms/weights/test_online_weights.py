@@ -41,7 +41,7 @@ from partita.testing import (
 from partita.trusted.mechanisms import online_weights
 from partita.trusted.mechanisms.online_weights import (
     AboveThreshold,
-    Begun,
+    FirstGuess,
     OnlineTerms,
     Update,
     WeightsSession,
@@ -154,14 +154,14 @@ class _Memory:
 
     def __init__(self) -> None:
         self.acts, self._updates = 0, list[Update]()
-        self.begun: Begun | None = None
+        self.first_guess: FirstGuess | None = None
 
     def act(self) -> int:
         self.acts += 1
         return self.acts
 
-    def begin(self, first: Begun) -> None:
-        self.begun = first
+    def begin(self, first: FirstGuess) -> None:
+        self.first_guess = first
 
     def record(self, run: int, update: Update) -> None:
         self._updates.append(update)
@@ -185,7 +185,12 @@ def _session_law(counts: Counts) -> Any:
                 seen.append(session.ask(question).value)
             except BudgetExceeded:
                 seen.append(None)
-        return store.begun.total, tuple(store.begun.marginals), tuple(seen), tuple(store.updates())
+        return (
+            store.first_guess.total,
+            tuple(store.first_guess.marginals),
+            tuple(seen),
+            tuple(store.updates()),
+        )
 
     return law(asked, Clamped(BASE, unit=UNIT, window=range(3)))
 
@@ -214,7 +219,7 @@ class _Ordered(_Memory):
         self.order.append("act")
         return super().act()
 
-    def begin(self, first: Begun) -> None:
+    def begin(self, first: FirstGuess) -> None:
         self.order.append("begin")
         super().begin(first)
 
@@ -280,10 +285,10 @@ def test_no_draw_of_the_first_guess_is_lost_uncharged(tmp_path: Path, drawn: int
         _open(tmp_path / "s")
 
 
-def _first_guess(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
+def _first_guess(points: Points, noise: Any, terms: OnlineTerms) -> FirstGuess:
     store: Any = _Memory()
     WeightsSession(terms, store, store, points, noise)
-    begun: Begun = store.begun
+    begun: FirstGuess = store.first_guess
     return begun
 
 
@@ -321,7 +326,7 @@ def test_bins_by_the_true_total_are_caught(monkeypatch: pytest.MonkeyPatch) -> N
     def leaking(shape: Any, axes: Any, loudness: float) -> Any:
         return margins_for(shape, axes, secret[0] / float(terms.scales.marginal))
 
-    def begin(points: Points, noise: Any, terms: OnlineTerms) -> Begun:
+    def begin(points: Points, noise: Any, terms: OnlineTerms) -> FirstGuess:
         secret[0] = points.total
         return _first_guess(points, noise, terms)
 

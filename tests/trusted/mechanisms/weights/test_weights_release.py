@@ -179,14 +179,14 @@ def test_rounding_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         _points(rows=100), noise=tape_noise(EndlessTape("shaken"))
     )
     exact, shaken = release.weighed.settled().x, EndlessTape("shakes")
-    mass_of = WeightsFit._mass_of
+    mass_of = WeightsFit._distribution
 
     def shake(fit: WeightsFit, duals: list[Any]) -> Any:
         x = mass_of(fit, duals)
         words = shaken.take(x.size).astype(np.float64).reshape(x.shape) / 2.0**64
         return x * (1 + 1e-12 * (2 * words - 1))
 
-    monkeypatch.setattr(WeightsFit, "_mass_of", shake)
+    monkeypatch.setattr(WeightsFit, "_distribution", shake)
     off = np.abs(release.weighed.settled().x - exact).sum() / release.weighed.mass
 
     assert 0 < off < 1e-10
