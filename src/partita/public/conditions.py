@@ -93,10 +93,8 @@ def parse_conditions(
     check(isinstance(where, Mapping | None), "where", "must be a mapping of columns", given=where, fix=fix)
     conditions = dict(where or {})
     for column in keywords:
-        rule, fix = (
-            "must not be a keyword that questions have for themselves",
-            f"pass where={{{column!r}: ...}}",
-        )
+        rule = "must not be a keyword that questions have for themselves"
+        fix = f"pass where={{{column!r}: ...}}"
         check(column not in _RESERVED, "column", rule, given=column, fix=fix)
         rule, fix = "must be asked for once, by where or as a keyword", "leave one of them out"
         check(column not in conditions, "column", rule, given=column, fix=fix)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from statistics import NormalDist
 from typing import Any, Final, TypeAlias, final
 
@@ -140,22 +140,19 @@ def cdf(line: OrderedColumn, values: Any = None) -> Cdf:
     """The distribution at the values given, or at the last value of every piece of the release."""
     if values is None:
         ends = line.axis.curve.ends
-        return _at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
+        return _cdf_at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
     where = encode_values(line.domain, values, name="values")
-    return _at(line, [values] if is_single(values) else list(values), where)
+    return _cdf_at(line, [values] if is_single(values) else list(values), where)
 
 
-def _at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cdf:
+def _cdf_at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cdf:
     curve = line.axis.curve
     cells = np.where(where.special == Special.ABOVE, np.uint64(line.axis.size - 1), where.cells)
     inside = where.special != Special.BELOW
     counts = np.where(inside, curve.upto(cells), 0.0)
     fractions = counts / curve.total if curve.total else np.zeros_like(counts)
-    return Cdf(values, Answers(counts, lambda: _errors(line, cells) * inside), fractions)
-
-
-def _errors(line: OrderedColumn, cells: UInts) -> Floats:
-    return line.axis.errors(np.zeros_like(cells), cells)
+    none = np.zeros_like(cells)
+    return Cdf(values, Answers(counts, lambda: line.axis.errors(none, cells) * inside), fractions)
 
 
 # A histogram over two columns: equal shares of their public cells, counted together.
@@ -248,10 +245,9 @@ def heat_of(scaled: ScaledView, columns: tuple[str, str], bins: object, where: W
         along[number] = low[place] + shift, high[place] + shift
     many = ManyBoxes(terms, along, np.ones(shape[0] * shape[1], bool))
     counts = Answers(many.counts(view.boxes).reshape(shape), lambda: many.errors(view.boxes).reshape(shape))
+    counts = counts.adjusted(scaled.factor)
     lows, highs = ((domains[0].decode(cells[0][end]), domains[1].decode(cells[1][end])) for end in (0, 1))
-    return Heat(
-        columns, domains, lows, highs, counts.adjusted(scaled.factor), view.guarantee, described(where)
-    )
+    return Heat(columns, domains, lows, highs, counts, view.guarantee, described(where))
 
 
 def bins_of_two(bins: object) -> tuple[int, int]:
@@ -276,82 +272,6 @@ def _excerpt(length: int) -> list[int]:
     if length <= 2 * _EACH_END + 1:
         return list(range(length))
     return [*range(_EACH_END), _BETWEEN, *range(length - _EACH_END, length)]
-
-
-# The inverse of cumulative counts: the least cell at which enough has been counted.
-
-_BITS: Final = 64
-
-
-def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
-    """The least cell of 0, ..., last at which `upto` is at least each target, by halving; else the last.
-
-    Cells may need all 64 bits. If `upto` is not monotone, it reaches the target at the cell found
-    (unless that is the last) and misses it just before (unless that is the first).
-
-    >>> least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
-    [0, 4, 99]
-    """
-    low, high = np.zeros(targets.size, np.uint64), np.full(targets.size, last, np.uint64)
-    for _ in range(_BITS):
-        middle = low + (high - low) // np.uint64(2)
-        reached = (upto(middle) >= targets) | (low == high)
-        low, high = np.where(reached, low, middle + np.uint64(1)), np.where(reached, middle, high)
-    return high
-
-
-# Guaranteed bounds of a quantile by halving, from guaranteed bounds of single ranges.
-
-
-def certain_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
-    """Cells between which the true quantile lies, except with probability beta, whatever the data.
-
-    Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile is the
-    least x where the true E is not negative, and E never falls. So a bound of E below zero says that the
-    quantile lies beyond x, and one that is not says that it does not.
-    """
-    excess = lru_cache(maxsize=None)(_Excess(axis, q, beta).bounds)
-    low = _halved(axis.size, lambda cell, step: excess(cell, step)[1] >= 0)
-    high = _halved(axis.size, lambda cell, step: excess(cell, step)[0] >= 0)
-    return min(low, high), max(low, high)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Excess:
-    """Bounds of E at the cells where halving may ask.
-
-    Whatever was answered before, step d of a halving asks at one of 2^d cells: each of them takes its share
-    of beta, so that all bounds that could be asked for hold together.
-    """
-
-    axis: Along
-    q: float
-    beta: float
-
-    def bounds(self, cell: int, step: int) -> tuple[float, float]:
-        """Between which values E lies at the cell in the middle of one of the parts of step `step`."""
-        share = self.beta / (self.axis.size.bit_length() * 2.0**step) / 2
-        least, most = self._counted(0, cell, share)
-        fewest, others = self._counted(cell + 1, self.axis.size - 1, share)
-        return (1 - self.q) * least - self.q * others, (1 - self.q) * most - self.q * fewest
-
-    def _counted(self, low: int, high: int, beta: float) -> tuple[float, float]:
-        if low > high:
-            return 0.0, 0.0
-        least, most = self.axis.answer(Term(low, high)).bounds(beta)
-        return max(0.0, least), max(0.0, most)
-
-
-def _halved(size: int, reached: Callable[[int, int], bool]) -> int:
-    """The cell at which halving the cells 0, ..., size-1 ends; the last if nothing before it is reached."""
-    low, high, step = 0, size - 1, 0
-    while low < high:
-        checkpoint()
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle, step) else (middle + 1, high)
-        step += 1
-    return low
 
 
 # Quantiles of a column, with bars on the value and on the rank.
@@ -401,7 +321,7 @@ class Quantile:
         B, no E(x) does, because 1-q and q add up to 1. Where single ranges have much better bounds than
         that, those are used.
         """
-        low, high = self._certain(float(failure(beta)))
+        low, high = self._guaranteed_cells(float(failure(beta)))
         return self._values(np.array([min(low, self.cell), max(high, self.cell)], np.uint64))
 
     def __repr__(self) -> str:
@@ -436,7 +356,7 @@ class Quantile:
         everything = axis.answer(Term(0, last)).error ** 2
         return math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
 
-    def _certain(self, beta: float) -> tuple[int, int]:
+    def _guaranteed_cells(self, beta: float) -> tuple[int, int]:
         axis = self.line.axis
         if self.line.one_by_one:
             return certain_cells(axis, float(self.q), beta)
@@ -457,7 +377,10 @@ class Quantile:
 
 def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
     """The quantile of each share."""
-    exact = [_share(share) for share in shares]
+    exact = []
+    for share in shares:
+        exact.append(rational(share, "q"))
+        check(0 <= exact[-1] <= 1, "q", "must lie in [0, 1]", given=share, fix="pass 0.5 for the median")
     targets = np.array([float(q) for q in exact]) * line.axis.curve.total
     cells = _reaching(line, targets).tolist()
     return [Quantile(line, q, cell) for q, cell in zip(exact, cells, strict=True)]
@@ -468,10 +391,60 @@ def _reaching(line: Slice, targets: Floats) -> UInts:
     return least_cells(line.axis.curve.upto, targets, last=line.axis.size - 1)
 
 
-def _share(value: object) -> Fraction:
-    q = rational(value, "q")
-    check(0 <= q <= 1, "q", "must lie in [0, 1]", given=value, fix="pass 0.5 for the median")
-    return q
+def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
+    """The least cell of 0, ..., last at which `upto` is at least each target, by halving; else the last.
+
+    Cells may need all 64 bits. If `upto` is not monotone, it reaches the target at the cell found
+    (unless that is the last) and misses it just before (unless that is the first).
+
+    >>> least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
+    [0, 4, 99]
+    """
+    low, high = np.zeros(targets.size, np.uint64), np.full(targets.size, last, np.uint64)
+    for _ in range(64):  # cells have at most 64 bits
+        middle = low + (high - low) // np.uint64(2)
+        reached = (upto(middle) >= targets) | (low == high)
+        low, high = np.where(reached, low, middle + np.uint64(1)), np.where(reached, middle, high)
+    return high
+
+
+def certain_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
+    """Cells between which the true quantile lies, except with probability beta, whatever the data.
+
+    Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile is the
+    least x where the true E is not negative, and E never falls. So a bound of E below zero says that the
+    quantile lies beyond x, and one that is not says that it does not. Whatever was answered before, step d of
+    a halving asks at one of 2^d cells: each of them takes its share of beta, so that all bounds that could be
+    asked for hold together.
+    """
+
+    def count(low: int, high: int, share: float) -> tuple[float, float]:
+        if low > high:
+            return 0.0, 0.0
+        least, most = axis.answer(Term(low, high)).bounds(share)
+        return max(0.0, least), max(0.0, most)
+
+    @cache
+    def bound_excess(cell: int, step: int) -> tuple[float, float]:
+        share = beta / (axis.size.bit_length() * 2.0**step) / 2
+        least, most = count(0, cell, share)
+        fewest, others = count(cell + 1, axis.size - 1, share)
+        return (1 - q) * least - q * others, (1 - q) * most - q * fewest
+
+    low = _halve(axis.size, lambda cell, step: bound_excess(cell, step)[1] >= 0)
+    high = _halve(axis.size, lambda cell, step: bound_excess(cell, step)[0] >= 0)
+    return min(low, high), max(low, high)
+
+
+def _halve(size: int, reached: Callable[[int, int], bool]) -> int:
+    """The cell at which halving the cells 0, ..., size-1 ends; the last if nothing before it is reached."""
+    low, high, step = 0, size - 1, 0
+    while low < high:
+        checkpoint()
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle, step) else (middle + 1, high)
+        step += 1
+    return low
 
 
 def total(views: Sequence[AnyView]) -> Answer:

@@ -271,7 +271,7 @@ class ScaledView:
 
     @staticmethod
     def to_total(view: View | BoxView, total: float) -> ScaledView:
-        """The view with its values brought to a total, unless it counted nobody; none is more than doubled."""
+        """The view with its values brought to a total; none is more than doubled."""
         own = view.total.value
         return ScaledView(view, min(_MOST_SCALING, total / own) if total > 0 and own > 0 else 1.0)
 
@@ -519,10 +519,9 @@ class BoxSlice:
         return ManyBoxes(self.terms, {self.number: (lows + shift, highs + shift)}, np.ones(lows.size, bool))
 
     def _cut(self, box: BoxTerm, term: Term) -> BoxTerm:
-        low, high = self._axis.position(term.low), self._axis.position(term.high)
-        return BoxTerm(
-            self._replace_end(box.low, low), self._replace_end(box.high, high), term.sign * box.sign
-        )
+        low = self._replace_end(box.low, self._axis.position(term.low))
+        high = self._replace_end(box.high, self._axis.position(term.high))
+        return BoxTerm(low, high, term.sign * box.sign)
 
     def _replace_end(self, ends: tuple[int, ...], end: int) -> tuple[int, ...]:
         return (*ends[: self.number], end, *ends[self.number + 1 :])
@@ -643,11 +642,8 @@ def many_boxes(declared: Declared, where: Where) -> ManyBoxes:
     One range, or one value, goes with all rows, and so does a set of values or a special cell.
     """
     fixed = {name: value for name, value in where.items() if isinstance(value, OneOf | Special)}
-    found = {
-        name: find_ranges(declared[name], value, name=name)
-        for name, value in where.items()
-        if name not in fixed
-    }
+    others = {name: value for name, value in where.items() if name not in fixed}
+    found = {name: find_ranges(declared[name], value, name=name) for name, value in others.items()}
     rows = _count_rows(found)
     cut = {name: _find_positions(declared[name], spans, rows) for name, spans in found.items()}
     there = np.logical_and.reduce([np.ones(rows, np.bool_), *(low <= high for low, high in cut.values())])
