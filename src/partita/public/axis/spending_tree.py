@@ -16,7 +16,7 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze
-from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, checked, checked_ranges
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
 from partita.public.axis.curve import Curve
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tree_solver import (
@@ -267,16 +267,16 @@ class SpendingTreeRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the terms as one linear question."""
-        asked = checked(terms, self.size)
+        asked = check_terms(terms, self.size)
         return replace(self._linear.answer(asked), bounds=partial(self._bounds, asked))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The value of each range."""
-        return self._linear.counts(*checked_ranges(lows, highs, self.size))
+        return self._linear.counts(*check_ranges(lows, highs, self.size))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard error of each range."""
-        return self._linear.errors(*checked_ranges(lows, highs, self.size))
+        return self._linear.errors(*check_ranges(lows, highs, self.size))
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range at all misses the truth by more."""

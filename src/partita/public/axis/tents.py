@@ -18,7 +18,7 @@ from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
-from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, checked, checked_ranges
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
 from partita.public.axis.curve import Curve, leaning, refined
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tent_solver import (
@@ -166,15 +166,15 @@ class TentRanges(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the terms as one linear question, with the standard error of exactly that."""
-        return self.linear.answer(checked(terms, self.size))
+        return self.linear.answer(check_terms(terms, self.size))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The values that `answer` gives for many ranges."""
-        return self.linear.counts(*checked_ranges(lows, highs, self.size))
+        return self.linear.counts(*check_ranges(lows, highs, self.size))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors that `answer` gives for many ranges."""
-        return self.linear.errors(*checked_ranges(lows, highs, self.size))
+        return self.linear.errors(*check_ranges(lows, highs, self.size))
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range at all misses the truth by more, whatever the data."""

@@ -28,8 +28,8 @@ from partita.public.axis.base import (
     Parts,
     PartsReader,
     Term,
-    checked,
-    checked_ranges,
+    check_ranges,
+    check_terms,
 )
 from partita.public.axis.curve import Curve, curve_through
 from partita.public.base import damaged
@@ -158,7 +158,7 @@ class TreeRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the fewest nodes that cover each term; a node may cancel."""
-        ranges = checked(terms, self.size)
+        ranges = check_terms(terms, self.size)
         return self.combined(ranges).answer(least_sum(each.sign for each in ranges))
 
     def combined(self, terms: Iterable[Term]) -> NoisySum:
@@ -234,7 +234,7 @@ class TreeRelease(AxisRelease):
 
 
 def _tree_cells(lows: UInts, highs: UInts, size: int) -> tuple[Ints, Ints]:
-    low, high = checked_ranges(lows, highs, size)
+    low, high = check_ranges(lows, highs, size)
     return low.astype(np.int64), high.astype(np.int64)
 
 
@@ -273,7 +273,7 @@ class PaperIntervalsRelease(AxisRelease):
         Its standard error adds to that of the noise what the two segments at the ends of a term may
         hold outside of it.
         """
-        ranges = checked(terms, self.size)
+        ranges = check_terms(terms, self.size)
         touched = self.tree.combined(self._touched(term) for term in ranges)
         outside = sum(max(0.0, self._leaf(end)) ** 2 for term in ranges for end in self._cut_ends(term))
 
@@ -288,11 +288,11 @@ class PaperIntervalsRelease(AxisRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """All segments that touch each range."""
-        return self.tree.counts(*self._segments(*checked_ranges(lows, highs, self.size)))
+        return self.tree.counts(*self._segments(*check_ranges(lows, highs, self.size)))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors that `answer` gives, exactly."""
-        low, high = checked_ranges(lows, highs, self.size)
+        low, high = check_ranges(lows, highs, self.size)
         first, last = self._segments(low, high)
         cut_below, cut_above = self._starts[first] < low, self.cut.edges[last] > high
         weights = np.maximum(self.tree.levels[0].astype(np.float64), 0.0) ** 2
