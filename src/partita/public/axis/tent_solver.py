@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partita.arrays import Floats, Ints, UInts
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
-from partita.public.axis.shrinkage import nonnegative, shrink
+from partita.public.axis.shrinkage import project_nonnegative, shrink
 from partita.public.base import damaged, noise_rate, noisy_integers
 from partita.public.bounds import (
     Combination,
@@ -677,7 +677,7 @@ class UnitCounts(NamedTuple):
 def unit_counts(counts: TentCounts, widths: Floats) -> UnitCounts:
     """Least squares, counts >= 0, and for few units a step towards an even spread."""
     return _towards_even(
-        nonnegative(counts.posterior.mean(counts.own, counts.rows)), widths, counts.own_variance
+        project_nonnegative(counts.posterior.mean(counts.own, counts.rows)), widths, counts.own_variance
     )
 
 
@@ -695,7 +695,7 @@ def unit_counts_with_atoms(
     own, variance = counts.own.copy(), np.full(counts.units, counts.own_variance)
     own[atoms], shrunk = shrink(own[atoms], scales[atoms], expected[atoms])
     variance[atoms] = np.maximum(shrunk, _LEAST_VARIANCE * scales[atoms] ** 2)
-    return UnitCounts(nonnegative(counts.posterior_with(1.0 / variance).mean(own, counts.rows)), 1.0)
+    return UnitCounts(project_nonnegative(counts.posterior_with(1.0 / variance).mean(own, counts.rows)), 1.0)
 
 
 def _towards_even(counts: Floats, widths: Floats, variance: float) -> UnitCounts:

@@ -19,7 +19,7 @@ from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
 from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
-from partita.public.axis.curve import Curve, leaning, refined
+from partita.public.axis.curve import Curve, refine, shift_sparse_segments
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tent_solver import (
     MOST_LEVELS,
@@ -402,9 +402,9 @@ class PartitionTentsRelease(TentRanges):
 
         What a partition does not see is at least of the size of the noise.
         """
-        leant = leaning(pieces)
+        leant = shift_sparse_segments(pieces)
         return LinearRanges(
-            curve=refined(leant) if informed(self.total, self.rate) < LITTLE else leant,
+            curve=refine(leant) if informed(self.total, self.rate) < LITTLE else leant,
             pieces=pieces,
             model=model,
             certain=certain,

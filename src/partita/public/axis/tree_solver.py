@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.shrinkage import FlatGroups, apart, shared_out, shrink, spread_over
+from partita.public.axis.shrinkage import FlatGroups, shared_out, shrink, sibling_variances, spread_over
 from partita.public.base import damaged
 from partita.public.bounds import (
     Combination,
@@ -701,7 +701,7 @@ class TreeSolution:
             complete = self._complete(family)
             if complete.shape[1] > 2 and complete.size:
                 nodes = family.nodes.start + complete
-                between[nodes] = apart(values[nodes], variances[nodes])[:, None]
+                between[nodes] = sibling_variances(values[nodes], variances[nodes])[:, None]
         return between
 
     def _complete(self, family: Families) -> Ints:
