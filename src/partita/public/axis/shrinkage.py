@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -234,33 +233,24 @@ def _pool_variances(between: Floats, mean: Floats, noise: Floats, freedom: int) 
     return (freedom * between + weight * shared) / (freedom + weight)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class FlatGroups:
-    """Siblings, as spans of units, whose sums are expected to be equal up to a variance.
+def measure_flat_groups(
+    low: Ints, behind: Ints, group: Ints, variance: Floats, units: int
+) -> LinearMeasurements:
+    """Siblings, as spans of units, whose sums are expected to be equal up to a variance, as measurements.
 
-    `group` numbers the group of each sibling, and `variance` is that of its group.
+    What is measured is the difference of each sibling from the mean of its group, which is zero. `group`
+    numbers the group of each sibling, and `variance` is that of its group.
     """
 
-    low: Ints
-    behind: Ints
-    group: Ints
-    variance: Floats
-    units: int
+    def centre(siblings: Floats) -> Floats:
+        means = np.bincount(group, siblings) / np.bincount(group)
+        return siblings - means[group]
 
-    def measured(self) -> LinearMeasurements:
-        """The prior as measurements: each sibling's difference from the mean of its group, which is zero."""
-        return LinearMeasurements(self._apply, self._adjoint, 1.0 / self.variance)
-
-    def _apply(self, units: Floats) -> Floats:
-        return self._centred(sum_spans(self.low, self.behind, units))
-
-    def _adjoint(self, siblings: Floats) -> Floats:
-        return spread_over(self.low, self.behind, self._centred(siblings), self.units)
-
-    def _centred(self, siblings: Floats) -> Floats:
-        means = np.bincount(self.group, siblings) / np.bincount(self.group)
-        return siblings - means[self.group]
+    return LinearMeasurements(
+        lambda values: centre(sum_spans(low, behind, values)),
+        lambda siblings: spread_over(low, behind, centre(siblings), units),
+        1.0 / variance,
+    )
 
 
 def sum_spans(low: Ints, behind: Ints, units: Floats) -> Floats:
