@@ -54,6 +54,11 @@ from partita.public.boxes.rank_boxes import RectanglesRelease as RectanglesRelea
 from partita.public.boxes.regions import HalfSpace as HalfSpace
 from partita.public.boxes.regions import Polygon as Polygon
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease as SpendingBoxesRelease
+from partita.public.conditions import ABOVE as ABOVE
+from partita.public.conditions import BELOW as BELOW
+from partita.public.conditions import INVALID as INVALID
+from partita.public.conditions import NULL as NULL
+from partita.public.conditions import OTHER as OTHER
 from partita.public.file import load as load
 from partita.public.queries.language import between as between
 from partita.public.queries.language import clipped as clipped
@@ -80,11 +85,6 @@ from partita.public.sums.base import SumAnswer as SumAnswer
 from partita.public.sums.level_trees import LevelTreesRelease as LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
 from partita.public.sums.view import SumView as SumView
-from partita.public.where import ABOVE as ABOVE
-from partita.public.where import BELOW as BELOW
-from partita.public.where import INVALID as INVALID
-from partita.public.where import NULL as NULL
-from partita.public.where import OTHER as OTHER
 from partita.public.workload.numerical import GlobalTruncationRelease as GlobalTruncationRelease
 from partita.public.workload.numerical import InstanceTruncationRelease as InstanceTruncationRelease
 from partita.public.workload.numerical import NormalizationRelease as NormalizationRelease

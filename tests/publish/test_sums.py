@@ -16,9 +16,9 @@ from partita.errors import InvalidParameter, KeyReused, PrivacyWarning
 from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
 from partita.ledger.ledger import Ledger
+from partita.public.conditions import NULL
 from partita.public.file import decode, encode, load
 from partita.public.release import Release
-from partita.public.where import NULL
 from partita.publish.plan import plan
 from partita.publish.publish import publish
 from partita.publish.request import Request, weight_beside

@@ -1,8 +1,4 @@
-"""Long work that somebody else may stop.
-
-Loops that can take long call `checkpoint` between chunks. It does nothing, unless the work was started under
-a `Stop` that has been set: then the work ends there with `Stopped`. Only the service starts work that way.
-"""
+"""What all releases share: facts about a kind, checks of released numbers, text for people, checkpoints."""
 
 from __future__ import annotations
 
@@ -17,174 +13,10 @@ from numpy.typing import NDArray
 
 from partita.arrays import integer_array
 from partita.domain.base import Domain
-from partita.errors import InvalidData, InvalidRelease
+from partita.errors import InvalidData, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import card, shortlist
 from partita.lazy import find_classes
-
-Made = TypeVar("Made")
-
-
-class Stopped(Exception):
-    """The work ended at a checkpoint, because nobody waits for it any more."""
-
-
-@final
-class Stop:
-    """Tells one piece of work to end at its next checkpoint; may be set by any thread."""
-
-    __slots__ = ("is_set",)
-
-    def __init__(self) -> None:
-        self.is_set = False
-
-    def set(self) -> None:
-        """End the work that was started under this."""
-        self.is_set = True
-
-
-_current: Final[ContextVar[Stop | None]] = ContextVar("stop", default=None)
-
-
-def stoppable(stop: Stop, work: Callable[[], Made]) -> Made:
-    """What the work makes; it ends at its next checkpoint once `stop` is set, also before it begins.
-
-    >>> stop = Stop()
-    >>> stop.set()
-    >>> stoppable(stop, lambda: 7)
-    Traceback (most recent call last):
-    partita.public.base.Stopped
-    """
-    before = _current.set(stop)
-    try:
-        checkpoint()
-        return work()
-    finally:
-        _current.reset(before)
-
-
-def checkpoint() -> None:
-    """End the work here if it was stopped."""
-    stop = _current.get()
-    if stop is not None and stop.is_set:
-        raise Stopped
-
-
-def chunk_size(all_of_it: int, chunk: int) -> int:
-    """How much to do until the next checkpoint: a chunk if the work may be stopped, else all of it.
-
-    Chunks cost time of their own, which only work that somebody may stop should pay for.
-    """
-    return max(1, all_of_it) if _current.get() is None else chunk
-
-
-# Numbers and tables for people to read.
-
-
-def figure(number: float) -> str:
-    """A count or its error to about three figures and at most a tenth, with an exponent only from 10^15 on.
-
-    >>> figure(54.598), figure(1234567.8), figure(3.0), figure(0.0044), figure(-0.0)
-    ('54.6', '1,234,568', '3', '0', '0')
-    """
-    return f"{number:,.0f}" if 100 <= abs(number) < 1e15 else f"{round(number, 1) + 0.0:.3g}"
-
-
-def shortened(text: str, width: int) -> str:
-    """The text itself, or as much of it as fits, with dots behind it.
-
-    >>> shortened("northernmost", 8)
-    'north...'
-    """
-    return text if len(text) <= width else f"{text[: max(0, width - 3)]}..."
-
-
-def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Aligned columns, the first `left` of them to the left and the others to the right.
-
-    >>> print(table([("age", "12"), ("salary", "3")]))
-    age     12
-    salary   3
-    """
-    listed = [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    return "\n".join(_line(row, widths, left) for row in listed)
-
-
-def _line(row: Sequence[str], widths: Sequence[int], left: int) -> str:
-    cells = [
-        text.ljust(width) if place < left else text.rjust(width)
-        for place, (text, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
-
-
-# A few lines of a table that may be long, for people to read.
-
-
-_LONGEST: Final = 25
-
-
-def excerpt(names: Sequence[str], length: int, row: Callable[[int], Sequence[object]]) -> str:
-    """The names of the columns above the rows of a table: all ten, or the first and the last five.
-
-    >>> print(excerpt(["n", "square"], 3, lambda n: [n, n * n]))
-    n  square
-    0       0
-    1       1
-    2       4
-    """
-    return _aligned([names, *shortlist(length, row)])
-
-
-def _aligned(rows: Sequence[Sequence[object]]) -> str:
-    return table(([shortened(str(entry), _LONGEST) for entry in row] for row in rows), left=0)
-
-
-# How a view of a release looks in a notebook: public facts and released numbers.
-
-
-LONGEST: Final = 60
-"""No name and no domain is shown with more characters."""
-
-
-class Viewed(Protocol):
-    """What every view says about itself."""
-
-    @property
-    def mechanism(self) -> str: ...
-
-    @property
-    def why(self) -> str: ...
-
-    @property
-    def guarantee(self) -> Guarantee | None: ...
-
-
-def view_card(view: Viewed, declared: Mapping[str, Domain], **facts: object) -> str:
-    """One view: how it was made and why, and what its columns may hold."""
-    lines: list[tuple[str, object]] = [
-        ("mechanism", view.mechanism),
-        ("why", view.why or None),
-        ("promise", promise(view.guarantee)),
-        *facts.items(),
-        *((shortened(column, LONGEST), values_of(domain)) for column, domain in declared.items()),
-    ]
-    return card(type(view).__name__, lines)
-
-
-def promise(guarantee: Guarantee | None) -> str:
-    """The promise in words, or that there is none."""
-    return "none: made with injected noise" if guarantee is None else str(guarantee)
-
-
-def values_of(domain: Domain) -> str:
-    """What a column may hold."""
-    return shortened(repr(domain), LONGEST)
-
-
-# What every kind of release says about itself, and how the class of a kind is found.
-
 
 RELEASE_PACKAGES: Final = tuple(f"partita.public.{part}" for part in ("axis", "boxes", "sums", "workload"))
 """The packages whose modules define releases. Whatever a file says, nothing else is imported for it."""
@@ -225,19 +57,15 @@ class ReleaseKind:
     @classmethod
     def of_kind(cls, kind: str) -> type[Self]:
         """The subclass of this kind."""
-        found = cls.kinds().get(kind)
-        if found is None:
-            raise InvalidRelease("kind", "is not known here", fix="read the file with a newer Partita")
-        return found
-
-
-# Where a release comes from: public facts only.
+        known = cls.kinds()
+        check_release(kind in known, "kind", "is not known here", fix="read the file with a newer Partita")
+        return known[kind]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What the steward said and which library heard it; nothing that the data decided.
+    """Where a release comes from: what the steward stated and which version made it, nothing of the data.
 
     `day` is the calendar day, as text like 2026-11-15. `recorded` says whether a ledger was debited.
     `person` is the name of the column of ids whose rows were bounded, if any. `part` is the column and
@@ -253,7 +81,6 @@ class Provenance:
 
 
 # Released numbers as they may come from anybody: one limit for integers, one for noise, one refusal.
-
 
 LARGEST_NUMBER: Final = 2**127
 """No released integer is further from zero."""
@@ -293,3 +120,151 @@ def noisy_integers(values: NDArray[Any], name: str) -> NDArray[Any]:
     array = array.astype(np.int64 if fits else object)
     array.flags.writeable = False
     return array
+
+
+# Numbers and tables for people to read.
+
+
+def figure(number: float) -> str:
+    """A count or its error to about three figures and at most a tenth, with an exponent only from 10^15 on.
+
+    >>> figure(54.598), figure(1234567.8), figure(3.0), figure(0.0044), figure(-0.0)
+    ('54.6', '1,234,568', '3', '0', '0')
+    """
+    return f"{number:,.0f}" if 100 <= abs(number) < 1e15 else f"{round(number, 1) + 0.0:.3g}"
+
+
+def shortened(text: str, width: int) -> str:
+    """The text itself, or as much of it as fits, with dots behind it.
+
+    >>> shortened("northernmost", 8)
+    'north...'
+    """
+    return text if len(text) <= width else f"{text[: max(0, width - 3)]}..."
+
+
+def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Aligned columns, the first `left` of them to the left and the others to the right.
+
+    >>> print(table([("age", "12"), ("salary", "3")]))
+    age     12
+    salary   3
+    """
+    listed = [list(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    signs = ["<" if place < left else ">" for place in range(len(widths))]
+    lines = (map("{:{}{}}".format, row, signs, widths) for row in listed)
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def excerpt(names: Sequence[str], length: int, row: Callable[[int], Sequence[object]]) -> str:
+    """The names of the columns above the rows of a table: all ten, or the first and the last five.
+
+    >>> print(excerpt(["n", "square"], 3, lambda n: [n, n * n]))
+    n  square
+    0       0
+    1       1
+    2       4
+    """
+    rows = [names, *shortlist(length, row)]
+    return table(([shortened(str(entry), 25) for entry in row] for row in rows), left=0)
+
+
+LONGEST: Final = 60
+"""No name and no domain is shown with more characters."""
+
+
+class ViewFacts(Protocol):
+    """What every view says about itself."""
+
+    @property
+    def mechanism(self) -> str: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def guarantee(self) -> Guarantee | None: ...
+
+
+def view_card(view: ViewFacts, declared: Mapping[str, Domain], **facts: object) -> str:
+    """One view: how it was made and why, and what its columns may hold."""
+    lines: list[tuple[str, object]] = [
+        ("mechanism", view.mechanism),
+        ("why", view.why or None),
+        ("promise", promise(view.guarantee)),
+        *facts.items(),
+        *((shortened(column, LONGEST), values_of(domain)) for column, domain in declared.items()),
+    ]
+    return card(type(view).__name__, lines)
+
+
+def promise(guarantee: Guarantee | None) -> str:
+    """The promise in words, or that there is none."""
+    return "none: made with injected noise" if guarantee is None else str(guarantee)
+
+
+def values_of(domain: Domain) -> str:
+    """What a column may hold."""
+    return shortened(repr(domain), LONGEST)
+
+
+# Long work that somebody else may stop.
+#
+# Loops that can take long call `checkpoint` between chunks. It does nothing, unless the work was started
+# under a `Stop` that has been set: then the work ends with `Stopped`. Only the service starts work that way.
+
+Result = TypeVar("Result")
+
+
+class Stopped(Exception):
+    """The work ended at a checkpoint, because nobody waits for it any more."""
+
+
+@final
+class Stop:
+    """Tells one piece of work to end at its next checkpoint; may be set by any thread."""
+
+    __slots__ = ("is_set",)
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def set(self) -> None:
+        """End the work that was started under this."""
+        self.is_set = True
+
+
+_current: Final[ContextVar[Stop | None]] = ContextVar("stop", default=None)
+
+
+def stoppable(stop: Stop, work: Callable[[], Result]) -> Result:
+    """What the work makes; it ends at its next checkpoint once `stop` is set, also before it begins.
+
+    >>> stop = Stop()
+    >>> stop.set()
+    >>> stoppable(stop, lambda: 7)
+    Traceback (most recent call last):
+    partita.public.base.Stopped
+    """
+    before = _current.set(stop)
+    try:
+        checkpoint()
+        return work()
+    finally:
+        _current.reset(before)
+
+
+def checkpoint() -> None:
+    """End the work here if it was stopped."""
+    stop = _current.get()
+    if stop is not None and stop.is_set:
+        raise Stopped
+
+
+def chunk_size(all_of_it: int, chunk: int) -> int:
+    """How much to do until the next checkpoint: a chunk if the work may be stopped, else all of it.
+
+    Chunks cost time of their own, which only work that somebody may stop should pay for.
+    """
+    return max(1, all_of_it) if _current.get() is None else chunk

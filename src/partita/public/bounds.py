@@ -1,4 +1,9 @@
-"""One bound for all intervals at once, from bounds on every prefix."""
+"""Errors of released counts: how far sums of noise reach, standard errors of ranges, and least squares.
+
+`LinearRanges` answers ranges of an axis from a curve, with the errors of linear estimates. `Posterior` puts
+independent estimates and measurements of their sums together. The other functions bound sums of discrete
+Laplace noise, one at a time or all at once.
+"""
 
 from __future__ import annotations
 
@@ -19,240 +24,11 @@ from partita.arrays import Floats, Ints, UInts
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
 
-
-def widest_miss(values: Floats, lower: Floats, upper: Floats, wide: NDArray[np.bool_]) -> float:
-    """The largest error that any interval can have if the truth at every edge lies in its bounds.
-
-    `values` are the released counts up to each of the k+1 edges of k pieces, the first of nothing;
-    the truth lies between `lower` and `upper` there, and in a piece that is `wide` (of more than
-    one cell) both curves rise from edge to edge. An interval is a difference of two prefixes.
-
-    >>> widest_miss(np.array([0.0, 4.0]), np.array([0.0, 1.0]), np.array([0.0, 6.0]), np.array([False]))
-    5.0
-    """
-    lower = np.maximum.accumulate(np.maximum(lower, 0.0))
-    upper = np.minimum.accumulate(upper[::-1])[::-1]
-    above = np.concatenate([upper - values, (upper[1:] - values[:-1])[wide]])
-    below = np.concatenate([values - lower, (values[1:] - lower[:-1])[wide]])
-    return float(max(above.max(), 0.0) + max(below.max(), 0.0))
-
-
-# Signed runs laid over each other: where the sum of the signs changes, and what it is.
-
-
 Run: TypeAlias = tuple[int, int, int]
 """(first, the one behind the last, sign) of cells or integers in a row."""
 
 SignedRange: TypeAlias = tuple[int, int, int]
 """The first and the last cell of a range, and +1 or -1."""
-
-
-def turns(runs: Iterable[Run]) -> list[tuple[int, int]]:
-    """The places at which the sum of the signs may change, in order, and the sum from there on.
-
-    >>> turns([(2, 9, 1), (4, 6, -1)])
-    [(2, 1), (4, 0), (6, 1), (9, 0)]
-    """
-    steps = Counter[int]()
-    for first, behind, sign in runs:
-        steps[first] += sign
-        steps[behind] -= sign
-    found, height = [], 0
-    for place in sorted(steps):
-        height += steps[place]
-        found.append((place, height))
-    return found
-
-
-def laid_over(runs: Iterable[Run]) -> Iterator[Run]:
-    """Disjoint runs and the sum of the signs on each, where that is not zero.
-
-    >>> list(laid_over([(2, 9, 1), (4, 6, -1)]))
-    [(2, 4, 1), (6, 9, 1)]
-    """
-    for (first, height), (behind, _) in pairwise(turns(runs)):
-        if height:
-            yield first, behind, height
-
-
-# Signed sums of ranges, summed up for pieces of the axis.
-
-
-class PieceCoefficients(NamedTuple):
-    """The coefficients of a piece's rows: their mean, their variance, and the largest, for each piece.
-
-    The largest is that of the cells which the question is after: it `named` them.
-    """
-
-    mean: Floats
-    variance: Floats
-    named: Floats
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class RangeCombination:
-    """A signed sum of ranges: the coefficient of each cell, summed up for every piece.
-
-    Inside a piece the cells' coefficients have a `mean`, a `variance`, and lie between `least` and
-    `most`: counts are not negative, so the piece's part of the answer lies between these times its count.
-    """
-
-    mean: Floats
-    variance: Floats
-    least: Floats
-    most: Floats
-
-    @staticmethod
-    def about(pieces: Curve, terms: Sequence[SignedRange]) -> RangeCombination:
-        """The question about the given pieces."""
-        cells, after = changes(terms, int(pieces.ends[-1]))
-        before = np.concatenate([np.zeros(1), after])
-        mean = before[np.searchsorted(cells, pieces.starts, side="right")]
-        square, least, most = mean**2, mean.copy(), mean.copy()
-        piece = np.searchsorted(pieces.ends, cells)
-        inner = cells > pieces.starts[piece]
-        piece, at, new, old = piece[inner], cells[inner], after[inner], before[:-1][inner]
-        rest = ((pieces.ends[piece] - at).astype(np.float64) + 1.0) / pieces.widths[piece]
-        np.add.at(mean, piece, rest * (new - old))
-        np.add.at(square, piece, rest * (new**2 - old**2))
-        np.minimum.at(least, piece, new)
-        np.maximum.at(most, piece, new)
-        return RangeCombination(mean, np.maximum(square - mean**2, 0.0), least, most)
-
-    def gathered(self, parts: Curve, pieces: Curve) -> PieceCoefficients:
-        """What a question about parts of pieces is for the pieces: parts weigh by their counts."""
-        first = np.searchsorted(parts.ends, pieces.starts)
-        weight = part_weights(parts, pieces)
-        mean = np.add.reduceat(weight * self.mean, first)
-        square = np.add.reduceat(weight * (self.variance + self.mean**2), first)
-        least, most = np.minimum.reduceat(self.least, first), np.maximum.reduceat(self.most, first)
-        return PieceCoefficients(
-            mean, np.maximum(square - mean**2, 0.0), np.where(-least > most, least, most)
-        )
-
-
-def part_weights(parts: Curve, pieces: Curve) -> Floats:
-    """The share of each part in the count of its piece; by cells where a piece has no count."""
-    first = np.searchsorted(parts.ends, pieces.starts)
-    piece = np.searchsorted(pieces.ends, parts.ends)
-    counted = np.add.reduceat(parts.counts, first)[piece]
-    even = parts.widths / pieces.widths[piece]
-    return np.asarray(np.divide(parts.counts, counted, out=even, where=counted > 0.0))
-
-
-def changes(terms: Sequence[SignedRange], last: int) -> tuple[UInts, Floats]:
-    """The cells up to the last at which the coefficient changes, in order, and its value from there on."""
-    found = [turn for turn in turns((low, high + 1, sign) for low, high, sign in terms) if turn[0] <= last]
-    return np.array([cell for cell, _ in found], np.uint64), np.array([float(sum_) for _, sum_ in found])
-
-
-# How far sums of released noise can lie from zero, for certain.
-
-
-_GRID: Final = np.concatenate([np.geomspace(1e-5, 0.5, 24), 1.0 - np.geomspace(0.5, 1e-4, 17)[1:]])
-_NEARBY: Final = 32
-_MANY: Final = 2_000
-_OCTAVE: Final = 64
-_STEPS_DOWN: Final = 20 * _OCTAVE
-_ROUNDING: Final = 1e-9
-_LEAST_VARIANCE: Final = 2.0**-200
-
-
-def laplace_variance(scale: Fraction) -> float:
-    """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale); never quite zero."""
-    return float(laplace_variances(np.array(float(1 / scale))))
-
-
-def laplace_variances(rates: Floats) -> Floats:
-    """The same for each noise of scale 1 / rate."""
-    return np.maximum(_LEAST_VARIANCE, 2.0 * np.exp(-rates) / np.square(np.expm1(-rates)))
-
-
-def half_width(rates: Floats, log_beta: Floats) -> Floats:
-    """The least integer h with P[|X| > h] <= beta for discrete Laplace noise X of scale 1 / rate.
-
-    That probability is 2 a^(h+1) / (1+a), a = exp(-rate); h is rounded up.
-    """
-    needed = -(np.log1p(np.expm1(-rates) / 2.0) + log_beta) / rates
-    return np.maximum(np.ceil(needed * (1.0 + _ROUNDING)) - 1.0, 0.0)
-
-
-def chernoff(x: Floats, log_moment: Floats, beta: float) -> Floats:
-    """t with P[S > t] <= beta, given ln E[exp(x S)] for some x > 0: each x gives a valid t, rounded up."""
-    return np.asarray((log_moment - math.log(beta)) / x * (1.0 + _ROUNDING))
-
-
-def repeated_reach(sizes: Floats, rates: Floats, times: Floats, beta: float) -> float:
-    """t with P[S > t] <= beta for a sum S of independent discrete Laplace noises; one side only.
-
-    In it is `times[i]` times a noise of scale 1 / rates[i], multiplied by sizes[i] > 0. The law is
-    symmetric, so -t is as rarely undercut. The moments exist for x sizes[i] < rates[i]. The bound first
-    falls and then rises with x: the best x of a grid is looked for, then the best between its neighbours.
-    """
-    limit = float((rates / sizes).min())
-
-    def reaches(shares: Floats) -> Floats:
-        points = limit * shares
-        return chernoff(points, _log_moments(points, sizes, rates, times), beta)
-
-    best = int(reaches(_GRID).argmin())
-    nearby = np.linspace(_GRID[max(best - 1, 0)], _GRID[min(best + 1, _GRID.size - 1)], _NEARBY)
-    return float(reaches(nearby).min())
-
-
-def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
-    """t with P[|X1 + ... + Xm| > t] <= beta for independent discrete Laplace noises of one scale."""
-    if terms == 0:
-        return 0.0
-    return repeated_reach(np.ones(1), np.array([float(1 / scale)]), np.array([float(terms)]), beta / 2)
-
-
-def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
-    """t with P[f1 X1 + f2 X2 + ... > t] <= beta for independent noises X_i of scale 1 / rates[i]."""
-    used = factors != 0.0
-    if not bool(used.any()):
-        return 0.0
-    return repeated_reach(*_grouped(np.abs(factors[used]), rates[used]), beta)
-
-
-def _grouped(sizes: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sizes and rates with how many times each occurs; many sizes are rounded up to 64 an octave.
-
-    ln M(x) grows with x > 0, so a greater size is a safe one. The smallest in units of their rates,
-    under 2^-20 of the greatest, are taken to be that.
-    """
-    if sizes.size <= _MANY:
-        return sizes, rates, np.ones(sizes.size)
-    shares = sizes / rates
-    greatest = float(shares.max())
-    steps = np.minimum(np.floor(-_OCTAVE * np.log2(shares / greatest)), _STEPS_DOWN).astype(np.int64)
-    kinds, kind = np.unique(rates, return_inverse=True)
-    groups, times = np.unique(kind * (_STEPS_DOWN + 1) + steps, return_counts=True)
-    rounded = greatest * np.exp2(-(groups % (_STEPS_DOWN + 1)) / _OCTAVE)
-    rates = kinds[groups // (_STEPS_DOWN + 1)]
-    return rounded * rates * (1 + _ROUNDING), rates, times.astype(np.float64)
-
-
-def _log_moments(points: Floats, sizes: Floats, rates: Floats, times: Floats) -> Floats:
-    """ln E[exp(x S)] of the whole sum at each point x; of some noises at a time, to need little memory."""
-    total = np.zeros(points.size)
-    for start in range(0, sizes.size, _MANY):
-        some = slice(start, start + _MANY)
-        total += log_moments(points[:, np.newaxis] * sizes[some], rates[some]) @ times[some]
-    return total
-
-
-def log_moments(x: Floats, rates: Floats) -> Floats:
-    """ln E[exp(x_i X_i)] for discrete Laplace noise X_i of scale 1 / rates[i], |x_i| < rates[i].
-
-    (1 - a e^x)(1 - a e^-x) = (1-a)^2 - e^(x-rate) (1 - e^-x)^2 with a = e^-rate, so nothing cancels
-    when x is small.
-    """
-    return np.asarray(-np.log1p(-np.exp(x - rates) * np.square(np.expm1(-x) / np.expm1(-rates))))
-
-
-# Ranges of cells as linear questions about pieces of which noisy looks are known.
 
 
 class Combination(NamedTuple):
@@ -340,8 +116,11 @@ class LinearRanges:
 
     def answer(self, terms: Sequence[SignedRange]) -> Answer:
         """The signed sum of the ranges as one question."""
+        lows, highs = (np.array([term[end] for term in terms], np.uint64) for end in (0, 1))
+        signs = np.array([sign for _, _, sign in terms], np.float64)
+        value = float(self.curve.between(lows, highs) @ signs)
         least = least_sum(sign for _, _, sign in terms)
-        return Answer(self._value(terms), partial(self._spread, terms), partial(self.bounds, terms), least)
+        return Answer(value, partial(self._spread, terms), partial(self.bounds, terms), least)
 
     def bounds(self, terms: Sequence[SignedRange], beta: float) -> tuple[float, float]:
         """The truth lies between the bounds with probability 1 - beta."""
@@ -362,23 +141,17 @@ class LinearRanges:
         noise = self.model.range_variances(first, last)
         return np.asarray(self.widening * np.sqrt(noise + inside + self.least_variance))
 
-    def _value(self, terms: Sequence[SignedRange]) -> float:
-        lows, highs = (np.array([term[end] for term in terms], np.uint64) for end in (0, 1))
-        return float(self.curve.between(lows, highs) @ np.array([sign for _, _, sign in terms], np.float64))
-
     def _spread(self, terms: Sequence[SignedRange]) -> float:
         """The standard error; that of one range is what `errors` says."""
         if len(terms) == 1:
             ((low, high, _),) = terms
             return float(self.errors(np.array([low], np.uint64), np.array([high], np.uint64))[0])
-        shares = RangeCombination.about(self.curve, terms).gathered(self.curve, self.pieces)
-        noise = self.model.variance(shares.mean)
-        inside = self._uneven(slice(None), shares.variance, shares.named - shares.mean)
-        return self.widening * math.sqrt(noise + inside.sum() + self._doubt(terms) + self.least_variance)
-
-    def _doubt(self, terms: Sequence[SignedRange]) -> float:
-        cells, after = changes(terms, int(self.pieces.ends[-1]))
-        return float(np.diff(after, prepend=0.0) ** 2 @ self.doubts.at(cells))
+        mean, variance, named = RangeCombination.about(self.curve, terms).gather(self.curve, self.pieces)
+        noise = self.model.variance(mean)
+        inside = self._uneven(slice(None), variance, named - mean)
+        cells, after = find_changes(terms, int(self.pieces.ends[-1]))
+        doubt = float(np.diff(after, prepend=0.0) ** 2 @ self.doubts.at(cells))
+        return self.widening * math.sqrt(noise + inside.sum() + doubt + self.least_variance)
 
     def _scatter(self, piece: NDArray[np.intp], share: Floats) -> Floats:
         """The variance of answers about pieces of which shares are asked for."""
@@ -422,11 +195,117 @@ def _bounds(looks: Looks, terms: Sequence[SignedRange], beta: float) -> tuple[fl
     return low.value - low.reach(beta / 2), high.value + high.reach(beta / 2)
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class RangeCombination:
+    """A signed sum of ranges: the coefficient of each cell, summed up for every piece.
+
+    Inside a piece the cells' coefficients have a `mean`, a `variance`, and lie between `least` and
+    `most`: counts are not negative, so the piece's part of the answer lies between these times its count.
+    """
+
+    mean: Floats
+    variance: Floats
+    least: Floats
+    most: Floats
+
+    @staticmethod
+    def about(pieces: Curve, terms: Sequence[SignedRange]) -> RangeCombination:
+        """The question about the given pieces."""
+        cells, after = find_changes(terms, int(pieces.ends[-1]))
+        before = np.concatenate([np.zeros(1), after])
+        mean = before[np.searchsorted(cells, pieces.starts, side="right")]
+        square, least, most = mean**2, mean.copy(), mean.copy()
+        piece = np.searchsorted(pieces.ends, cells)
+        inner = cells > pieces.starts[piece]
+        piece, at, new, old = piece[inner], cells[inner], after[inner], before[:-1][inner]
+        rest = ((pieces.ends[piece] - at).astype(np.float64) + 1.0) / pieces.widths[piece]
+        np.add.at(mean, piece, rest * (new - old))
+        np.add.at(square, piece, rest * (new**2 - old**2))
+        np.minimum.at(least, piece, new)
+        np.maximum.at(most, piece, new)
+        return RangeCombination(mean, np.maximum(square - mean**2, 0.0), least, most)
+
+    def gather(self, parts: Curve, pieces: Curve) -> tuple[Floats, Floats, Floats]:
+        """What a question about parts of pieces is for the pieces: parts weigh by their counts.
+
+        For each piece the mean and the variance of the coefficients of its rows, and the largest of them:
+        that of the cells which the question names.
+        """
+        first = np.searchsorted(parts.ends, pieces.starts)
+        weight = part_weights(parts, pieces)
+        mean = np.add.reduceat(weight * self.mean, first)
+        square = np.add.reduceat(weight * (self.variance + self.mean**2), first)
+        least, most = np.minimum.reduceat(self.least, first), np.maximum.reduceat(self.most, first)
+        return mean, np.maximum(square - mean**2, 0.0), np.where(-least > most, least, most)
+
+
+def part_weights(parts: Curve, pieces: Curve) -> Floats:
+    """The share of each part in the count of its piece; by cells where a piece has no count."""
+    first = np.searchsorted(parts.ends, pieces.starts)
+    piece = np.searchsorted(pieces.ends, parts.ends)
+    counted = np.add.reduceat(parts.counts, first)[piece]
+    even = parts.widths / pieces.widths[piece]
+    return np.asarray(np.divide(parts.counts, counted, out=even, where=counted > 0.0))
+
+
+def find_changes(terms: Sequence[SignedRange], last: int) -> tuple[UInts, Floats]:
+    """The cells up to the last at which the coefficient changes, in order, and its value from there on."""
+    found = [
+        turn for turn in sum_signs((low, high + 1, sign) for low, high, sign in terms) if turn[0] <= last
+    ]
+    return np.array([cell for cell, _ in found], np.uint64), np.array([float(sum_) for _, sum_ in found])
+
+
+def sum_signs(runs: Iterable[Run]) -> list[tuple[int, int]]:
+    """The places at which the sum of the signs may change, in order, and the sum from there on.
+
+    >>> sum_signs([(2, 9, 1), (4, 6, -1)])
+    [(2, 1), (4, 0), (6, 1), (9, 0)]
+    """
+    steps = Counter[int]()
+    for first, behind, sign in runs:
+        steps[first] += sign
+        steps[behind] -= sign
+    found, height = [], 0
+    for place in sorted(steps):
+        height += steps[place]
+        found.append((place, height))
+    return found
+
+
+def laid_over(runs: Iterable[Run]) -> Iterator[Run]:
+    """Disjoint runs and the sum of the signs on each, where that is not zero.
+
+    >>> list(laid_over([(2, 9, 1), (4, 6, -1)]))
+    [(2, 4, 1), (6, 9, 1)]
+    """
+    for (first, height), (behind, _) in pairwise(sum_signs(runs)):
+        if height:
+            yield first, behind, height
+
+
+def widest_miss(values: Floats, lower: Floats, upper: Floats, wide: NDArray[np.bool_]) -> float:
+    """The largest error that any interval can have if the truth at every edge lies in its bounds.
+
+    `values` are the released counts up to each of the k+1 edges of k pieces, the first of nothing;
+    the truth lies between `lower` and `upper` there, and in a piece that is `wide` (of more than
+    one cell) both curves rise from edge to edge. An interval is a difference of two prefixes.
+
+    >>> widest_miss(np.array([0.0, 4.0]), np.array([0.0, 1.0]), np.array([0.0, 6.0]), np.array([False]))
+    5.0
+    """
+    lower = np.maximum.accumulate(np.maximum(lower, 0.0))
+    upper = np.minimum.accumulate(upper[::-1])[::-1]
+    above = np.concatenate([upper - values, (upper[1:] - values[:-1])[wide]])
+    below = np.concatenate([values - lower, (values[1:] - lower[:-1])[wide]])
+    return float(max(above.max(), 0.0) + max(below.max(), 0.0))
+
+
 # Linear least squares over units: an estimate of each, and measurements of sums of them.
 
-
 _STEPS: Final = 100
-_TOLERANCE: Final = 1e-14
+_TOLERANCE: Final = 1e-14  # of the squared residual: conjugate gradients stop there, or after so many steps
 
 
 @final
@@ -506,14 +385,116 @@ class Posterior:
         return image
 
 
-# How large errors are: the formulas of Smith and Ullman as numbers, for integer noise [SU, section 2].
-#
-# A scale is that of discrete Laplace noise, so it holds the sensitivity and epsilon already. The
-# formulas are stated for expected largest errors, all questions at once.
+# How far sums of released noise can lie from zero, for certain.
 
+# More points of the grid, and more between the best and its neighbours: closer bounds in more time.
+_GRID: Final = np.concatenate([np.geomspace(1e-5, 0.5, 24), 1.0 - np.geomspace(0.5, 1e-4, 17)[1:]])
+_NEARBY: Final = 32
+_MANY: Final = 2_000  # noises that are summed one by one; of more, sizes are rounded up to save time
+_OCTAVE: Final = 64  # rounded sizes in each octave: one is rounded up by at most 1.1%
+_STEPS_DOWN: Final = 20 * _OCTAVE
+_ROUNDING: Final = 1e-9  # relative, far above what floats can lose: a bound is rounded to the safe side
+_LEAST_VARIANCE: Final = 2.0**-200  # keeps precisions, which are inverse variances, finite
+
+
+def laplace_variance(scale: Fraction) -> float:
+    """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale); never quite zero."""
+    return float(laplace_variances(np.array(float(1 / scale))))
+
+
+def laplace_variances(rates: Floats) -> Floats:
+    """The variance of each noise of scale 1 / rate."""
+    return np.maximum(_LEAST_VARIANCE, 2.0 * np.exp(-rates) / np.square(np.expm1(-rates)))
+
+
+def half_width(rates: Floats, log_beta: Floats) -> Floats:
+    """The least integer h with P[|X| > h] <= beta for discrete Laplace noise X of scale 1 / rate.
+
+    That probability is 2 a^(h+1) / (1+a), a = exp(-rate); h is rounded up.
+    """
+    needed = -(np.log1p(np.expm1(-rates) / 2.0) + log_beta) / rates
+    return np.maximum(np.ceil(needed * (1.0 + _ROUNDING)) - 1.0, 0.0)
+
+
+def chernoff(x: Floats, log_moment: Floats, beta: float) -> Floats:
+    """t with P[S > t] <= beta, given ln E[exp(x S)] for some x > 0: each x gives a valid t, rounded up."""
+    return np.asarray((log_moment - math.log(beta)) / x * (1.0 + _ROUNDING))
+
+
+def repeated_reach(sizes: Floats, rates: Floats, times: Floats, beta: float) -> float:
+    """t with P[S > t] <= beta for a sum S of independent discrete Laplace noises; one side only.
+
+    In it is `times[i]` times a noise of scale 1 / rates[i], multiplied by sizes[i] > 0. The law is
+    symmetric, so -t is as rarely undercut. The moments exist for x sizes[i] < rates[i]. The bound first
+    falls and then rises with x: the best x of a grid is looked for, then the best between its neighbours.
+    """
+    limit = float((rates / sizes).min())
+
+    def reaches(shares: Floats) -> Floats:
+        points = limit * shares
+        return chernoff(points, _log_moments(points, sizes, rates, times), beta)
+
+    best = int(reaches(_GRID).argmin())
+    nearby = np.linspace(_GRID[max(best - 1, 0)], _GRID[min(best + 1, _GRID.size - 1)], _NEARBY)
+    return float(reaches(nearby).min())
+
+
+def laplace_sum_reach(scale: Fraction, terms: int, beta: float) -> float:
+    """t with P[|X1 + ... + Xm| > t] <= beta for independent discrete Laplace noises of one scale."""
+    if terms == 0:
+        return 0.0
+    return repeated_reach(np.ones(1), np.array([float(1 / scale)]), np.array([float(terms)]), beta / 2)
+
+
+def laplace_mix_reach(factors: Floats, rates: Floats, beta: float) -> float:
+    """t with P[f1 X1 + f2 X2 + ... > t] <= beta for independent noises X_i of scale 1 / rates[i]."""
+    used = factors != 0.0
+    if not bool(used.any()):
+        return 0.0
+    return repeated_reach(*_group_sizes(np.abs(factors[used]), rates[used]), beta)
+
+
+def _group_sizes(sizes: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sizes and rates with how many times each occurs; many sizes are rounded up to 64 an octave.
+
+    ln M(x) grows with x > 0, so a greater size is a safe one. The smallest in units of their rates,
+    under 2^-20 of the greatest, are taken to be that.
+    """
+    if sizes.size <= _MANY:
+        return sizes, rates, np.ones(sizes.size)
+    shares = sizes / rates
+    greatest = float(shares.max())
+    steps = np.minimum(np.floor(-_OCTAVE * np.log2(shares / greatest)), _STEPS_DOWN).astype(np.int64)
+    kinds, kind = np.unique(rates, return_inverse=True)
+    groups, times = np.unique(kind * (_STEPS_DOWN + 1) + steps, return_counts=True)
+    rounded = greatest * np.exp2(-(groups % (_STEPS_DOWN + 1)) / _OCTAVE)
+    rates = kinds[groups // (_STEPS_DOWN + 1)]
+    return rounded * rates * (1 + _ROUNDING), rates, times.astype(np.float64)
+
+
+def _log_moments(points: Floats, sizes: Floats, rates: Floats, times: Floats) -> Floats:
+    """ln E[exp(x S)] of the whole sum at each point x; of some noises at a time, to need little memory."""
+    total = np.zeros(points.size)
+    for start in range(0, sizes.size, _MANY):
+        some = slice(start, start + _MANY)
+        total += log_moments(points[:, np.newaxis] * sizes[some], rates[some]) @ times[some]
+    return total
+
+
+def log_moments(x: Floats, rates: Floats) -> Floats:
+    """ln E[exp(x_i X_i)] for discrete Laplace noise X_i of scale 1 / rates[i], |x_i| < rates[i].
+
+    (1 - a e^x)(1 - a e^-x) = (1-a)^2 - e^(x-rate) (1 - e^-x)^2 with a = e^-rate, so nothing cancels
+    when x is small.
+    """
+    return np.asarray(-np.log1p(-np.exp(x - rates) * np.square(np.expm1(-x) / np.expm1(-rates))))
+
+
+# Expected largest errors, all questions at once: the formulas of Smith and Ullman [SU, section 2].
+# A scale is that of discrete Laplace noise, so it holds the sensitivity and epsilon already.
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
-_MOST_RANGES: Final = 4096
+_MOST_RANGES: Final = 4096  # more ranges make the largest error among them surer and take more time
 
 
 def independent_error(scale: Fraction, number: int) -> float:

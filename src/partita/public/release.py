@@ -24,29 +24,27 @@ from partita.numbers import failure, integer
 from partita.public.axis.curve import Curve, apportion
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
-from partita.public.conditions import Ends, Where, parse_conditions
+from partita.public.conditions import Ends, Where, is_single, parse_conditions
 from partita.public.file_entries import Published, published
 from partita.public.plot import heat_figure, line_figure, plot, plot_heat, wanted
 from partita.public.report import check_views, citation, report
 from partita.public.results import (
-    Adjusted,
     AnyView,
     Bins,
     Cdf,
     Heat,
     Quantile,
-    adjusted,
     bins_of,
     bins_of_two,
     cdf,
     even_bins,
+    heat_of,
     quantiles,
     total,
 )
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
-from partita.public.views import BoxView, Slice, View, columns_of, having
-from partita.public.where import is_single
+from partita.public.views import BoxView, ScaledView, Slice, View, columns_of, having
 from partita.public.workload.release import QueryView
 
 # Questions about answers to queries that were published.
@@ -450,7 +448,7 @@ class Release(SumQuestions, QueryQuestions):
         asked = parse_conditions(where, columns, closed)
         view = self._having(column, second, *asked)
         _check_apart((column, second), asked)
-        return view.heat((column, second), bins, asked)
+        return heat_of(view, (column, second), bins, asked)
 
     def synthesize(self, n: int | None = None) -> dict[str, list[object]]:
         """n made-up rows that look like the release, a list of values for each column.
@@ -471,7 +469,7 @@ class Release(SumQuestions, QueryQuestions):
         """
         self._check_counts()
         share = float(failure(beta)) / len(self.views)
-        return max(view.error(share) for view in self._adjusted)
+        return max(view.error(share) for view in self._scaled)
 
     def report(self, beta: float = 0.05) -> str:
         """What was released, from which public facts, with which guarantee, cost and error."""
@@ -531,10 +529,10 @@ class Release(SumQuestions, QueryQuestions):
     def _size(self, column: str) -> int:
         return self.slice(column).domain.size
 
-    def _having(self, *columns: str) -> Adjusted:
+    def _having(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
         self._check_counts()
-        return having(self._adjusted, columns)
+        return having(self._scaled, columns)
 
     def _check_counts(self) -> None:
         rule = "must be one whose counts were released, and this release has none"
@@ -562,15 +560,23 @@ class Release(SumQuestions, QueryQuestions):
         fix = "pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)"
         raise InvalidParameter("region", rule, given=asked, fix=fix)
 
-    def _having_shape(self, region: PublicRegion, asked: Where) -> Adjusted:
+    def _having_shape(self, region: PublicRegion, asked: Where) -> ScaledView:
         """The view that answers about a shape: one of several columns, if one has all that are asked for."""
         columns = *region.columns, *asked
-        wide = [view for view in self._adjusted if isinstance(view.view, BoxView)]
-        return having([view for view in wide if {*columns} <= {*view.columns}] or self._adjusted, columns)
+        wide = [view for view in self._scaled if isinstance(view.view, BoxView)]
+        return having([view for view in wide if {*columns} <= {*view.columns}] or self._scaled, columns)
 
     @cached_property
-    def _adjusted(self) -> tuple[Adjusted, ...]:
-        return adjusted(self.views)
+    def _scaled(self) -> tuple[ScaledView, ...]:
+        """The views with their values brought to one total, which all of them then have.
+
+        Every value of a view is multiplied by that total over the view's own, so that what was not negative
+        stays so, and parts still add up to the whole. One view alone stays as it is.
+        """
+        if len(self.views) == 1:
+            return (ScaledView(self.views[0]),)
+        agreed = total(self.views).value
+        return tuple(ScaledView.to_total(view, agreed) for view in self.views)
 
 
 def _check_apart(columns: tuple[str, ...], asked: Where) -> None:

@@ -1,39 +1,47 @@
-"""A histogram of a column: equal shares of its public cells, counted."""
+"""Results of questions about columns: histograms of one or two columns, distributions, quantiles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from statistics import NormalDist
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.answer import Answer, Answers
 from partita.arrays import Floats, UInts
 from partita.domain.base import Domain, Encoded, Special
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.html import Html, bars, card, field, grid, shortlist, span
-from partita.lazy import cached_property
 from partita.numbers import failure, integer, rational
 from partita.public.axis.base import Term
-from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint, excerpt, figure, shortened, table
-from partita.public.boxes.regions import PublicRegion
-from partita.public.conditions import Where
-from partita.public.views import Along, BoxView, ManyBoxes, OrderedColumn, Slice, View, box_terms, described
-from partita.public.where import cells_of, is_single
+from partita.public.conditions import Where, encode_values, is_single
+from partita.public.views import (
+    Along,
+    BoxView,
+    ManyBoxes,
+    OrderedColumn,
+    ScaledView,
+    Slice,
+    View,
+    box_terms,
+    described,
+)
 
 MOST_BINS: Final = 2**20
 """No table has more bins, also over two columns."""
 
 _HEADS: Final = ("first", "last", "rows", "error")
 _MOST_DRAWN: Final = 120
+"""A card draws bars of at most so many bins."""
+
+AnyView: TypeAlias = View | BoxView
 
 
 @final
@@ -95,7 +103,6 @@ def even_bins(size: int, bins: int) -> int:
 
 # The distribution of a column: how many rows, and which share, do not exceed a value.
 
-
 _CDF_HEADS: Final = ("value", "rows up to it", "error", "share")
 
 
@@ -133,26 +140,22 @@ def cdf(line: OrderedColumn, values: Any = None) -> Cdf:
     """The distribution at the values given, or at the last value of every piece of the release."""
     if values is None:
         ends = line.axis.curve.ends
-        return _at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
-    where = cells_of(line.domain, values, name="values")
-    return _at(line, [values] if is_single(values) else list(values), where)
+        return _cdf_at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
+    where = encode_values(line.domain, values, name="values")
+    return _cdf_at(line, [values] if is_single(values) else list(values), where)
 
 
-def _at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cdf:
+def _cdf_at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cdf:
     curve = line.axis.curve
     cells = np.where(where.special == Special.ABOVE, np.uint64(line.axis.size - 1), where.cells)
     inside = where.special != Special.BELOW
     counts = np.where(inside, curve.upto(cells), 0.0)
     fractions = counts / curve.total if curve.total else np.zeros_like(counts)
-    return Cdf(values, Answers(counts, lambda: _errors(line, cells) * inside), fractions)
-
-
-def _errors(line: OrderedColumn, cells: UInts) -> Floats:
-    return line.axis.errors(np.zeros_like(cells), cells)
+    none = np.zeros_like(cells)
+    return Cdf(values, Answers(counts, lambda: line.axis.errors(none, cells) * inside), fractions)
 
 
 # A histogram over two columns: equal shares of their public cells, counted together.
-
 
 Pair: TypeAlias = tuple[Sequence[object], Sequence[object]]
 
@@ -224,25 +227,27 @@ class Heat:
         return "..." if _BETWEEN in (row, column) else figure(self.counts.values[row, column])
 
 
-def heat_of(view: BoxView, columns: tuple[str, str], bins: object, asked: Where) -> Heat:
+def heat_of(scaled: ScaledView, columns: tuple[str, str], bins: object, where: Where) -> Heat:
     """The cells of two columns in bins, of the rows that are in the cells asked for of the others.
 
     `bins` is a number for both, or a pair. Where bins lie follows from the domains alone.
     """
+    view = scaled.together
     numbers = view.columns.index(columns[0]), view.columns.index(columns[1])
     domains = view.domains[numbers[0]], view.domains[numbers[1]]
-    cells = _cells(domains, bins)
-    terms = box_terms(view.declared, asked)
+    cells = _bin_cells(domains, bins)
+    terms = box_terms(view.declared, where)
     shape = len(cells[0][0]), len(cells[1][0])
     places = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
-    along = {
-        number: _taken(ends, np.uint64(view.boxes.axes[number].before), place)
-        for number, ends, place in zip(numbers, cells, places, strict=True)
-    }
+    along = {}
+    for number, (low, high), place in zip(numbers, cells, places, strict=True):
+        shift = np.uint64(view.boxes.axes[number].before)
+        along[number] = low[place] + shift, high[place] + shift
     many = ManyBoxes(terms, along, np.ones(shape[0] * shape[1], bool))
     counts = Answers(many.counts(view.boxes).reshape(shape), lambda: many.errors(view.boxes).reshape(shape))
+    counts = counts.adjusted(scaled.factor)
     lows, highs = ((domains[0].decode(cells[0][end]), domains[1].decode(cells[1][end])) for end in (0, 1))
-    return Heat(columns, domains, lows, highs, counts, view.guarantee, described(asked))
+    return Heat(columns, domains, lows, highs, counts, view.guarantee, described(where))
 
 
 def bins_of_two(bins: object) -> tuple[int, int]:
@@ -254,18 +259,12 @@ def bins_of_two(bins: object) -> tuple[int, int]:
     return first, second
 
 
-def _cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UInts]]:
-    checked = bins_of_two(bins)
-    cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, checked, strict=True)]
-    if len(cells[0][0]) * len(cells[1][0]) > MOST_BINS:
-        rule = "must make at most 2^20 pairs"
-        raise InvalidParameter("bins", rule, given=" by ".join(map(str, checked)), fix="pass fewer bins")
+def _bin_cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UInts]]:
+    pair = bins_of_two(bins)
+    cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, pair, strict=True)]
+    fits, given = len(cells[0][0]) * len(cells[1][0]) <= MOST_BINS, " by ".join(map(str, pair))
+    check(fits, "bins", "must make at most 2^20 pairs", given=given, fix="pass fewer bins")
     return cells
-
-
-def _taken(ends: tuple[UInts, UInts], shift: np.uint64, places: NDArray[np.int64]) -> tuple[UInts, UInts]:
-    low, high = ends
-    return low[places] + shift, high[places] + shift
 
 
 def _excerpt(length: int) -> list[int]:
@@ -273,83 +272,6 @@ def _excerpt(length: int) -> list[int]:
     if length <= 2 * _EACH_END + 1:
         return list(range(length))
     return [*range(_EACH_END), _BETWEEN, *range(length - _EACH_END, length)]
-
-
-# The inverse of cumulative counts: the least cell at which enough has been counted.
-
-
-_BITS: Final = 64
-
-
-def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
-    """The least cell of 0, ..., last at which `upto` is at least each target, by halving; else the last.
-
-    Cells may need all 64 bits. If `upto` is not monotone, it reaches the target at the cell found
-    (unless that is the last) and misses it just before (unless that is the first).
-
-    >>> least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
-    [0, 4, 99]
-    """
-    low, high = np.zeros(targets.size, np.uint64), np.full(targets.size, last, np.uint64)
-    for _ in range(_BITS):
-        middle = low + (high - low) // np.uint64(2)
-        reached = (upto(middle) >= targets) | (low == high)
-        low, high = np.where(reached, low, middle + np.uint64(1)), np.where(reached, middle, high)
-    return high
-
-
-# Guaranteed bounds of a quantile by halving, from guaranteed bounds of single ranges.
-
-
-def certain_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
-    """Cells between which the true quantile lies, except with probability beta, whatever the data.
-
-    Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile is the
-    least x where the true E is not negative, and E never falls. So a bound of E below zero says that the
-    quantile lies beyond x, and one that is not says that it does not.
-    """
-    excess = lru_cache(maxsize=None)(_Excess(axis, q, beta).bounds)
-    low = _halved(axis.size, lambda cell, step: excess(cell, step)[1] >= 0)
-    high = _halved(axis.size, lambda cell, step: excess(cell, step)[0] >= 0)
-    return min(low, high), max(low, high)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Excess:
-    """Bounds of E at the cells where halving may ask.
-
-    Whatever was answered before, step d of a halving asks at one of 2^d cells: each of them takes its share
-    of beta, so that all bounds that could be asked for hold together.
-    """
-
-    axis: Along
-    q: float
-    beta: float
-
-    def bounds(self, cell: int, step: int) -> tuple[float, float]:
-        """Between which values E lies at the cell in the middle of one of the parts of step `step`."""
-        share = self.beta / (self.axis.size.bit_length() * 2.0**step) / 2
-        least, most = self._counted(0, cell, share)
-        fewest, others = self._counted(cell + 1, self.axis.size - 1, share)
-        return (1 - self.q) * least - self.q * others, (1 - self.q) * most - self.q * fewest
-
-    def _counted(self, low: int, high: int, beta: float) -> tuple[float, float]:
-        if low > high:
-            return 0.0, 0.0
-        least, most = self.axis.answer(Term(low, high)).bounds(beta)
-        return max(0.0, least), max(0.0, most)
-
-
-def _halved(size: int, reached: Callable[[int, int], bool]) -> int:
-    """The cell at which halving the cells 0, ..., size-1 ends; the last if nothing before it is reached."""
-    low, high, step = 0, size - 1, 0
-    while low < high:
-        checkpoint()
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle, step) else (middle + 1, high)
-        step += 1
-    return low
 
 
 # Quantiles of a column, with bars on the value and on the rank.
@@ -399,7 +321,7 @@ class Quantile:
         B, no E(x) does, because 1-q and q add up to 1. Where single ranges have much better bounds than
         that, those are used.
         """
-        low, high = self._certain(float(failure(beta)))
+        low, high = self._guaranteed_cells(float(failure(beta)))
         return self._values(np.array([min(low, self.cell), max(high, self.cell)], np.uint64))
 
     def __repr__(self) -> str:
@@ -434,7 +356,7 @@ class Quantile:
         everything = axis.answer(Term(0, last)).error ** 2
         return math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
 
-    def _certain(self, beta: float) -> tuple[int, int]:
+    def _guaranteed_cells(self, beta: float) -> tuple[int, int]:
         axis = self.line.axis
         if self.line.one_by_one:
             return certain_cells(axis, float(self.q), beta)
@@ -455,7 +377,10 @@ class Quantile:
 
 def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
     """The quantile of each share."""
-    exact = [_share(share) for share in shares]
+    exact = []
+    for share in shares:
+        exact.append(rational(share, "q"))
+        check(0 <= exact[-1] <= 1, "q", "must lie in [0, 1]", given=share, fix="pass 0.5 for the median")
     targets = np.array([float(q) for q in exact]) * line.axis.curve.total
     cells = _reaching(line, targets).tolist()
     return [Quantile(line, q, cell) for q, cell in zip(exact, cells, strict=True)]
@@ -466,137 +391,62 @@ def _reaching(line: Slice, targets: Floats) -> UInts:
     return least_cells(line.axis.curve.upto, targets, last=line.axis.size - 1)
 
 
-def _share(value: object) -> Fraction:
-    q = rational(value, "q")
-    check(0 <= q <= 1, "q", "must lie in [0, 1]", given=value, fix="pass 0.5 for the median")
-    return q
+def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
+    """The least cell of 0, ..., last at which `upto` is at least each target, by halving; else the last.
+
+    Cells may need all 64 bits. If `upto` is not monotone, it reaches the target at the cell found
+    (unless that is the last) and misses it just before (unless that is the first).
+
+    >>> least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
+    [0, 4, 99]
+    """
+    low, high = np.zeros(targets.size, np.uint64), np.full(targets.size, last, np.uint64)
+    for _ in range(64):  # cells have at most 64 bits
+        middle = low + (high - low) // np.uint64(2)
+        reached = (upto(middle) >= targets) | (low == high)
+        low, high = np.where(reached, low, middle + np.uint64(1)), np.where(reached, middle, high)
+    return high
 
 
-# Views of the same rows agree on how many there are.
+def certain_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
+    """Cells between which the true quantile lies, except with probability beta, whatever the data.
+
+    Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile is the
+    least x where the true E is not negative, and E never falls. So a bound of E below zero says that the
+    quantile lies beyond x, and one that is not says that it does not. Whatever was answered before, step d of
+    a halving asks at one of 2^d cells: each of them takes its share of beta, so that all bounds that could be
+    asked for hold together.
+    """
+
+    def count(low: int, high: int, share: float) -> tuple[float, float]:
+        if low > high:
+            return 0.0, 0.0
+        least, most = axis.answer(Term(low, high)).bounds(share)
+        return max(0.0, least), max(0.0, most)
+
+    @cache
+    def bound_excess(cell: int, step: int) -> tuple[float, float]:
+        share = beta / (axis.size.bit_length() * 2.0**step) / 2
+        least, most = count(0, cell, share)
+        fewest, others = count(cell + 1, axis.size - 1, share)
+        return (1 - q) * least - q * others, (1 - q) * most - q * fewest
+
+    low = _halve(axis.size, lambda cell, step: bound_excess(cell, step)[1] >= 0)
+    high = _halve(axis.size, lambda cell, step: bound_excess(cell, step)[0] >= 0)
+    return min(low, high), max(low, high)
 
 
-AnyView: TypeAlias = View | BoxView
-
-_MOST: Final = 2.0
-"""A view is not stretched further: where its own total is that far off, it is noise that would grow."""
+def _halve(size: int, reached: Callable[[int, int], bool]) -> int:
+    """The cell at which halving the cells 0, ..., size-1 ends; the last if nothing before it is reached."""
+    low, high, step = 0, size - 1, 0
+    while low < high:
+        checkpoint()
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle, step) else (middle + 1, high)
+        step += 1
+    return low
 
 
 def total(views: Sequence[AnyView]) -> Answer:
     """How many rows there are: the mean over the views by inverse variance."""
     return Answer.combined([view.total for view in views])
-
-
-def adjusted(views: Sequence[AnyView]) -> tuple[Adjusted, ...]:
-    """The views with their values brought to one total, which all of them then have.
-
-    Every value of a view is multiplied by that total over the view's own, so that what was not negative
-    stays so, and parts still add up to the whole. A view that counted nobody stays as it is, and
-    no value is more than doubled. One view alone stays as it is.
-    """
-    if len(views) == 1:
-        return (Adjusted(views[0]),)
-    agreed = total(views).value
-    return tuple(Adjusted(view, _factor(agreed, view.total.value)) for view in views)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Adjusted:
-    """A view whose values are multiplied by a factor.
-
-    Errors and guaranteed bounds of answers stay those of what was released; a guaranteed bound is
-    widened to hold the value. The bound on all errors grows by as much as any value may have moved.
-    """
-
-    view: AnyView
-    factor: float = 1.0
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the view."""
-        return self.view.columns
-
-    def count(self, asked: Where) -> Answer:
-        """How many rows are in the cells asked for."""
-        return self.view.count(asked).adjusted(self.factor)
-
-    def difference(self, added: Where, taken: Where) -> Answer:
-        """How many more rows one question counts than another, as one linear question."""
-        return self.view.difference(added, taken).adjusted(self.factor)
-
-    def counts(self, asked: Where) -> Answers:
-        """How many rows are in each of many ranges or boxes."""
-        return self.view.counts(asked).adjusted(self.factor)
-
-    def slice(self, column: str, asked: Where) -> Slice:
-        """One column, of the rows that are in the cells asked for of the others."""
-        found = self.view.slice(column, asked)
-        return found if self.factor == 1.0 else replace(found, axis=_AdjustedAxis(found.axis, self.factor))
-
-    def heat(self, columns: tuple[str, str], bins: object, asked: Where) -> Heat:
-        """Bins of two columns, of the rows that are in the cells asked for of the others."""
-        found = heat_of(self._together, columns, bins, asked)
-        return replace(found, counts=found.counts.adjusted(self.factor))
-
-    def within(self, shape: PublicRegion, asked: Where) -> Answer:
-        """How many rows are in a public shape and in the cells asked for."""
-        return self._together.within(shape, asked).adjusted(self.factor)
-
-    def error(self, beta: float) -> float:
-        """With probability 1 - beta no range, or no box, misses the truth by more."""
-        return _moved(self.view.error(beta), self.view.total.value, self.factor)
-
-    @property
-    def _together(self) -> BoxView:
-        if isinstance(self.view, BoxView):
-            return self.view
-        rule = "must be of columns that one view has together"
-        fix = f"ask for a range: {self.view.column}=(low, high)"
-        raise InvalidParameter("region", rule, given=self.view.column, fix=fix)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _AdjustedAxis:
-    """Counts along a column, multiplied by a factor."""
-
-    axis: Along
-    factor: float
-
-    @property
-    def size(self) -> int:
-        return self.axis.size
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        return self.axis.guarantee
-
-    @cached_property
-    def curve(self) -> Curve:
-        return Curve(self.axis.curve.ends, self.axis.curve.counts * self.factor)
-
-    def answer(self, *terms: Term) -> Answer:
-        return self.axis.answer(*terms).adjusted(self.factor)
-
-    def counts(self, lows: UInts, highs: UInts) -> Floats:
-        return self.axis.counts(lows, highs) * self.factor
-
-    def errors(self, lows: UInts, highs: UInts) -> Floats:
-        return self.axis.errors(lows, highs)
-
-    def error(self, beta: float) -> float:
-        ends = np.array([0], np.uint64), np.array([self.size - 1], np.uint64)
-        return _moved(self.axis.error(beta), float(self.axis.counts(*ends)[0]), self.factor)
-
-
-def _factor(agreed: float, own: float) -> float:
-    return min(_MOST, agreed / own) if agreed > 0 and own > 0 else 1.0
-
-
-def _moved(reach: float, whole: float, factor: float) -> float:
-    """A bound on the errors of all ranges, after their values were multiplied by a factor.
-
-    If none misses the truth by more than the reach, there are truly at most `whole` + reach rows. So no
-    value is above `whole` + 2 reach, or further below zero than the reach, and that is what the factor moves.
-    """
-    return reach if factor == 1.0 else reach + abs(factor - 1.0) * (max(0.0, whole) + 2 * reach)

@@ -102,8 +102,8 @@ def test_parts_weigh_by_their_counts(asked: list[tuple[int, int, int]]) -> None:
         variances.append(np.average((values - means[-1]) ** 2, weights=weights))
         largest.append(values.max() if values.max() >= -values.min() else values.min())
 
-    shares = RangeCombination.about(PARTS, asked).gathered(PARTS, PIECES)
+    mean, variance, named = RangeCombination.about(PARTS, asked).gather(PARTS, PIECES)
 
-    assert shares.mean == pytest.approx(means)
-    assert shares.variance == pytest.approx(variances, abs=1e-9)
-    assert shares.named == pytest.approx(largest)
+    assert mean == pytest.approx(means)
+    assert variance == pytest.approx(variances, abs=1e-9)
+    assert named == pytest.approx(largest)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.bounds import Run, laid_over, turns
+from partita.public.bounds import Run, laid_over, sum_signs
 
 CELLS = 12
 
@@ -39,9 +39,9 @@ def test_runs_laid_over_each_other_keep_the_sum_on_every_cell(given_runs: list[R
 
 
 @given(runs)
-def test_turns_end_at_zero_and_tell_every_change(given_runs: list[Run]) -> None:
-    """Wherever the sum changes there is a turn with the sum from there on; behind the last it is zero."""
-    found, sums = dict(turns(given_runs)), [*heights(given_runs), 0]
+def test_sums_of_signs_end_at_zero_and_tell_every_change(given_runs: list[Run]) -> None:
+    """Wherever the sum changes there is an entry with the sum from there on; behind the last it is zero."""
+    found, sums = dict(sum_signs(given_runs)), [*heights(given_runs), 0]
 
     assert all(found[place] == after for place, after in enumerate(sums) if place in found)
     assert all(place in found for place, (one, two) in enumerate(pairwise(sums), 1) if one != two)

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.boxes.regions import HalfSpace, Polygon
-from partita.public.conditions import Closed, OneOf, Range
+from partita.public.conditions import ABOVE, BELOW, INVALID, NULL, OTHER, Closed, OneOf, Range
 from partita.public.release import Release
 from partita.public.views import MOST_BOXES, BoxView, box_terms
-from partita.public.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]
 Row = tuple[object, object]

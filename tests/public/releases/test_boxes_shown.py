@@ -18,12 +18,11 @@ from partita.domain import Category, Date, Integer
 from partita.guarantee import Guarantee
 from partita.public.base import Provenance
 from partita.public.boxes.regions import HalfSpace, Polygon
-from partita.public.conditions import OneOf, Range
+from partita.public.conditions import NULL, OneOf, Range
 from partita.public.release import Release
 from partita.public.report import chart
 from partita.public.results import cells_of_bins, even_bins
 from partita.public.views import described
-from partita.public.where import NULL
 
 Publish = Callable[..., Release]
 

@@ -18,9 +18,8 @@ import partita
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.base import Provenance
-from partita.public.conditions import Closed
+from partita.public.conditions import ABOVE, BELOW, INVALID, NULL, OTHER, Closed
 from partita.public.release import Release
-from partita.public.where import ABOVE, BELOW, INVALID, NULL, OTHER
 
 Publish = Callable[..., Release]
 

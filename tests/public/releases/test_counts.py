@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Integer, Real
 from partita.errors import InvalidParameter
-from partita.public.conditions import Closed
+from partita.public.conditions import NULL, Closed
 from partita.public.release import Release
-from partita.public.where import NULL
 
 Publish = Callable[..., Release]
 

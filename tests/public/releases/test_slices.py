@@ -20,10 +20,10 @@ from partita.public.axis.base import Term
 from partita.public.axis.curve import Curve
 from partita.public.base import Provenance
 from partita.public.boxes.regions import HalfSpace
+from partita.public.conditions import NULL, OTHER
 from partita.public.release import Release
 from partita.public.results import certain_cells
 from partita.public.views import BoxSlice, BoxView
-from partita.public.where import NULL, OTHER
 from partita.testing import ZeroNoise
 from partita.trusted.mechanisms.boxes import GridCounts
 from partita.trusted.secret import Points

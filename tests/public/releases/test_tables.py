@@ -18,8 +18,8 @@ from partita.domain import Category, Date, Integer
 from partita.errors import InvalidParameter
 from partita.public.axis.base import Term
 from partita.public.axis.curve import apportion
+from partita.public.conditions import ABOVE, NULL
 from partita.public.release import Release
-from partita.public.where import ABOVE, NULL
 
 Publish = Callable[..., Release]
 

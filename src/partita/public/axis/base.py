@@ -1,4 +1,4 @@
-"""What every release along one axis can do: answer any range of cells."""
+"""What releases along one axis share: the interface, sums of noisy counts, parts in files, special cells."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class AxisRelease(ReleaseKind, ABC):
     @classmethod
     @abstractmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
-        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        """The release that `parts` took apart; anything else raises `InvalidRelease`."""
 
     def count(self, low: int, high: int) -> Answer:
         """How many lie in the cells low, ..., high."""
@@ -106,8 +106,8 @@ class AxisRelease(ReleaseKind, ABC):
 
 # Sums of released integers, each with noise of its own: value, standard error, guaranteed reach.
 
-
-_ROOM: Final = 2**62
+_FITS_INT64: Final = 2**62
+"""Sums below this are taken in int64."""
 
 
 @final
@@ -127,7 +127,7 @@ class NoisyRow:
     def running(self) -> NDArray[Any]:
         """Sums of the first 0, 1, 2, ... integers: exact, of Python ints where int64 might not do."""
         largest = max(int(self.values.max(initial=0)), -int(self.values.min(initial=0)))
-        fits = largest * self.values.size < _ROOM
+        fits = largest * self.values.size < _FITS_INT64
         running = np.zeros(self.values.size + 1, np.int64 if fits else object)
         np.cumsum(self.values.astype(running.dtype, copy=False), out=running[1:])
         return running
@@ -170,10 +170,8 @@ class NoisySum:
     @property
     def error(self) -> float:
         """The standard error."""
-        variances = (
-            number * factor**2 * laplace_variance(scale) for (factor, scale), number in self.noises.items()
-        )
-        return math.sqrt(sum(variances))
+        noises = self.noises.items()
+        return math.sqrt(sum(n * factor**2 * laplace_variance(scale) for (factor, scale), n in noises))
 
     def reach(self, beta: float) -> float:
         """t such that the noise exceeds t with probability at most beta/2, and so undercuts -t."""
@@ -194,7 +192,7 @@ class NoisySum:
         return Answer(float(self.value), lambda: self.error, self.bounds, least)
 
 
-def checked(terms: Iterable[Term], size: int) -> list[Term]:
+def check_terms(terms: Iterable[Term], size: int) -> list[Term]:
     """The terms, if they are ranges of cells below `size` with a sign."""
     found = []
     for low, high, sign in terms:
@@ -203,18 +201,15 @@ def checked(terms: Iterable[Term], size: int) -> list[Term]:
     return found
 
 
-def checked_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts, UInts]:
+def check_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts, UInts]:
     """Bounds of many ranges of cells below `size`, as arrays of one shape."""
     low, high = integer_array(lows, "lows"), integer_array(highs, "highs")
     fix = "pass pairs of bounds"
     check(low.shape == high.shape, "highs", "must be as many as lows", given=high.size, fix=fix)
-    if low.size and (int(low.min()) < 0 or int(high.max()) >= size or bool((low > high).any())):
-        rule = f"must be cells from 0 on and at most highs, below {size}"
-        raise InvalidParameter("lows", rule, given=low, fix="clip them")
+    fits = not low.size or (int(low.min()) >= 0 and int(high.max()) < size and not bool((low > high).any()))
+    rule = f"must be cells from 0 on and at most highs, below {size}"
+    check(fits, "lows", rule, given=low, fix="clip them")
     return low.astype(np.uint64), high.astype(np.uint64)
-
-
-# Reads the parts of a release that may come from anybody: every part is checked, nothing is guessed.
 
 
 Value = TypeVar("Value")
@@ -223,7 +218,10 @@ Value = TypeVar("Value")
 @final
 @dataclass(frozen=True)
 class PartsReader:
-    """Typed looks at the parts of a release. What is not as it must be is an `InvalidRelease`."""
+    """Reads the parts of a release that may come from anybody: each part is checked, nothing is guessed.
+
+    A part that is not as it must be raises `InvalidRelease`.
+    """
 
     parts: Parts
 
@@ -298,19 +296,16 @@ def _rational(value: Json, name: str) -> Fraction:
         raise damaged(name, 'must be a number as text like "1/3"') from None
 
 
-# The special cells of a column, released beside its axis.
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Specials:
-    """Noisy counts of below, above, invalid, null or other, each with noise of one scale."""
+    """The special cells of a column: noisy counts of below, above, invalid, null or other, of one scale."""
 
     counts: Mapping[str, int]
     scale: Fraction
 
     def __post_init__(self) -> None:
-        if not all(_plausible(count) for count in self.counts.values()):
+        if not all(type(count) is int and abs(count) <= LARGEST_NUMBER for count in self.counts.values()):
             raise damaged("special cells", "must hold integer counts")
         noise_scale(self.scale, "scale of the special cells")
 
@@ -355,19 +350,13 @@ class Specials:
         return laplace_sum_reach(self.scale, cells, beta / max(1, 2**cells - 1))
 
 
-def _plausible(count: object) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool) and abs(count) <= LARGEST_NUMBER
-
-
-# The fewest nodes of a tree that make up an interval [SU, Claim 2.3].
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class Hierarchy:
     """A hierarchy over the cells 0, ..., size-1, leaves first: level l has nodes of branching^l cells.
 
-    The last level need not be the root; intervals that are wider than its nodes take several of them.
+    It finds the fewest nodes that make up an interval [SU, Claim 2.3]. The last level need not be the root;
+    intervals that are wider than its nodes take several of them.
 
     >>> Hierarchy.of(size=10, branching=3).nodes, Hierarchy.of(size=10, branching=3, root=False).nodes
     ((10, 4, 2, 1), (10, 4, 2))

@@ -1,4 +1,8 @@
-"""Cumulative counts along an axis of cells: monotone, linear inside pieces, exact positions."""
+"""Cumulative counts along an axis of cells: monotone, linear inside pieces, exact positions.
+
+`fit_monotone` and `curve_through` make them from noisy prefixes, `refine` and `shift_sparse_segments` guess
+where the rows of a piece lie inside of it, and `apportion` rounds counts to whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from numpy.typing import NDArray
 from partita.arrays import Floats, UInts
 from partita.lazy import cached_property
 
-_ONE = np.uint64(1)
+_ONE: Final = np.uint64(1)
+_UNLIKE: Final = 30.0
+"""Neighbouring densities that differ by more, as beside a heavy cell or a gap, say nothing of each other."""
 
 
 @final
@@ -73,10 +79,8 @@ class Curve:
         return np.asarray(self.before[piece] + share * self.counts[piece])
 
 
-# Whole numbers in proportion to weights along a line.
-
-
 _UNITS: Final = 2**50
+"""Weights are rounded to this part of their sum, so that shares are exact from there on."""
 
 
 def apportion(seats: int, weights: Floats) -> NDArray[np.int64]:
@@ -98,14 +102,12 @@ def apportion(seats: int, weights: Floats) -> NDArray[np.int64]:
 
 # A curve bent inside its pieces: monotone cubic interpolation, where neighbours have like densities.
 
-
-_PARTS: Final = 8
-_SHIFT: Final = 3
-_STEEPEST: Final = 30.0
-_STEEPEST_END: Final = 3.0
+_PARTS: Final = 8  # parts of a bent piece: more follow the cubic more closely and take more memory
+_SHIFT: Final = 3  # a power of two, so that eighths are exact shifts
+_STEEPEST_END: Final = 3.0  # times the density: a steeper cubic would not be monotone
 
 
-def refined(curve: Curve) -> Curve:
+def refine(curve: Curve) -> Curve:
     """The same counts of pieces, bent inside: each long piece with a count becomes eight.
 
     The slope at an edge is the weighted harmonic mean of the densities beside it [Fritsch and Butland
@@ -117,10 +119,20 @@ def refined(curve: Curve) -> Curve:
     if curve.ends.size < 2 or not bent.size:
         return curve
     inner = _inner_ends(curve.starts[bent], span[bent])
-    left, right = _slopes(curve)
-    passed = (inner - curve.starts[bent, np.newaxis]).astype(np.float64) + 1.0
-    counts = _partial_counts(curve, bent, passed, left[bent], right[bent])
-    return _with_inner(curve, bent, inner, counts)
+    left, right = (slope[bent, np.newaxis] for slope in _slopes(curve))
+    width, count = curve.widths[bent, np.newaxis], curve.counts[bent, np.newaxis]
+    # How much of the count of each bent piece lies before each inner end, by the cubic at u of its width.
+    u = ((inner - curve.starts[bent, np.newaxis]).astype(np.float64) + 1.0) / width
+    rise = u * (1 - u) ** 2 * left - u**2 * (1 - u) * right
+    upto = np.clip(width * rise + u**2 * (3 - 2 * u) * count, 0.0, count)
+    parts = np.diff(upto, axis=1, prepend=0.0, append=count)
+    repeats = np.ones(curve.ends.size, np.intp)
+    repeats[bent] = _PARTS
+    ends, values = np.repeat(curve.ends, repeats), np.repeat(curve.counts, repeats)
+    first = (np.cumsum(repeats) - repeats)[bent, np.newaxis]
+    ends[first + np.arange(_PARTS - 1)] = inner
+    values[first + np.arange(_PARTS)] = np.maximum(parts, 0.0)
+    return Curve(ends, values)
 
 
 def _inner_ends(starts: UInts, span: UInts) -> UInts:
@@ -137,7 +149,8 @@ def _slopes(curve: Curve) -> tuple[Floats, Floats]:
     edges = np.concatenate([[_end_slope(width[:2], density[:2])], _inner_slopes(width, density), [0.0]])
     edges[-1] = _end_slope(width[:-3:-1], density[:-3:-1])
     left, right = edges[:-1].copy(), edges[1:].copy()
-    unlike = _unlike(density)
+    low, high = np.minimum(density[1:], density[:-1]), np.maximum(density[1:], density[:-1])
+    unlike = high > _UNLIKE * low
     left[1:][unlike], right[:-1][unlike] = density[1:][unlike], density[:-1][unlike]
     return left, right
 
@@ -156,38 +169,9 @@ def _end_slope(width: Floats, density: Floats) -> float:
     return float(min(max(slope, 0.0), _STEEPEST_END * density[0]))
 
 
-def _unlike(density: Floats) -> NDArray[np.bool_]:
-    """Whether neighbouring densities are too far apart to say anything about each other."""
-    low, high = np.minimum(density[1:], density[:-1]), np.maximum(density[1:], density[:-1])
-    return np.asarray(high > _STEEPEST * low)
-
-
-def _partial_counts(
-    curve: Curve, bent: NDArray[np.intp], passed: Floats, left: Floats, right: Floats
-) -> Floats:
-    """How much of the count of each bent piece lies before each place inside, by the cubic."""
-    width, count = curve.widths[bent, np.newaxis], curve.counts[bent, np.newaxis]
-    u = passed / width
-    rise = u * (1 - u) ** 2 * left[:, np.newaxis] - u**2 * (1 - u) * right[:, np.newaxis]
-    return np.asarray(np.clip(width * rise + u**2 * (3 - 2 * u) * count, 0.0, count))
-
-
-def _with_inner(curve: Curve, bent: NDArray[np.intp], inner: UInts, counts: Floats) -> Curve:
-    """The curve with the inner ends of the bent pieces put in."""
-    parts = np.diff(counts, axis=1, prepend=0.0, append=curve.counts[bent, np.newaxis])
-    repeats = np.ones(curve.ends.size, np.intp)
-    repeats[bent] = _PARTS
-    ends, values = np.repeat(curve.ends, repeats), np.repeat(curve.counts, repeats)
-    first = (np.cumsum(repeats) - repeats)[bent, np.newaxis]
-    ends[first + np.arange(_PARTS - 1)] = inner
-    values[first + np.arange(_PARTS)] = np.maximum(parts, 0.0)
-    return Curve(ends, values)
-
-
 # Monotone regression: the closest numbers that never fall [SU, section 2; HRMS10].
 
-
-_ROUNDS: Final = 40
+_ROUNDS: Final = 40  # of pooling whole runs, which are fast; few inputs need as many
 
 
 def curve_through(ends: UInts, prefixes: Floats) -> Curve:
@@ -196,18 +180,18 @@ def curve_through(ends: UInts, prefixes: Floats) -> Curve:
     Counts are never negative, so the prefixes of a curve rise from zero on. Where a bound is added
     to a monotone regression, the solution is the regression without it, clipped.
     """
-    upto = np.maximum(rising(prefixes), 0.0)
+    upto = np.maximum(fit_monotone(prefixes), 0.0)
     return Curve(ends, np.maximum(np.diff(upto, prepend=0.0), 0.0))
 
 
-def rising(values: Floats) -> Floats:
+def fit_monotone(values: Floats) -> Floats:
     """The sequence closest to `values` in least squares among those that never fall.
 
     Pool adjacent violators: two neighbouring blocks, the first with the higher mean, have one
     value in the solution. So whole falling runs of blocks are pooled at once, again and again; what
     is not done after some rounds is finished one block at a time, in linear time.
 
-    >>> rising(np.array([1.0, 3.0, 2.0, 0.0, 9.0])).tolist()
+    >>> fit_monotone(np.array([1.0, 3.0, 2.0, 0.0, 9.0])).tolist()
     [1.0, 1.6666666666666667, 1.6666666666666667, 1.6666666666666667, 9.0]
     """
     sums, sizes = np.asarray(values, dtype=np.float64), np.ones(len(values))
@@ -217,10 +201,10 @@ def rising(values: Floats) -> Floats:
         if starts.size == sums.size:
             return np.repeat(means, sizes.astype(np.int64))
         sums, sizes = np.add.reduceat(sums, starts), np.add.reduceat(sizes, starts)
-    return _pooled(sums, sizes)
+    return _pool_blocks(sums, sizes)
 
 
-def _pooled(sums: Floats, sizes: Floats) -> Floats:
+def _pool_blocks(sums: Floats, sizes: Floats) -> Floats:
     """Blocks from left to right; each joins those before it while it lies below them."""
     blocks: list[tuple[float, float]] = []
     for total, size in zip(sums.tolist(), sizes.tolist(), strict=True):
@@ -232,16 +216,15 @@ def _pooled(sums: Floats, sizes: Floats) -> Floats:
     return np.repeat(pooled[:, 0] / pooled[:, 1], pooled[:, 1].astype(np.int64))
 
 
-# A curve that leans on dense neighbours: where a nearly empty piece touches a crowded one.
+# Sparse pieces beside dense ones.
 
-
-_STEEP: Final = 30.0
-_EVEN: Final = 0.05
-_SHORTEST: Final = 16.0
+_EVEN: Final = 0.05  # of a sparse piece's rows that stay spread evenly: safer where the guess is wrong
+_SHORTEST: Final = 16.0  # cells: in a shorter piece there is little to gain
 _STEPS: Final = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0])
+"""Where an exponential density is cut, in units of its reach: more cuts follow it more closely."""
 
 
-def leaning(curve: Curve) -> Curve:
+def shift_sparse_segments(curve: Curve) -> Curve:
     """The same counts of pieces, with those of sparse pieces drawn towards dense neighbours.
 
     A segment of a partition goes on from where the one before it was full, and ends where the next
@@ -255,18 +238,17 @@ def leaning(curve: Curve) -> Curve:
     before = np.concatenate([[0.0], density[:-1]])
     behind = np.concatenate([density[1:], [0.0]])
     able = (curve.counts[wide] > 0.0) & (curve.widths[wide] >= _SHORTEST)
-    left, right = (able & (beside > _STEEP * density) for beside in (before, behind))
+    left, right = (able & (beside > _UNLIKE * density) for beside in (before, behind))
     chosen = left | right
     if not chosen.any():
         return curve
-    drawn = _drawn(
-        curve, wide[chosen], np.where(left, before, 0.0)[chosen], np.where(right, behind, 0.0)[chosen]
-    )
+    beside = (np.where(side, near, 0.0)[chosen] for side, near in ((left, before), (right, behind)))
+    shifted = _shift_rows(curve, wide[chosen], *beside)
     kept = np.ones(curve.ends.size, bool)
     kept[wide[chosen]] = False
-    ends = np.concatenate([curve.ends[kept], drawn.ends])
+    ends = np.concatenate([curve.ends[kept], shifted.ends])
     order = np.argsort(ends)
-    return Curve(ends[order], np.concatenate([curve.counts[kept], drawn.counts])[order])
+    return Curve(ends[order], np.concatenate([curve.counts[kept], shifted.counts])[order])
 
 
 class _Side(NamedTuple):
@@ -288,7 +270,7 @@ class _Side(NamedTuple):
         return np.asarray((self.rows / whole)[:, np.newaxis] * -np.expm1(-near))
 
 
-def _drawn(curve: Curve, pieces: NDArray[np.intp], before: Floats, behind: Floats) -> Curve:
+def _shift_rows(curve: Curve, pieces: NDArray[np.intp], before: Floats, behind: Floats) -> Curve:
     """The pieces cut up, by the densities of the neighbours that they lean on; 0 for one they do not."""
     rows, width = curve.counts[pieces], curve.widths[pieces]
     sides = (before > 0.0).astype(np.float64) + (behind > 0.0)

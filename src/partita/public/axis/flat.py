@@ -1,4 +1,4 @@
-"""What releases of one flat list of noisy counts have in common."""
+"""Releases of one flat list of noisy counts: of every cell, of every interval, of every prefix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,15 @@ from partita.public.axis.base import (
     Parts,
     PartsReader,
     Term,
-    checked,
-    checked_ranges,
+    check_ranges,
+    check_terms,
 )
 from partita.public.axis.curve import Curve, curve_through
 from partita.public.bounds import Run, largest_reach
+
+_ONE: Final = np.uint64(1)
+_FITS_INT64: Final = 2**62
+"""Differences of numbers below this fit in int64."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,6 +41,7 @@ class FlatRelease(AxisRelease):
     `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
 
+    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int]
 
     noisy: NDArray[Any]
@@ -45,9 +50,9 @@ class FlatRelease(AxisRelease):
     guarantee: Guarantee | None = None
 
     @staticmethod
-    @abstractmethod
     def length(size: int) -> int:
-        """How many counts there are for an axis of `size` cells."""
+        """How many counts there are for an axis of `size` cells: one for each cell."""
+        return size
 
     @abstractmethod
     def runs(self, low: int, high: int) -> Iterator[Run]:
@@ -70,12 +75,8 @@ class FlatRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """One linear combination of the counts; what is added and taken away cancels."""
-        ranges = checked(terms, self.size)
-        runs = (
-            (first, stop, sign * factor)
-            for low, high, sign in ranges
-            for first, stop, factor in self.runs(low, high)
-        )
+        ranges = check_terms(terms, self.size)
+        runs = ((a, b, sign * factor) for low, high, sign in ranges for a, b, factor in self.runs(low, high))
         return NoisySum.of([(self.line, runs)]).answer(least_sum(each.sign for each in ranges))
 
     def parts(self) -> Parts:
@@ -84,18 +85,11 @@ class FlatRelease(AxisRelease):
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
-        """The release that `parts` took apart."""
         reader = PartsReader(parts)
         reader.expect(facts=("size", "scale"), series=("noisy",))
         size = reader.integer("size", low=1, high=cls.largest_size)
         noisy = reader.noisy("noisy", count=cls.length(size))
         return cls(noisy=noisy, size=size, scale=reader.scale("scale"), guarantee=guarantee)
-
-
-# A released histogram: every cell with noise of its own.
-
-
-_ONE = np.uint64(1)
 
 
 @final
@@ -105,13 +99,7 @@ class HistogramRelease(FlatRelease):
 
     kind: ClassVar[str] = "histogram"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"histogram": ("DMNS06",)}
-    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int] = 2**24
-
-    @staticmethod
-    def length(size: int) -> int:
-        """One for each cell."""
-        return size
 
     def runs(self, low: int, high: int) -> Iterator[Run]:
         """The cells themselves."""
@@ -124,12 +112,12 @@ class HistogramRelease(FlatRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """Sums of cells, by differences of running sums."""
-        low, high = checked_ranges(lows, highs, self.size)
+        low, high = check_ranges(lows, highs, self.size)
         return self.line.sums(low, high + _ONE)
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors of sums of cells, exactly."""
-        low, high = checked_ranges(lows, highs, self.size)
+        low, high = check_ranges(lows, highs, self.size)
         return np.sqrt(((high - low).astype(np.float64) + 1.0) * self.line.variance)
 
     def error(self, beta: float) -> float:
@@ -144,9 +132,6 @@ class HistogramRelease(FlatRelease):
         return min(each, 2 * self.line.reach(self.size, chance / 2))
 
 
-# A noisy count released for every interval there is.
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LaplaceRelease(FlatRelease):
@@ -157,7 +142,6 @@ class LaplaceRelease(FlatRelease):
 
     kind: ClassVar[str] = "laplace"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"laplace": ("SU",)}
-    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int] = 1447
 
     @staticmethod
@@ -177,13 +161,13 @@ class LaplaceRelease(FlatRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The intervals themselves."""
-        low, high = checked_ranges(lows, highs, self.size)
+        low, high = check_ranges(lows, highs, self.size)
         places: NDArray[Any] = self._place(low.astype(np.int64), high.astype(np.int64))
         return np.asarray(self.noisy[places].astype(np.float64))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """One standard error for all."""
-        low, _ = checked_ranges(lows, highs, self.size)
+        low, _ = check_ranges(lows, highs, self.size)
         return np.full(low.shape, self.line.variance**0.5)
 
     def error(self, beta: float) -> float:
@@ -195,26 +179,14 @@ class LaplaceRelease(FlatRelease):
         return low * self.size - low * (low - 1) // 2 + high - low
 
 
-# Released noisy prefixes; a range is the difference of two.
-
-
-_ROOM = 2**62
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ThresholdRelease(FlatRelease):
-    """The noisy count of the cells 0, ..., t for every cell t."""
+    """The noisy count of the cells 0, ..., t for every cell t; a range is the difference of two."""
 
     kind: ClassVar[str] = "thresholds"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"thresholds": ("SU",)}
-    max_series: ClassVar[int] = 1
     largest_size: ClassVar[int] = 2**24
-
-    @staticmethod
-    def length(size: int) -> int:
-        """One for each cell."""
-        return size
 
     def runs(self, low: int, high: int) -> Iterator[Run]:
         """The prefix up to high without the one before low."""
@@ -229,12 +201,12 @@ class ThresholdRelease(FlatRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """Differences of prefixes."""
-        low, high = checked_ranges(lows, highs, self.size)
+        low, high = check_ranges(lows, highs, self.size)
         return np.asarray((self._upto[high + _ONE] - self._upto[low]).astype(np.float64))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors of one prefix or two, exactly."""
-        low, _ = checked_ranges(lows, highs, self.size)
+        low, _ = check_ranges(lows, highs, self.size)
         return np.sqrt(np.where(low > 0, 2.0, 1.0) * self.line.variance)
 
     def error(self, beta: float) -> float:
@@ -247,5 +219,7 @@ class ThresholdRelease(FlatRelease):
     @cached_property
     def _upto(self) -> NDArray[Any]:
         """The count before each cell and of all; Python ints where differences might not fit."""
-        fits = all(-_ROOM < bound < _ROOM for bound in (int(self.noisy.min()), int(self.noisy.max())))
+        fits = all(
+            -_FITS_INT64 < bound < _FITS_INT64 for bound in (int(self.noisy.min()), int(self.noisy.max()))
+        )
         return np.concatenate([[0], self.noisy.astype(np.int64 if fits else object)])

@@ -1,11 +1,10 @@
-"""How uneven pieces are inside, guessed from how uneven they are among each other."""
+"""What noisy counts say about each other: empirical Bayes, counts made non-negative, flat groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -13,11 +12,13 @@ from partita.arrays import Floats, Ints
 from partita.public.axis.curve import Curve
 from partita.public.bounds import LinearMeasurements
 
-_PRIOR_PIECES: Final = 40.0
-_GUESS: Final = 0.06
-_LARGEST_BEND: Final = 9.0
-_STEEPNESS: Final = 0.5
-_ALONE: Final = 1.5
+# How uneven pieces are inside. These constants calibrate standard errors: larger ones make them wider.
+
+_PRIOR_PIECES: Final = 40.0  # the guess weighs as much as so many pieces
+_GUESS: Final = 0.06  # for pieces of which nothing is known
+_LARGEST_BEND: Final = 9.0  # one jump counts no more than this
+_STEEPNESS: Final = 0.5  # of clustering by the square of the bends
+_ALONE: Final = 1.5  # n pieces have at least this over n^2
 
 
 def clustering(pieces: Curve, *, noise: float, roughness: float = 1.0) -> Floats:
@@ -54,7 +55,6 @@ def _bends(counts: Floats, widths: Floats) -> Floats:
 
 # Empirical Bayes: what noisy counts say about each other, where many of them are near zero.
 
-
 Spikes: TypeAlias = tuple[float, ...]
 
 MIXED: Final[Spikes] = (0.99, 0.3)
@@ -64,17 +64,17 @@ EMPTY: Final[Spikes] = (0.99,)
 """Begin with nearly all weight on zero: for boxes, of which most are empty."""
 
 
-_SMALLEST_STRATUM: Final = 64
-_STEPS_PER_UNIT: Final = 4
-_LEAST: Final = -20
+_SMALLEST_STRATUM: Final = 64  # counts that share a prior: fewer fit their own sizes, more estimate it better
+_STEPS_PER_UNIT: Final = 4  # values are rounded to this part of their scale, to share work
+_LEAST: Final = -20  # values are clipped to these, in units of their scale
 _MOST: Final = 14
-_ROUNDS: Final = 50
-_PSEUDO_OBSERVATIONS: Final = 16.0
-_BLEND_FROM: Final = 7.0
+_ROUNDS: Final = 50  # of expectation maximisation
+_PSEUDO_OBSERVATIONS: Final = 16.0  # what the start of the prior weighs
+_BLEND_FROM: Final = 7.0  # from here to there a value comes to be taken as it is
 _BLEND_TO: Final = 12.0
 _LEAST_VARIANCE: Final = 1e-3
-_LAPLACE_VARIANCE: Final = 2.0
-_UNDERFLOW: Final = 1e-200
+_LAPLACE_VARIANCE: Final = 2.0  # of scale 1
+_UNDERFLOW: Final = 1e-200  # keeps likelihoods positive
 
 
 def shrink(
@@ -84,13 +84,12 @@ def shrink(
 
     Counts with about the same `expected` size, in units of their noise, share a prior that is
     estimated from their values: a mixture over a grid, begun with one of the `spikes` as its weight on
-    zero, as the values themselves speak for.
-    Values far above their noise are taken as they are.
+    zero, as the values themselves speak for. Values far above their noise are taken as they are.
     """
-    ratios, starts = values / scales, _starts(spikes)
+    ratios, starts = values / scales, _make_starts(spikes)
     mean, variance = np.empty_like(ratios), np.empty_like(ratios)
     for stratum in _strata(expected / scales):
-        mean[stratum], variance[stratum] = _shrunk(ratios[stratum], starts)
+        mean[stratum], variance[stratum] = _shrink_stratum(ratios[stratum], starts)
     far = np.clip((ratios - _BLEND_FROM) / (_BLEND_TO - _BLEND_FROM), 0.0, 1.0)
     return (
         ((1 - far) * mean + far * ratios) * scales,
@@ -109,28 +108,28 @@ def _strata(expected: Floats) -> Iterator[Ints]:
             first = behind
 
 
-def _shrunk(ratios: Floats, starts: Floats) -> tuple[Floats, Floats]:
+def _shrink_stratum(ratios: Floats, starts: Floats) -> tuple[Floats, Floats]:
     """Posterior mean and variance of one stratum, from values rounded so that equal ones share their work."""
     rounded = np.round(np.clip(ratios, _LEAST, _MOST) * _STEPS_PER_UNIT).astype(np.int64)
     levels, which, times = np.unique(rounded, return_inverse=True, return_counts=True)
     likelihood = np.exp(-np.abs(levels[:, None] / _STEPS_PER_UNIT - _GRID)) + _UNDERFLOW
-    weights = likelihood * _mixture(likelihood, times.astype(np.float64), starts)
+    weights = likelihood * _mix_fits(likelihood, times.astype(np.float64), starts)
     weights /= weights.sum(1, keepdims=True)
     mean = weights @ _GRID
     variance = np.maximum(weights @ _GRID**2 - mean**2, _LEAST_VARIANCE)
     return mean[which], variance[which]
 
 
-def _mixture(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
+def _mix_fits(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
     """The prior's weights on the grid: the fits from each start, weighed by their own evidence."""
-    fits = _fitted(likelihood, times, starts)
+    fits = _fit_priors(likelihood, times, starts)
     evidence = np.log(fits @ likelihood.T) @ times
     evidence += _PSEUDO_OBSERVATIONS * (starts * np.log(fits / starts)).sum(1)
     weights = np.exp(evidence - evidence.max())
     return np.asarray(weights @ fits / weights.sum())
 
 
-def _fitted(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
+def _fit_priors(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
     """The most likely weights from each start, by expectation maximisation; it counts as observations."""
     priors, by_value = starts, likelihood.T.copy()
     share = 1.0 / (times.sum() + _PSEUDO_OBSERVATIONS)
@@ -140,7 +139,7 @@ def _fitted(likelihood: Floats, times: Floats, starts: Floats) -> Floats:
     return priors
 
 
-def _grid() -> Floats:
+def _make_grid() -> Floats:
     """0, 1/8, 2/8, ..., then growing by 5% to 15."""
     points = [0.0, 0.125]
     while points[-1] + max(0.125, 0.05 * points[-1]) < _MOST + 1:
@@ -148,40 +147,36 @@ def _grid() -> Floats:
     return np.array(points)
 
 
-def _start(grid: Floats, spike: float) -> Floats:
-    """A weight on zero, the rest with density about 1 / (count + 1/2)."""
-    rest = np.gradient(grid)[1:] / (grid[1:] + 0.5)
-    return np.concatenate([[spike], (1 - spike) * rest / rest.sum()])
+_GRID: Final = _make_grid()
 
 
 @cache
-def _starts(spikes: Spikes) -> Floats:
-    return np.array([_start(_GRID, spike) for spike in spikes])
+def _make_starts(spikes: Spikes) -> Floats:
+    """For each spike a weight on zero, the rest with density about 1 / (count + 1/2)."""
+    rest = np.gradient(_GRID)[1:] / (_GRID[1:] + 0.5)
+    return np.array([np.concatenate([[spike], (1 - spike) * rest / rest.sum()]) for spike in spikes])
 
-
-_GRID: Final = _grid()
 
 # Estimates of counts made non-negative from the top down, so that large sums stay as they are.
 
+_BRANCHING: Final = 3  # counts in a group
 
-_BRANCHING: Final = 3
 
-
-def nonnegative(counts: Floats) -> Floats:
+def project_nonnegative(counts: Floats) -> Floats:
     """Counts >= 0 near the given ones: groups of three, of nine, ... keep sums as near as they can.
 
     The total is kept if it is not negative. A group's total is shared out among its three members as
     near to their estimates as counts >= 0 can be, then each member among its own, down to the counts.
 
-    >>> nonnegative(np.array([-1.0, 2.0, 5.0, 3.0])).tolist()
+    >>> project_nonnegative(np.array([-1.0, 2.0, 5.0, 3.0])).tolist()
     [0.0, 1.5, 4.5, 3.0]
     """
     sums = [counts]
     while sums[-1].size > 1:
-        sums.append(_grouped_counts(sums[-1], 0.0).sum(axis=1))
+        sums.append(_group_counts(sums[-1], 0.0).sum(axis=1))
     kept = np.maximum(sums.pop(), 0.0)
     for members in reversed(sums):
-        kept = shared_out(_grouped_counts(members, -np.inf), kept).ravel()[: members.size]
+        kept = shared_out(_group_counts(members, -np.inf), kept).ravel()[: members.size]
     return kept
 
 
@@ -196,7 +191,7 @@ def shared_out(members: Floats, totals: Floats) -> Floats:
     return np.asarray(np.maximum(members - needed.max(axis=1, keepdims=True), 0.0))
 
 
-def _grouped_counts(values: Floats, filling: float) -> Floats:
+def _group_counts(values: Floats, filling: float) -> Floats:
     """The values in rows of three; the last row is filled up."""
     rows = -(-values.size // _BRANCHING)
     filled = np.full(rows * _BRANCHING, filling)
@@ -206,15 +201,14 @@ def _grouped_counts(values: Floats, filling: float) -> Floats:
 
 # Groups of siblings that look flat, and how much they may differ.
 
+_POOLED: Final = 20.0  # what the average over like groups weighs, in degrees of freedom
+_ENOUGH: Final = 4  # groups for an average at its full weight
+_CLIPPED: Final = (-1.0, 3.0)  # ratios of one group, so that none rules the average
+_FLAT: Final = 4.0  # times its noise: a group that differs by more is not flat
+_LOUD: Final = 1.5  # noise scales: a smaller mean says nothing about flatness
 
-_POOLED: Final = 20.0
-_ENOUGH: Final = 4
-_CLIPPED: Final = (-1.0, 3.0)
-_FLAT: Final = 4.0
-_LOUD: Final = 1.5
 
-
-def apart(values: Floats, variances: Floats) -> Floats:
+def sibling_variances(values: Floats, variances: Floats) -> Floats:
     """The variance between siblings, one group a row, where a group looks flat; infinite where not.
 
     It is what the values differ by beyond their noise, pooled with groups of about the same size in
@@ -224,12 +218,12 @@ def apart(values: Floats, variances: Floats) -> Floats:
     freedom = values.shape[1] - 1
     between = ((values - mean[:, None]) ** 2).sum(1) / freedom - noise
     if mean.size >= _ENOUGH:
-        between = _pooled(between, mean, noise, freedom)
+        between = _pool_variances(between, mean, noise, freedom)
     between = np.maximum(between, np.maximum(mean, 1.0))
     return np.where((between < _FLAT * noise) & (mean > _LOUD * np.sqrt(noise / 2)), between, np.inf)
 
 
-def _pooled(between: Floats, mean: Floats, noise: Floats, freedom: int) -> Floats:
+def _pool_variances(between: Floats, mean: Floats, noise: Floats, freedom: int) -> Floats:
     """Each group's variance, drawn towards the average ratio to its noise among groups of its size."""
     power = np.floor(np.log2(np.maximum(mean / np.sqrt(noise / 2), 0.5)))
     _, stratum, groups = np.unique(power, return_inverse=True, return_counts=True)
@@ -239,34 +233,30 @@ def _pooled(between: Floats, mean: Floats, noise: Floats, freedom: int) -> Float
     return (freedom * between + weight * shared) / (freedom + weight)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class FlatGroups:
-    """Siblings, as spans of units, whose sums are expected to be equal up to a variance.
+def measure_flat_groups(
+    low: Ints, behind: Ints, group: Ints, variance: Floats, units: int
+) -> LinearMeasurements:
+    """Siblings, as spans of units, whose sums are expected to be equal up to a variance, as measurements.
 
-    `group` numbers the group of each sibling, and `variance` is that of its group.
+    What is measured is the difference of each sibling from the mean of its group, which is zero. `group`
+    numbers the group of each sibling, and `variance` is that of its group.
     """
 
-    low: Ints
-    behind: Ints
-    group: Ints
-    variance: Floats
-    units: int
+    def centre(siblings: Floats) -> Floats:
+        means = np.bincount(group, siblings) / np.bincount(group)
+        return siblings - means[group]
 
-    def measured(self) -> LinearMeasurements:
-        """The prior as measurements: each sibling's difference from the mean of its group, which is zero."""
-        return LinearMeasurements(self._apply, self._adjoint, 1.0 / self.variance)
+    return LinearMeasurements(
+        lambda values: centre(sum_spans(low, behind, values)),
+        lambda siblings: spread_over(low, behind, centre(siblings), units),
+        1.0 / variance,
+    )
 
-    def _apply(self, units: Floats) -> Floats:
-        before = np.concatenate([np.zeros(1), np.cumsum(units)])
-        return self._centred(before[self.behind] - before[self.low])
 
-    def _adjoint(self, siblings: Floats) -> Floats:
-        return spread_over(self.low, self.behind, self._centred(siblings), self.units)
-
-    def _centred(self, siblings: Floats) -> Floats:
-        means = np.bincount(self.group, siblings) / np.bincount(self.group)
-        return siblings - means[self.group]
+def sum_spans(low: Ints, behind: Ints, units: Floats) -> Floats:
+    """For each span low, ..., behind-1 the sum of its units."""
+    before = np.concatenate([np.zeros(1), np.cumsum(units)])
+    return np.asarray(before[behind] - before[low])
 
 
 def spread_over(low: Ints, behind: Ints, values: Floats, units: int) -> Floats:

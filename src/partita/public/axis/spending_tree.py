@@ -1,4 +1,8 @@
-"""A released spending tree: every look at every node, and the ranges that it answers."""
+"""A released spending tree: every look at every node, and the ranges that it answers.
+
+`TreeIntervals` bounds the counts of its nodes whatever the looks decided. `SpendingPlan` says which tree of
+intervals it may grow: a function of public numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze
-from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, checked, checked_ranges
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
 from partita.public.axis.curve import Curve
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tree_solver import (
@@ -24,7 +28,6 @@ from partita.public.axis.tree_solver import (
     UNITS,
     Families,
     LastLooks,
-    LeafModel,
     LevelEvidence,
     SpendingRule,
     TreeLooks,
@@ -34,7 +37,162 @@ from partita.public.axis.tree_solver import (
 from partita.public.base import LARGEST_NUMBER, damaged
 from partita.public.bounds import LinearRanges, SignedRange, laid_over, laplace_variance, widest_miss
 
-# Guaranteed ranges for the counts of a tree's nodes, from single looks at them.
+_WIDENING: Final = 1.45
+"""The calibrated factor of standard errors; how it was found is in docs/proofs/spending_tree.md."""
+
+_FACTS: Final = ("size", "scale", "total", "total_scale", "branching", "growth", "worth", "depth_power")
+_SERIES: Final = ("levels", "first", "last", "expanded", "steps", "nodes", "units", "noisy")
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpendingTreeRelease(AxisRelease):
+    """A tree over the cells and all looks at its nodes, in the order in which they were taken.
+
+    A look of k units has noise of `scale` / k, and no path has more than 2^20 units. `total` is the
+    public number that the tree began with: a noisy count if `total_scale` tells its noise, else a
+    guess. The rest are the public parameters of the tree. The last look at a leaf decided nothing;
+    all other looks decided what was looked at next.
+    """
+
+    kind: ClassVar[str] = "spending-tree"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"intervals": ("DNRR15",), "spending-tree": ()}
+    max_series: ClassVar[int] = 8
+
+    size: int = field(init=False)
+    shape: TreeShape
+    looks: TreeLooks
+    scale: Fraction
+    total: int
+    total_scale: Fraction | None
+    branching: int
+    growth: Fraction
+    worth: Fraction
+    depth_power: Fraction
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, size=int(self.shape.last[0]) + 1)
+        self.looks.check(self.shape)
+
+    @cached_property
+    def curve(self) -> Curve:
+        """Cumulative counts of the solved tree."""
+        return Curve(self.shape.last[self.shape.leaves], self._solution.leaves)
+
+    def answer(self, *terms: Term) -> Answer:
+        """The signed sum of the terms as one linear question."""
+        ranges = check_terms(terms, self.size)
+        return replace(self._linear.answer(ranges), bounds=partial(self._bounds, ranges))
+
+    def counts(self, lows: UInts, highs: UInts) -> Floats:
+        """The value of each range."""
+        return self._linear.counts(*check_ranges(lows, highs, self.size))
+
+    def errors(self, lows: UInts, highs: UInts) -> Floats:
+        """The standard error of each range."""
+        return self._linear.errors(*check_ranges(lows, highs, self.size))
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no range at all misses the truth by more."""
+        lower, upper = self._intervals(float(failure(beta))).prefixes()
+        return widest_miss(self.curve.before, lower, upper, self.curve.widths > 1)
+
+    @property
+    def story(self) -> str:
+        """What was chosen, and by which released numbers."""
+        return (
+            f"For a total of about {max(0, self.total):,} rows it grew a tree with up to {self.branching} "
+            f"children a node; {self.shape.leaves.size:,} intervals are counted at its leaves."
+        )
+
+    def parts(self) -> Parts:
+        """All nodes, all looks, and the public facts."""
+        shape, looks = self.shape, self.looks
+        facts: dict[str, Json] = {
+            "size": self.size,
+            "scale": str(self.scale),
+            "total": self.total,
+            "total_scale": None if self.total_scale is None else str(self.total_scale),
+            "branching": self.branching,
+            "growth": str(self.growth),
+            "worth": str(self.worth),
+            "depth_power": str(self.depth_power),
+        }
+        nodes = {"levels": shape.levels, "first": shape.first, "last": shape.last}
+        series = {"steps": looks.steps, "nodes": looks.nodes, "units": looks.units, "noisy": looks.noisy}
+        return Parts(facts, {**nodes, "expanded": shape.expanded.astype(np.int64), **series})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        reader = PartsReader(parts)
+        reader.expect(facts=_FACTS, series=_SERIES)
+        release = cls(
+            shape=_read_shape(reader),
+            looks=_read_looks(reader),
+            scale=reader.scale("scale"),
+            total=reader.integer("total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
+            total_scale=reader.optional("total_scale", reader.scale),
+            branching=reader.integer("branching", low=2, high=2**8),
+            growth=reader.rational("growth"),
+            worth=reader.rational("worth"),
+            depth_power=reader.rational("depth_power"),
+            guarantee=guarantee,
+        )
+        if parts.facts["size"] != release.size:
+            raise damaged("size", "must be that of the root")
+        return release
+
+    @cached_property
+    def _unit(self) -> float:
+        """The rate of a look of one unit."""
+        return float(1 / self.scale)
+
+    @cached_property
+    def _solution(self) -> TreeSolution:
+        noisy, variances = self.looks.means(self.shape.first.size, self._unit)
+        noisy[0] = self.total
+        variances[0] = np.inf if self.total_scale is None else laplace_variance(self.total_scale)
+        return TreeSolution(self.shape, noisy, variances)
+
+    @cached_property
+    def _linear(self) -> LinearRanges:
+        last = self.looks.last(self.shape.first.size)[self.shape.leaves]
+        values, rates = self.looks.values[last], self.looks.rates(self._unit)[last]
+        noise = 1.0 / (self._unit * UNITS)  # the scale of a look that takes all of a path's budget
+        return LinearRanges(
+            curve=self.curve,
+            pieces=self.curve,
+            model=self._solution,
+            certain=(LastLooks(ends=self.curve.ends, values=values, rates=rates),),
+            # What a leaf may hold if it is cut: the root mean square of its count.
+            held=np.sqrt(self.curve.counts**2 + 1.0 / self._solution.posterior.precision),
+            clustering=clustering(self.curve, noise=math.sqrt(2.0) * noise),
+            widening=_WIDENING,
+            least_variance=1.0 + noise**2,
+        )
+
+    def _intervals(self, beta: float) -> TreeIntervals:
+        return TreeIntervals.of(self.shape, self.looks, self._unit, beta)
+
+    def _bounds(self, terms: list[Term], beta: float) -> tuple[float, float]:
+        """What the intervals of nodes allow, and what the last looks at leaves do, with half of beta each."""
+        nodes = self._intervals(beta / 2).signed_sum(terms)
+        leaves = self._linear.bounds(terms, beta / 2)
+        return max(nodes[0], leaves[0]), min(nodes[1], leaves[1])
+
+
+def _read_shape(reader: PartsReader) -> TreeShape:
+    expanded = reader.row("expanded", np.int64)
+    if bool((expanded & ~1).any()):
+        raise damaged("expanded", "must be 0 or 1")
+    first, last = reader.row("first", np.uint64), reader.row("last", np.uint64)
+    return TreeShape(reader.row("levels", np.int64), first, last, expanded.astype(bool))
+
+
+def _read_looks(reader: PartsReader) -> TreeLooks:
+    steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))
+    return TreeLooks(steps, nodes, units, reader.noisy("noisy", count=nodes.size))
 
 
 class NodeRange(NamedTuple):
@@ -64,17 +222,17 @@ def seen(families: Sequence[Families], count: int, looks: TreeLooks, unit: float
     """The range of each of `count` nodes, all right at once with probability 1 - beta.
 
     Looks decide what is looked at next, so no combination of looks has a known law; but a single look
-    has one given those before it. A range is what all looks at a node allow, and what `tighten` adds.
+    has one given those before it. A range is what all looks at a node allow, and what `_tighten` adds.
     """
     reach = looks.reach(unit, beta)
     low, high = np.zeros(count), np.full(count, np.inf)
     np.maximum.at(low, looks.nodes, looks.values - reach)
     np.minimum.at(high, looks.nodes, looks.values + reach)
-    tighten(families, NodeRange(low, high))
+    _tighten(families, NodeRange(low, high))
     return NodeRange(low, np.maximum(low, high))
 
 
-def tighten(families: Sequence[Families], ends: NodeRange) -> None:
+def _tighten(families: Sequence[Families], ends: NodeRange) -> None:
     """Once upward, by the sum of the children, and once downward, by the parent less the siblings."""
     for family in reversed(families):
         parents = family.parents
@@ -85,61 +243,6 @@ def tighten(families: Sequence[Families], ends: NodeRange) -> None:
         siblings = NodeRange(*(family.spread(end) for end in ends.summed(family)))
         others = NodeRange(siblings.low - own.low, siblings.high - own.high)
         ends.low[family.nodes], ends.high[family.nodes] = own.within(whole.minus(others))
-
-
-# The tree of intervals that a spending tree may grow: a function of public numbers.
-
-
-class NodeBoxes(NamedTuple):
-    """Boxes of cells first, ..., last, and which box above each is a part of."""
-
-    first: UInts
-    last: UInts
-    parent: Ints
-
-
-class Step(NamedTuple):
-    """One level: each box above is cut into `children` boxes of `width` cells.
-
-    `left` is the number of levels from this one on.
-    """
-
-    children: int
-    width: int
-    left: int
-
-    def cut(self, first: UInts, size: int) -> NodeBoxes:
-        """The children of the boxes that begin at `first`, but for those without a cell below `size`."""
-        starts = first[:, None] + np.arange(self.children, dtype=np.uint64) * np.uint64(self.width)
-        parent, child = np.nonzero(starts < np.uint64(size))
-        begin = starts[parent, child]
-        return NodeBoxes(begin, np.minimum(begin + np.uint64(self.width - 1), np.uint64(size - 1)), parent)
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class SpendingPlan(SpendingRule):
-    """The rule over the cells 0, ..., size-1, where each node has up to `branching` children."""
-
-    size: int
-    branching: int
-
-    @cached_property
-    def steps(self) -> tuple[Step, ...]:
-        """The levels of a full tree: as many bits each as the branching has, the last one what remains."""
-        each, bits = self.branching.bit_length() - 1, max(1, (self.size - 1).bit_length())
-        levels = -(-bits // each)
-        after = [max(0, bits - each * level) for level in range(levels + 1)]
-        return tuple(
-            Step(1 << (after[i] - after[i + 1]), 1 << after[i + 1], levels - i) for i in range(levels)
-        )
-
-    def expanded(self, step: Step, evidence: LevelEvidence) -> Bools:
-        """The nodes that are cut further; if their children were too many, those with the largest counts."""
-        return self.cut(evidence, most=MOST_NODES // min(self.branching, step.width))
-
-
-# Guaranteed intervals for the counts of a released tree's nodes, whatever the looks decided.
 
 
 @final
@@ -222,180 +325,50 @@ def _running(family: Families, values: Floats) -> Floats:
     return before - family.spread(before[family.starts])
 
 
-_WIDENING: Final = 1.45
-"""The calibrated factor of standard errors; how it was found is in docs/proofs/spending_tree.md."""
+class NodeBoxes(NamedTuple):
+    """Boxes of cells first, ..., last, and which box above each is a part of."""
 
-_FACTS: Final = ("size", "scale", "total", "total_scale", "branching", "growth", "worth", "depth_power")
-_SERIES: Final = ("levels", "first", "last", "expanded", "steps", "nodes", "units", "noisy")
+    first: UInts
+    last: UInts
+    parent: Ints
+
+
+class Step(NamedTuple):
+    """One level: each box above is cut into `children` boxes of `width` cells.
+
+    `left` is the number of levels from this one on.
+    """
+
+    children: int
+    width: int
+    left: int
+
+    def cut(self, first: UInts, size: int) -> NodeBoxes:
+        """The children of the boxes that begin at `first`, but for those without a cell below `size`."""
+        starts = first[:, None] + np.arange(self.children, dtype=np.uint64) * np.uint64(self.width)
+        parent, child = np.nonzero(starts < np.uint64(size))
+        begin = starts[parent, child]
+        return NodeBoxes(begin, np.minimum(begin + np.uint64(self.width - 1), np.uint64(size - 1)), parent)
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SpendingTreeRelease(AxisRelease):
-    """A tree over the cells and all looks at its nodes, in the order in which they were taken.
+@dataclass(frozen=True, kw_only=True)
+class SpendingPlan(SpendingRule):
+    """The rule over the cells 0, ..., size-1, where each node has up to `branching` children."""
 
-    A look of k units has noise of `scale` / k, and no path has more than 2^20 units. `total` is the
-    public number that the tree began with: a noisy count if `total_scale` tells its noise, else a
-    guess. The rest are the public parameters of the tree. The last look at a leaf decided nothing;
-    all other looks decided what was looked at next.
-    """
-
-    kind: ClassVar[str] = "spending-tree"
-    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"intervals": ("DNRR15",), "spending-tree": ()}
-    max_series: ClassVar[int] = 8
-
-    size: int = field(init=False)
-    shape: TreeShape
-    looks: TreeLooks
-    scale: Fraction
-    total: int
-    total_scale: Fraction | None
+    size: int
     branching: int
-    growth: Fraction
-    worth: Fraction
-    depth_power: Fraction
-    guarantee: Guarantee | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, size=int(self.shape.last[0]) + 1)
-        self.looks.check(self.shape)
 
     @cached_property
-    def curve(self) -> Curve:
-        """Cumulative counts of the solved tree."""
-        return Curve(self.shape.last[self.shape.leaves], self._solution.leaves)
-
-    def answer(self, *terms: Term) -> Answer:
-        """The signed sum of the terms as one linear question."""
-        asked = checked(terms, self.size)
-        return replace(self._linear.answer(asked), bounds=partial(self._bounds, asked))
-
-    def counts(self, lows: UInts, highs: UInts) -> Floats:
-        """The value of each range."""
-        return self._linear.counts(*checked_ranges(lows, highs, self.size))
-
-    def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """The standard error of each range."""
-        return self._linear.errors(*checked_ranges(lows, highs, self.size))
-
-    def error(self, beta: float) -> float:
-        """With probability 1 - beta no range at all misses the truth by more."""
-        lower, upper = self._intervals(float(failure(beta))).prefixes()
-        return widest_miss(self.curve.before, lower, upper, self.curve.widths > 1)
-
-    @property
-    def story(self) -> str:
-        """What was chosen, and by which released numbers."""
-        return (
-            f"For a total of about {max(0, self.total):,} rows it grew a tree with up to {self.branching} "
-            f"children a node; {self.shape.leaves.size:,} intervals are counted at its leaves."
+    def steps(self) -> tuple[Step, ...]:
+        """The levels of a full tree: as many bits each as the branching has, the last one what remains."""
+        each, bits = self.branching.bit_length() - 1, max(1, (self.size - 1).bit_length())
+        levels = -(-bits // each)
+        after = [max(0, bits - each * level) for level in range(levels + 1)]
+        return tuple(
+            Step(1 << (after[i] - after[i + 1]), 1 << after[i + 1], levels - i) for i in range(levels)
         )
 
-    def parts(self) -> Parts:
-        """All nodes, all looks, and the public facts."""
-        shape, looks = self.shape, self.looks
-        facts: dict[str, Json] = {
-            "size": self.size,
-            "scale": str(self.scale),
-            "total": self.total,
-            "total_scale": None if self.total_scale is None else str(self.total_scale),
-            "branching": self.branching,
-            "growth": str(self.growth),
-            "worth": str(self.worth),
-            "depth_power": str(self.depth_power),
-        }
-        return Parts(
-            facts,
-            {
-                "levels": shape.levels,
-                "first": shape.first,
-                "last": shape.last,
-                "expanded": shape.expanded.astype(np.int64),
-                "steps": looks.steps,
-                "nodes": looks.nodes,
-                "units": looks.units,
-                "noisy": looks.noisy,
-            },
-        )
-
-    @classmethod
-    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
-        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
-        reader = PartsReader(parts)
-        reader.expect(facts=_FACTS, series=_SERIES)
-        release = cls(
-            shape=_shape(reader),
-            looks=_looks(reader),
-            scale=reader.scale("scale"),
-            total=reader.integer("total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
-            total_scale=reader.optional("total_scale", reader.scale),
-            branching=reader.integer("branching", low=2, high=2**8),
-            growth=reader.rational("growth"),
-            worth=reader.rational("worth"),
-            depth_power=reader.rational("depth_power"),
-            guarantee=guarantee,
-        )
-        if parts.facts["size"] != release.size:
-            raise damaged("size", "must be that of the root")
-        return release
-
-    @cached_property
-    def _unit(self) -> float:
-        """The rate of a look of one unit."""
-        return float(1 / self.scale)
-
-    @cached_property
-    def _solution(self) -> TreeSolution:
-        noisy, variances = self.looks.means(self.shape.first.size, self._unit)
-        noisy[0] = self.total
-        variances[0] = np.inf if self.total_scale is None else laplace_variance(self.total_scale)
-        return TreeSolution(self.shape, noisy, variances)
-
-    @cached_property
-    def _linear(self) -> LinearRanges:
-        last = self.looks.last(self.shape.first.size)[self.shape.leaves]
-        looks = LastLooks(
-            ends=self.curve.ends, values=self.looks.values[last], rates=self.looks.rates(self._unit)[last]
-        )
-        return LinearRanges(
-            curve=self.curve,
-            pieces=self.curve,
-            model=LeafModel(posterior=self._solution.posterior, solver=self._solution.solver),
-            certain=(looks,),
-            held=self._held,
-            clustering=clustering(self.curve, noise=math.sqrt(2.0) * self._noise),
-            widening=_WIDENING,
-            least_variance=1.0 + self._noise**2,
-        )
-
-    @property
-    def _noise(self) -> float:
-        """The scale of a look that takes all of a path's budget."""
-        return 1.0 / (self._unit * UNITS)
-
-    @property
-    def _held(self) -> Floats:
-        """What a leaf may hold if it is cut: the root mean square of its count."""
-        return np.sqrt(self.curve.counts**2 + 1.0 / self._solution.posterior.precision)
-
-    def _intervals(self, beta: float) -> TreeIntervals:
-        return TreeIntervals.of(self.shape, self.looks, self._unit, beta)
-
-    def _bounds(self, terms: list[Term], beta: float) -> tuple[float, float]:
-        """What the intervals of nodes allow, and what the last looks at leaves do, with half of beta each."""
-        nodes = self._intervals(beta / 2).signed_sum(terms)
-        leaves = self._linear.bounds(terms, beta / 2)
-        return max(nodes[0], leaves[0]), min(nodes[1], leaves[1])
-
-
-def _shape(reader: PartsReader) -> TreeShape:
-    expanded = reader.row("expanded", np.int64)
-    if bool((expanded & ~1).any()):
-        raise damaged("expanded", "must be 0 or 1")
-    first, last = reader.row("first", np.uint64), reader.row("last", np.uint64)
-    return TreeShape(reader.row("levels", np.int64), first, last, expanded.astype(bool))
-
-
-def _looks(reader: PartsReader) -> TreeLooks:
-    steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))
-    return TreeLooks(steps, nodes, units, reader.noisy("noisy", count=nodes.size))
+    def expanded(self, step: Step, evidence: LevelEvidence) -> Bools:
+        """The nodes that are cut further; if their children were too many, those with the largest counts."""
+        return self.cut(evidence, most=MOST_NODES // min(self.branching, step.width))

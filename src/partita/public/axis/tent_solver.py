@@ -1,4 +1,10 @@
-"""Least squares over units and tents, reduced to the first level of tents."""
+"""Tents: overlapping triangular sums of units, level upon level, instead of a tree; and estimates from them.
+
+Level 0 is the units themselves. A tent of level l is a bump over the nodes of the level below: each of those
+gives its count to its two neighbouring tents, in parts that add up to one. So every level counts everybody
+once, and one person changes a level by exactly one in L1 norm. The parts are multiples of 2^-8, so level l is
+a vector of integers in units of 2^-8l.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +20,9 @@ from numpy.typing import NDArray
 
 from partita.arrays import Floats, Ints, UInts
 from partita.lazy import cached_property
+from partita.numbers import freeze
 from partita.public.axis.curve import Curve
-from partita.public.axis.shrinkage import nonnegative, shrink
+from partita.public.axis.shrinkage import project_nonnegative, shrink
 from partita.public.base import damaged, noise_rate, noisy_integers
 from partita.public.bounds import (
     Combination,
@@ -28,20 +35,12 @@ from partita.public.bounds import (
     log_moments,
 )
 
-# Tents: overlapping triangular sums of units, level upon level, instead of a tree.
-#
-# Level 0 is the units themselves. A tent of level l is a bump over the nodes of the level below: each of
-# those gives its count to its two neighbouring tents, in parts that add up to one. So every level counts
-# everybody once, and one person changes a level by exactly one in L1 norm. The parts are multiples of
-# 2^-8, so level l is a vector of integers in units of 2^-8l.
-
-
 GRAIN_BITS: Final = 8
 GRAIN: Final = 1 << GRAIN_BITS
 SHARE_UNITS: Final = 2**20
 MOST_LEVELS: Final = 5
 
-_LIMB_BITS: Final = 24
+_LIMB_BITS: Final = 24  # of the lower half of an integer, so that sums of either half fit in 64 bits
 _MOST_NODES: Final = 2**22
 _FEWEST_NODES: Final = 3
 
@@ -52,7 +51,10 @@ _PLANS: Final = (
     (300_000, ((0.65, 3 / 4), (0.55, 1 / 2), (0.45, 1 / 4)), (0.27, 0.25, 0.24, 0.24)),
     (None, ((0.65, 4 / 5), (0.6, 3 / 5), (0.55, 2 / 5), (0.5, 1 / 5)), (0.2, 0.21, 0.2, 0.2, 0.19)),
 )
-"""Up to how many units k, (c, p) for c k^p tents on each level, and the levels' shares of epsilon."""
+"""Up to how many units k, (c, p) for c k^p tents on each level, and the levels' shares of epsilon.
+
+More levels make long ranges better and leave less of epsilon for short ones.
+"""
 
 
 @final
@@ -171,18 +173,15 @@ def planned(units: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     """
     powers, shares = next((p, s) for most, p, s in _PLANS if most is None or units <= most)
     tents = (min(_MOST_NODES, max(_FEWEST_NODES, round(c * units**power))) for c, power in powers)
-    return (units, *tents), _exact_shares(shares)
-
-
-def _exact_shares(shares: tuple[float, ...]) -> tuple[Fraction, ...]:
-    """The shares in whole units that add up to one; level 0 takes what rounding leaves."""
+    # Shares in whole units that add up to one: level 0 takes what rounding leaves.
     above = [round(share * SHARE_UNITS) for share in shares[1:]]
-    return tuple(Fraction(part, SHARE_UNITS) for part in (SHARE_UNITS - sum(above), *above))
+    exact = tuple(Fraction(part, SHARE_UNITS) for part in (SHARE_UNITS - sum(above), *above))
+    return (units, *tents), exact
 
 
 _SOLVER_STEPS: Final = 200
-_TOLERANCE: Final = 1e-16
-_BATCH: Final = 2**21
+_TOLERANCE: Final = 1e-16  # of the squared residual: conjugate gradients stop there, or after so many steps
+_BATCH: Final = 2**21  # numbers solved together: more take more memory and no less time
 _MOST_TENTS: Final = 2**12
 """So many tents of the first level, over about 115,000 units, have a table of covariances: 130 MB at most."""
 _ROWS: Final = 2**8
@@ -215,7 +214,7 @@ class TentSolver:
         """The solution for each right side along the last axis, several at a time."""
         flat = right.reshape(-1, right.shape[-1])
         together = max(1, _BATCH // flat.shape[1])
-        solved = [self._solved(flat[i : i + together]) for i in range(0, len(flat), together)]
+        solved = [self._solve_rows(flat[i : i + together]) for i in range(0, len(flat), together)]
         return np.concatenate(solved).reshape(right.shape)
 
     def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
@@ -224,13 +223,13 @@ class TentSolver:
         That is w' D^-1 w - y' N y with y = A D^-1 w and N = (M^-1 + T)^-1.
         """
         own = self._own_variances(first, last)
-        return own - self._squares(self._ends(first), self._ends(last))
+        return own - self._sum_squares(self._locate_ends(first), self._locate_ends(last))
 
     def total_covariances(self) -> Floats:
         """The covariance of each unit with the sum of all: S^-1 1, mended where the iteration left some."""
         first, ones = self.strategy.levels[0], np.ones(self.precision.size)
         solved = self(ones)
-        left = ones - self.precision * solved - first.up(self._weighed(first.down(solved)))
+        left = ones - self.precision * solved - first.up(self._weigh(first.down(solved)))
         return np.asarray(solved + self(left))
 
     def _own_variances(self, first: RangePosition, last: RangePosition) -> Floats:
@@ -241,7 +240,7 @@ class TentSolver:
         alone = (last.share - first.share) ** 2 * units[first.piece]
         return np.where(first.piece == last.piece, alone, both)
 
-    def _ends(self, at: RangePosition) -> _Ends:
+    def _locate_ends(self, at: RangePosition) -> _Ends:
         level, (_, right, left) = self.strategy.levels[0], self._cumulative
         tent = level.left[at.piece]
         begin, before = level.firsts[tent], level.firsts[np.maximum(tent - 1, 0)]
@@ -250,7 +249,7 @@ class TentSolver:
         own = left[at.piece] - left[begin] + unit * (1.0 - level.weights[at.piece])
         return _Ends(tent, own + right[begin] - right[before], after)
 
-    def _squares(self, low: _Ends, high: _Ends) -> Floats:
+    def _sum_squares(self, low: _Ends, high: _Ends) -> Floats:
         """y' N y of each range: both ends are means of whole tents up to three places next to each other."""
         found = np.zeros(low.tent.shape)
         places = np.unique(np.concatenate([ends.tent + step for ends in (low, high) for step in range(3)]))
@@ -267,8 +266,8 @@ class TentSolver:
         return found
 
     def _steps(self, ends: _Ends) -> tuple[Floats, Floats, Floats]:
-        own = _ratio(ends.own, self._whole[ends.tent])
-        after = _ratio(ends.after, self._whole[ends.tent + 1])
+        own = _divide(ends.own, self._whole[ends.tent])
+        after = _divide(ends.after, self._whole[ends.tent + 1])
         return 1.0 - own, own - after, after
 
     @cached_property
@@ -296,9 +295,9 @@ class TentSolver:
         three diagonals, P is of the first level, and R and B are of all levels above, which have few tents.
         """
         tents, higher, own = self._whole.size, self._higher, self._own
-        solved = self._eliminated(np.where(np.arange(tents) < places[:, np.newaxis], self._whole, 0.0))
+        solved = self._eliminate(np.where(np.arange(tents) < places[:, np.newaxis], self._whole, 0.0))
         if higher.levels:
-            solved += self._eliminated(own * higher.up(higher.down(own * solved) @ self._joint))
+            solved += self._eliminate(own * higher.up(higher.down(own * solved) @ self._joint))
         rows = np.zeros((places.size, tents + 1))
         np.cumsum(solved * self._whole, axis=1, out=rows[:, 1:])
         return rows
@@ -310,7 +309,7 @@ class TentSolver:
         for begin in range(0, len(joint), _ROWS):
             above = np.eye(len(joint))[begin : begin + _ROWS]
             first = self._own * self._higher.up(above)
-            joint[begin : begin + _ROWS] += self._higher.down(first - self._own * self._eliminated(first))
+            joint[begin : begin + _ROWS] += self._higher.down(first - self._own * self._eliminate(first))
         return np.asarray(np.linalg.inv(joint), np.float64)
 
     @cached_property
@@ -324,7 +323,7 @@ class TentSolver:
         """P^-1: the variances of the tents of the first level."""
         return np.asarray(1.0 / self.rows[: self.strategy.levels[0].tents])
 
-    def _eliminated(self, right: Floats) -> Floats:
+    def _eliminate(self, right: Floats) -> Floats:
         """E^-1 times each row: once down the three diagonals, once up."""
         pivots, factors = self._pivots
         left = right.T.copy()
@@ -344,41 +343,36 @@ class TentSolver:
             pivots[i] -= beside[i - 1] ** 2 / pivots[i - 1]
         return pivots, beside / pivots[:-1]
 
-    def _solved(self, right: Floats) -> Floats:
+    def _solve_rows(self, right: Floats) -> Floats:
         first = self.strategy.levels[0]
         tents = self._tents(first.down(right / self.precision))
-        return np.asarray((right - first.up(self._weighed(tents))) / self.precision)
+        return np.asarray((right - first.up(self._weigh(tents))) / self.precision)
 
     def _tents(self, goal: Floats) -> Floats:
         """z with (1 + T M) z = goal."""
         z, residual = np.zeros_like(goal), goal.copy()
-        direction, image = residual.copy(), self._weighed(residual)
-        weighed, left = image.copy(), _inner(residual, image)
+        direction, image = residual.copy(), self._weigh(residual)
+        weighed, left = image.copy(), _inner_products(residual, image)
         enough = _TOLERANCE * left
         for _ in range(_SOLVER_STEPS):
             if bool((left <= enough).all()):
                 break
             moved = direction + self._spread(image)
-            step = _ratio(left, _inner(image, moved))
+            step = _divide(left, _inner_products(image, moved))
             z += step * direction
             residual -= step * moved
-            weighed = self._weighed(residual)
-            left, previous = _inner(residual, weighed), left
-            direction = residual + _ratio(left, previous) * direction
-            image = weighed + _ratio(left, previous) * image
+            weighed = self._weigh(residual)
+            left, previous = _inner_products(residual, weighed), left
+            direction = residual + _divide(left, previous) * direction
+            image = weighed + _divide(left, previous) * image
         return z
 
-    def _weighed(self, tents: Floats) -> Floats:
+    def _weigh(self, tents: Floats) -> Floats:
         """M times tents of the first level."""
-        values, weighed, stop = tents, [], 0
-        for level in (None, *self.strategy.levels[1:]):
-            values = values if level is None else level.down(values)
-            start, stop = stop, stop + values.shape[-1]
-            weighed.append(self.rows[start:stop] * values)
-        carried = weighed.pop()
-        for level in reversed(self.strategy.levels[1:]):
-            carried = weighed.pop() + level.up(carried)
-        return carried
+        weighed = self.rows[: self._own.size] * tents
+        if self._higher.levels:
+            weighed += self._higher.up(self.rows[self._own.size :] * self._higher.down(tents))
+        return weighed
 
     def _spread(self, tents: Floats) -> Floats:
         """T times tents of the first level."""
@@ -399,24 +393,22 @@ class TentSolver:
         return diagonal, first.by_left(left * right / self.precision)
 
 
-def _inner(one: Floats, other: Floats) -> Floats:
+def _inner_products(one: Floats, other: Floats) -> Floats:
     """The inner products along the last axis, which is kept."""
     return np.asarray(np.einsum("...i,...i->...", one, other))[..., np.newaxis]
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
+def _divide(part: Floats, whole: Floats) -> Floats:
     """part / whole, and zero where a right side is solved to the last digit."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
-
-
-# Noisy tents, and what they say about the units when they are put together linearly.
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TentCounts:
-    """Noisy integers of each level, the units first; level l is in units of 2^-8l.
+    """Noisy integers of each level, the units first, and what they say about the units put together linearly.
 
+    Level l is in units of 2^-8l.
     `rate` is epsilon over the number of rows by which neighbours may differ: level l has discrete
     Laplace noise of scale 2^8l / (shares[l] rate).
     """
@@ -435,7 +427,7 @@ class TentCounts:
         if sizes[0] < 1 or any(not 2 <= above < below for below, above in pairwise(sizes)):
             raise damaged("levels", "must get shorter from level to level, from two tents on")
         noise_rate(self.rate * min(self.shares), "rate")
-        object.__setattr__(self, "levels", levels)
+        freeze(self, levels=levels)
 
     @property
     def units(self) -> int:
@@ -502,15 +494,12 @@ class TentCounts:
         """Least squares where the units' own estimates have other precisions."""
         if not self._tents:
             return Posterior(precision)
-        return Posterior(precision, self._measured, TentSolver(precision, self.strategy, self._row_precision))
+        rows = LinearMeasurements(self.strategy.down, self.strategy.up, self._row_precision)
+        return Posterior(precision, [rows], TentSolver(precision, self.strategy, self._row_precision))
 
     @property
     def _tents(self) -> list[int]:
         return [values.size for values in self.levels[1:]]
-
-    @property
-    def _measured(self) -> list[LinearMeasurements]:
-        return [LinearMeasurements(self.strategy.down, self.strategy.up, self._row_precision)]
 
     @cached_property
     def _row_precision(self) -> Floats:
@@ -528,11 +517,8 @@ class TentCounts:
         own, rows = self.posterior.estimator(weights)
         value = own @ self.own + sum(f @ y for f, y in zip(rows, self.rows, strict=True))
         factors = np.concatenate([own, *(row * self._grain for row in rows)])
-        return Combination(float(value), factors, self._noise_rates)
-
-    @cached_property
-    def _noise_rates(self) -> Floats:
-        return np.repeat([float(rate) for rate in self.rates], [self.units, *self._tents])
+        rates = np.repeat([float(rate) for rate in self.rates], [self.units, *self._tents])
+        return Combination(float(value), factors, rates)
 
 
 @final
@@ -584,8 +570,7 @@ def _between(units: Floats, first: RangePosition, last: RangePosition) -> Floats
 
 # Bounds on all prefixes of units at once, from noisy tents.
 
-
-_POINTS: Final = 24
+_POINTS: Final = 24  # at which moments are taken: more give closer bounds and take more time
 
 
 def prefix_bounds(counts: TentCounts, beta: float) -> tuple[Floats, Floats]:
@@ -594,7 +579,7 @@ def prefix_bounds(counts: TentCounts, beta: float) -> tuple[Floats, Floats]:
     A prefix of a level is a prefix of the tents above it, which ends in a slope, plus the difference
     between the slope and the step: a few nodes under the slope, near the end of the prefix. So every
     prefix of units is a sum of noisy numbers with known weights, about as good as least squares and free
-    of solves. Their noise is bounded as in `tails`, one side of one prefix at beta / 2k.
+    of solves. Their noise is bounded by `chernoff`, one side of one prefix at beta / 2k.
     """
     limit = float(min(counts.shares) * counts.rate)
     points = limit * (1.0 - np.geomspace(1.0, 1e-3, _POINTS)[1:])
@@ -638,33 +623,27 @@ def _log_moments(counts: TentCounts, x: float) -> Floats:
 
 
 def _prefix_sums(strategy: TentStrategy, parts: Sequence[_Parts], top: Floats) -> Floats:
-    """The sums over all prefixes of units, from those over the prefixes of the top level downwards."""
-    sums = np.concatenate([[0.0], np.cumsum(top)])
-    for level, nodes in zip(reversed(strategy.levels), reversed(parts), strict=True):
-        sums = _one_level_down(level, nodes, sums)
-    return sums
-
-
-def _one_level_down(level: TentLevel, nodes: _Parts, above: Floats) -> Floats:
-    """The sums over prefixes of nodes from those over prefixes of tents.
+    """The sums over all prefixes of units, from those over the prefixes of the top level downwards.
 
     The prefix that ends with node i takes the tents up to i's left one; the nodes with the same left
     tent make the step of its slope.
     """
-    before, behind = (np.concatenate([[0.0], np.cumsum(values)]) for values in nodes)
-    count = level.left.size
-    first, after = level.firsts[level.left], np.append(level.firsts[1:], count)[level.left]
-    ends = np.arange(1, count + 1)
-    sums = above[level.left + 1] + before[ends] - before[first] + behind[after] - behind[ends]
-    return np.concatenate([[0.0], sums[:-1], above[-1:]])
+    sums = np.concatenate([[0.0], np.cumsum(top)])
+    for level, nodes in zip(reversed(strategy.levels), reversed(parts), strict=True):
+        before, behind = (np.concatenate([[0.0], np.cumsum(values)]) for values in nodes)
+        count = level.left.size
+        first, after = level.firsts[level.left], np.append(level.firsts[1:], count)[level.left]
+        ends = np.arange(1, count + 1)
+        own = sums[level.left + 1] + before[ends] - before[first] + behind[after] - behind[ends]
+        sums = np.concatenate([[0.0], own[:-1], sums[-1:]])
+    return sums
 
 
 # The best counts from noisy tents: least squares, then what is known of all counts.
 
-
-_FEW_UNITS: Final = 20
-_FEWEST_ATOMS: Final = 16
-_LEAST_VARIANCE: Final = 1e-6
+_FEW_UNITS: Final = 20  # more units are taken as they are
+_FEWEST_ATOMS: Final = 16  # fewer cells do not tell how many of them are heavy
+_LEAST_VARIANCE: Final = 1e-6  # in units of the noise, to keep precisions finite
 
 
 class UnitCounts(NamedTuple):
@@ -676,9 +655,8 @@ class UnitCounts(NamedTuple):
 
 def unit_counts(counts: TentCounts, widths: Floats) -> UnitCounts:
     """Least squares, counts >= 0, and for few units a step towards an even spread."""
-    return _towards_even(
-        nonnegative(counts.posterior.mean(counts.own, counts.rows)), widths, counts.own_variance
-    )
+    found = project_nonnegative(counts.posterior.mean(counts.own, counts.rows))
+    return _shrink_to_even(found, widths, counts.own_variance)
 
 
 def unit_counts_with_atoms(
@@ -695,10 +673,10 @@ def unit_counts_with_atoms(
     own, variance = counts.own.copy(), np.full(counts.units, counts.own_variance)
     own[atoms], shrunk = shrink(own[atoms], scales[atoms], expected[atoms])
     variance[atoms] = np.maximum(shrunk, _LEAST_VARIANCE * scales[atoms] ** 2)
-    return UnitCounts(nonnegative(counts.posterior_with(1.0 / variance).mean(own, counts.rows)), 1.0)
+    return UnitCounts(project_nonnegative(counts.posterior_with(1.0 / variance).mean(own, counts.rows)), 1.0)
 
 
-def _towards_even(counts: Floats, widths: Floats, variance: float) -> UnitCounts:
+def _shrink_to_even(counts: Floats, widths: Floats, variance: float) -> UnitCounts:
     """James-Stein: the less the counts differ from an even spread, the more of that is taken for noise."""
     if counts.size > _FEW_UNITS:
         return UnitCounts(counts, 1.0)
@@ -711,9 +689,8 @@ def _towards_even(counts: Floats, widths: Floats, variance: float) -> UnitCounts
 
 # Units of several cells with a second look: their last cell, and the rest.
 
-
-_REACH: Final = 2.5
-_TAKEN_OFF: Final = 1.5
+_REACH: Final = 2.5  # noise scales by which a last cell must differ to be told from the others
+_TAKEN_OFF: Final = 1.5  # noise scales that the rest beside a heavy last cell loses
 
 
 @final
@@ -729,8 +706,7 @@ class Pairs:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "last", noisy_integers(self.last, "last"))
-        object.__setattr__(self, "rest", noisy_integers(self.rest, "rest"))
+        freeze(self, last=noisy_integers(self.last, "last"), rest=noisy_integers(self.rest, "rest"))
         noise_rate(self.rate, "pair_rate")
         if self.last.size != self.rest.size:
             raise damaged("rest", "must be as long as last")
@@ -801,7 +777,7 @@ class PairEvidence:
     @cached_property
     def ends(self) -> UInts:
         """The last cell of each piece."""
-        return _cut_off(self.units.ends, self.split)
+        return _split_last_cells(self.units.ends, self.split)
 
     def counts(self, units: Floats) -> Floats:
         """The counts of the pieces, from those of the units."""
@@ -869,10 +845,10 @@ def with_last_cells_apart(ends: UInts) -> UInts:
     [0, 3, 4, 5]
     """
     wide = np.concatenate([ends[:1] > 0, np.diff(ends) > 1])
-    return _cut_off(ends, wide)
+    return _split_last_cells(ends, wide)
 
 
-def _cut_off(ends: UInts, which: NDArray[np.bool_]) -> UInts:
+def _split_last_cells(ends: UInts, which: NDArray[np.bool_]) -> UInts:
     """The same for some segments only, of several cells each."""
     pieces = np.repeat(ends, 1 + which)
     pieces[np.cumsum(1 + which)[which] - 2] -= np.uint64(1)

@@ -1,4 +1,7 @@
-"""Released tents over all cells of a universe, and what releases made of tents have in common."""
+"""Releases of tents: over all cells of a universe, or over the segments of a released partition.
+
+`TentBudget` says how a partition with tents divides epsilon: a function of public and released numbers only.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
-from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, checked, checked_ranges
-from partita.public.axis.curve import Curve, leaning, refined
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
+from partita.public.axis.curve import Curve, refine, shift_sparse_segments
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tent_solver import (
     MOST_LEVELS,
@@ -37,9 +40,6 @@ from partita.public.axis.tree import Cut
 from partita.public.base import LARGEST_NUMBER, damaged, noise_rate
 from partita.public.bounds import NO_DOUBTS, Doubts, LinearRanges, Looks, Model, widest_miss
 
-# How a partition with tents divides epsilon: a function of public and released numbers only.
-
-
 BUDGET_UNITS: Final = 2**20
 LEAST_COUNTING: Final = BUDGET_UNITS // 4
 """Counts get at least so many units, whatever the size and the total."""
@@ -50,16 +50,18 @@ LARGEST_FULL: Final = 2**22
 LITTLE: Final = 400
 """Where less is known, a curve bent inside of pieces is better than a straight one."""
 
+# The constants of `TentBudget` were chosen on data that nobody needs to protect.
+
 _FEWEST: Final = 30
-_FULL_SHARE: Final = round(0.003 * BUDGET_UNITS)
-_FULL_PER_CELL: Final = Fraction(7, 2)
-_MANY: Final = 30_000
-_FEW_SEGMENTS: Final = 2_500
-_LEAST_LEVEL: Final = 3.0
-_MOST_EMPTY: Final = 13.5
-_SPLIT_REACH: Final = 2.5
-_USUAL_LEVEL: Final = 20.0
-_USUAL_FRACTION: Final = 0.2
+_FULL_SHARE: Final = round(0.003 * BUDGET_UNITS)  # more makes the answer surer and leaves less for counts
+_FULL_PER_CELL: Final = Fraction(7, 2)  # fewer rows in a cell, in units of noise, are not worth a count each
+_MANY: Final = 30_000  # rows in units of noise, above which last cells are worth a count each
+_FEW_SEGMENTS: Final = 2_500  # above which they are not: that doubles the units
+_LEAST_LEVEL: Final = 3.0  # a lower threshold would cut where there is nothing but noise
+_MOST_EMPTY: Final = 13.5  # of ln size: bounds the number of empty segments
+_SPLIT_REACH: Final = 2.5  # more for pairs finds more heavy last cells and counts segments worse
+_USUAL_LEVEL: Final = 20.0  # wider universes need a higher threshold, and so more of epsilon
+_USUAL_FRACTION: Final = 0.2  # of epsilon for the partition: more cuts better and counts worse
 _LARGEST_FRACTION: Final = 0.4
 
 
@@ -73,7 +75,7 @@ def informed(total: int, rate: Fraction) -> Fraction:
 class TentBudget:
     """Shares of epsilon in units of 2^-20, and the choices that depend on the same numbers.
 
-    N = `informed`, L = ln size. The constants were chosen on data that nobody needs to protect.
+    N = `informed`, L = ln size.
     """
 
     size: int
@@ -161,23 +163,27 @@ class TentRanges(AxisRelease):
 
     @property
     def curve(self) -> Curve:
-        """Cumulative counts: monotone, never negative."""
         return self.linear.curve
 
     def answer(self, *terms: Term) -> Answer:
-        """The signed sum of the terms as one linear question, with the standard error of exactly that."""
-        return self.linear.answer(checked(terms, self.size))
+        return self.linear.answer(check_terms(terms, self.size))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
-        """The values that `answer` gives for many ranges."""
-        return self.linear.counts(*checked_ranges(lows, highs, self.size))
+        return self.linear.counts(*check_ranges(lows, highs, self.size))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """The standard errors that `answer` gives for many ranges."""
-        return self.linear.errors(*checked_ranges(lows, highs, self.size))
+        return self.linear.errors(*check_ranges(lows, highs, self.size))
+
+    @property
+    @abstractmethod
+    def _estimate(self) -> UnitCounts: ...
+
+    @property
+    def _evidence(self) -> TentEvidence:
+        ends, roughness = self.units.ends, self._estimate.roughness
+        return TentEvidence(counts=self.tents, ends=ends, roughness=roughness)
 
     def error(self, beta: float) -> float:
-        """With probability 1 - beta no range at all misses the truth by more, whatever the data."""
         lower, upper = prefix_bounds(self.tents, float(failure(beta)))
         values = np.concatenate([[0.0], self.curve.upto(self.units.ends)])
         return widest_miss(values, lower, upper, self.units.widths > 1.0)
@@ -210,12 +216,7 @@ class TentRelease(TentRanges):
 
     @cached_property
     def linear(self) -> LinearRanges:
-        """The estimates and the looks behind them."""
-        looks = TentEvidence(
-            counts=self.tents,
-            ends=self.units.ends,
-            roughness=self._estimate.roughness,
-        )
+        looks = self._evidence
         return LinearRanges(
             curve=self.units,
             pieces=self.units,
@@ -227,32 +228,30 @@ class TentRelease(TentRanges):
         )
 
     def parts(self) -> Parts:
-        """Everything that was released, taken apart for a file."""
-        return Parts({"size": self.size, **tent_facts(self.tents)}, tent_series(self.tents))
+        return Parts({"size": self.size, **_tent_facts(self.tents)}, _tent_series(self.tents))
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
-        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
         size = reader.integer("size", low=1, high=_LARGEST_SIZE)
-        return cls(size=size, tents=tents_of(reader, facts=["size"], series=[]), guarantee=guarantee)
+        return cls(size=size, tents=_read_tents(reader, facts=["size"], series=[]), guarantee=guarantee)
 
     @cached_property
     def _estimate(self) -> UnitCounts:
         return unit_counts(self.tents, np.ones(self.size))
 
 
-def tent_facts(tents: TentCounts) -> dict[str, Json]:
+def _tent_facts(tents: TentCounts) -> dict[str, Json]:
     """The public numbers of tents, for a file."""
     return {"rate": str(tents.rate), "shares": [str(share) for share in tents.shares]}
 
 
-def tent_series(tents: TentCounts) -> dict[str, NDArray[Any]]:
+def _tent_series(tents: TentCounts) -> dict[str, NDArray[Any]]:
     """The noisy integers of tents, for a file."""
     return {f"level{level}": values for level, values in enumerate(tents.levels)}
 
 
-def tents_of(reader: PartsReader, *, facts: Iterable[str], series: Iterable[str]) -> TentCounts:
+def _read_tents(reader: PartsReader, *, facts: Iterable[str], series: Iterable[str]) -> TentCounts:
     """The tents that a file holds, if it holds nothing else but these facts and series."""
     shares = reader.rationals("shares", most=MOST_LEVELS)
     names = [f"level{level}" for level in range(len(shares))]
@@ -261,20 +260,16 @@ def tents_of(reader: PartsReader, *, facts: Iterable[str], series: Iterable[str]
     return TentCounts(levels=levels, shares=shares, rate=reader.rational("rate"))
 
 
-# A released partition with tents over its segments: any interval of a huge universe.
-
-
 _PARTITION_WIDENING: Final = 1.35
 """The calibrated factor of standard errors; how it was found is in docs/proofs/partition_tents.md."""
 
-_LARGEST_PARTITION: Final = 2**64
 _FACTS: Final = ("size", "total", "epsilon_per_row", "filled", "full", "pair_rate")
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionTentsRelease(TentRanges):
-    """Segments of a universe and tents over them.
+    """Segments of a universe and tents over them, for any interval of a huge universe.
 
     `cut` is None if the cells turned out to be well filled and all are units. `pairs` is None if the
     last cells of segments are units of their own. `total` and `rate` (epsilon for each row by which
@@ -317,12 +312,7 @@ class PartitionTentsRelease(TentRanges):
 
     @cached_property
     def linear(self) -> LinearRanges:
-        """The estimates and the looks behind them."""
-        looks = TentEvidence(
-            counts=self.tents,
-            ends=self.units.ends,
-            roughness=self._estimate.roughness,
-        )
+        looks = self._evidence
         if self.pairs is None:
             return self._ranges(self.units, looks, (looks,), NO_DOUBTS)
         every = PairEvidence(units=looks, split=self._wide, pairs=self.pairs)
@@ -341,7 +331,6 @@ class PartitionTentsRelease(TentRanges):
         )
 
     def parts(self) -> Parts:
-        """Everything that was released, taken apart for a file."""
         facts: dict[str, Json] = {
             "size": self.size,
             "total": self.total,
@@ -353,17 +342,18 @@ class PartitionTentsRelease(TentRanges):
         series: dict[str, NDArray[Any]] = {} if self.cut is None else {"ends": self.cut.edges}
         if self.pairs is not None:
             series |= {"last": self.pairs.last, "rest": self.pairs.rest}
-        return Parts(facts | tent_facts(self.tents), series | tent_series(self.tents))
+        return Parts(facts | _tent_facts(self.tents), series | _tent_series(self.tents))
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
-        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
         full, pair_rate = reader.flag("full"), reader.optional("pair_rate", reader.rational)
         series = ([] if full else ["ends"]) + ([] if pair_rate is None else ["last", "rest"])
-        tents = tents_of(reader, facts=_FACTS, series=series)
+        tents = _read_tents(reader, facts=_FACTS, series=series)
         count = partial(reader.integer, low=-LARGEST_NUMBER, high=LARGEST_NUMBER)
-        size = reader.integer("size", low=1, high=_LARGEST_PARTITION)
+        size, pairs = reader.integer("size", low=1, high=2**64), None
+        if pair_rate is not None:
+            pairs = Pairs(last=reader.noisy("last"), rest=reader.noisy("rest"), rate=pair_rate)
         return cls(
             size=size,
             total=count("total"),
@@ -371,7 +361,7 @@ class PartitionTentsRelease(TentRanges):
             filled=reader.optional("filled", count),
             cut=None if full else Cut(edges=reader.edges("ends", size=size)),
             tents=tents,
-            pairs=None if pair_rate is None else _pairs(reader, pair_rate),
+            pairs=pairs,
             guarantee=guarantee,
         )
 
@@ -402,21 +392,16 @@ class PartitionTentsRelease(TentRanges):
 
         What a partition does not see is at least of the size of the noise.
         """
-        leant = leaning(pieces)
+        noise = math.sqrt(self.tents.own_variance)
+        shifted = shift_sparse_segments(pieces)
         return LinearRanges(
-            curve=refined(leant) if informed(self.total, self.rate) < LITTLE else leant,
+            curve=refine(shifted) if informed(self.total, self.rate) < LITTLE else shifted,
             pieces=pieces,
             model=model,
             certain=certain,
             widening=_PARTITION_WIDENING,
             least_variance=1.0 + float(1 / self.rate) ** 2,
             held=pieces.counts,
-            clustering=clustering(
-                pieces, noise=math.sqrt(self.tents.own_variance), roughness=self._estimate.roughness
-            ),
+            clustering=clustering(pieces, noise=noise, roughness=self._estimate.roughness),
             doubts=doubts,
         )
-
-
-def _pairs(reader: PartsReader, rate: Fraction) -> Pairs:
-    return Pairs(last=reader.noisy("last"), rest=reader.noisy("rest"), rate=rate)

@@ -1,4 +1,4 @@
-"""A released tree of noisy counts, and the intervals that it answers."""
+"""Releases of trees of noisy counts, over all cells or over the segments of a released cut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.answer import Answer, least_sum
 from partita.arrays import Floats, Ints, UInts, integer_array
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze, integer, ordered
@@ -28,42 +28,40 @@ from partita.public.axis.base import (
     Parts,
     PartsReader,
     Term,
-    checked,
-    checked_ranges,
+    check_ranges,
+    check_terms,
 )
 from partita.public.axis.curve import Curve, curve_through
 from partita.public.base import damaged
 from partita.public.bounds import largest_reach
 
-# A cut: contiguous segments of a universe, released.
-
-
-CutInts = NDArray[np.uint64]
+_LARGEST_SIZE: Final = 2**30
+_MOST_LEVELS: Final = 31
+_BLOCK: Final = 2**15  # ranges summed together: what a block needs stays near the processor
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cut:
-    """Segments of the cells start, ..., edges[-1], in order and without gaps.
+    """A released cut: segments of the cells start, ..., edges[-1], in order and without gaps.
 
     `edges` holds the last cell of each segment, increasing. `guarantee` is None if the cut was
     made with injected noise: such a cut protects nobody.
     """
 
-    edges: CutInts
+    edges: UInts
     start: int = 0
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
         integer(self.start, "start", low=0)
         edges = _cells(self.edges, "edges").view()
-        if edges.ndim != 1 or not edges.size or bool((edges[1:] <= edges[:-1]).any()):
-            fix = "pass last cells"
-            raise InvalidParameter("edges", "must be increasing cells", given=self.edges, fix=fix)
+        increasing = edges.ndim == 1 and edges.size and not bool((edges[1:] <= edges[:-1]).any())
+        check(increasing, "edges", "must be increasing cells", given=self.edges, fix="pass last cells")
         rule = "must not lie behind the first edge"
         check(int(edges[0]) >= self.start, "start", rule, given=self.start, fix="lower it")
         edges.flags.writeable = False
-        object.__setattr__(self, "edges", edges)
+        freeze(self, edges=edges)
 
     @property
     def last(self) -> int:
@@ -71,7 +69,7 @@ class Cut:
         return int(self.edges[-1])
 
     @property
-    def starts(self) -> CutInts:
+    def starts(self) -> UInts:
         """The first cell of each segment."""
         first = np.array([self.start], dtype=np.uint64)
         return np.concatenate([first, self.edges[:-1] + np.uint64(1)])
@@ -107,18 +105,6 @@ class Cut:
 
     def __hash__(self) -> int:
         return hash((self.start, self.guarantee, self.edges.tobytes()))
-
-
-def _cells(values: ArrayLike, name: str) -> CutInts:
-    array = integer_array(values, name)
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < 2**64:
-        raise InvalidParameter(name, "must lie in 0, ..., 2^64 - 1", given=values, fix="pass cells")
-    return array.astype(np.uint64, copy=False)
-
-
-_LARGEST_SIZE: Final = 2**30
-_MOST_LEVELS: Final = 31
-_BLOCK: Final = 2**15
 
 
 @final
@@ -158,7 +144,7 @@ class TreeRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the fewest nodes that cover each term; a node may cancel."""
-        ranges = checked(terms, self.size)
+        ranges = check_terms(terms, self.size)
         return self.combined(ranges).answer(least_sum(each.sign for each in ranges))
 
     def combined(self, terms: Iterable[Term]) -> NoisySum:
@@ -171,11 +157,11 @@ class TreeRelease(AxisRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The sums of the covers of many ranges."""
-        return self._sums(*_tree_cells(lows, highs, self.size))
+        return self._sums(*self._cells(lows, highs))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors of the covers, exactly."""
-        numbers = self.shape.numbers(*_tree_cells(lows, highs, self.size))
+        numbers = self.shape.numbers(*self._cells(lows, highs))
         by_variance: dict[float, Ints | int] = {}
         for number, line in zip(numbers, self.lines, strict=True):
             by_variance[line.variance] = by_variance.get(line.variance, 0) + number
@@ -223,8 +209,12 @@ class TreeRelease(AxisRelease):
         levels = (reader.noisy(name, count=nodes) for name, nodes in zip(names, shape.nodes, strict=True))
         return cls(levels=tuple(levels), size=size, branching=branching, scales=scales, guarantee=guarantee)
 
+    def _cells(self, lows: UInts, highs: UInts) -> tuple[Ints, Ints]:
+        low, high = check_ranges(lows, highs, self.size)
+        return low.astype(np.int64), high.astype(np.int64)
+
     def _sums(self, lows: Ints, highs: Ints) -> Floats:
-        """The sums of many covers, a block at a time: what a block needs stays near the processor."""
+        """The sums of many covers, a block at a time."""
         total = np.zeros(lows.shape)
         for start in range(0, lows.size, _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -233,18 +223,10 @@ class TreeRelease(AxisRelease):
         return total
 
 
-def _tree_cells(lows: UInts, highs: UInts, size: int) -> tuple[Ints, Ints]:
-    low, high = checked_ranges(lows, highs, size)
-    return low.astype(np.int64), high.astype(np.int64)
-
-
-# A released cut with a tree of noisy counts on top of it: any interval of a huge universe.
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PaperIntervalsRelease(AxisRelease):
-    """Segments of a universe and a tree of noisy counts whose leaves are the segments.
+    """A cut with a tree of noisy counts whose leaves are the segments: any interval of a huge universe.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
@@ -265,7 +247,8 @@ class PaperIntervalsRelease(AxisRelease):
     @cached_property
     def curve(self) -> Curve:
         """The monotone curve closest to the tree's answers at the ends of segments, straight inside."""
-        return curve_through(self.cut.edges, self.tree.counts(*_prefixes(len(self.cut))))
+        last = np.arange(len(self.cut), dtype=np.uint64)
+        return curve_through(self.cut.edges, self.tree.counts(np.zeros_like(last), last))
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum, for each term, of all segments that touch it [DNRR15, 3.2].
@@ -273,9 +256,10 @@ class PaperIntervalsRelease(AxisRelease):
         Its standard error adds to that of the noise what the two segments at the ends of a term may
         hold outside of it.
         """
-        ranges = checked(terms, self.size)
+        ranges = check_terms(terms, self.size)
         touched = self.tree.combined(self._touched(term) for term in ranges)
-        outside = sum(max(0.0, self._leaf(end)) ** 2 for term in ranges for end in self._cut_ends(term))
+        leaves = self.tree.levels[0]
+        outside = sum(max(0.0, float(leaves[end])) ** 2 for term in ranges for end in self._cut_ends(term))
 
         def bounds(beta: float) -> tuple[float, float]:
             low, high = self._between(ranges, -1).bounds(beta)[0], self._between(ranges, 1).bounds(beta)[1]
@@ -288,11 +272,11 @@ class PaperIntervalsRelease(AxisRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """All segments that touch each range."""
-        return self.tree.counts(*self._segments(*checked_ranges(lows, highs, self.size)))
+        return self.tree.counts(*self._segments(*check_ranges(lows, highs, self.size)))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors that `answer` gives, exactly."""
-        low, high = checked_ranges(lows, highs, self.size)
+        low, high = check_ranges(lows, highs, self.size)
         first, last = self._segments(low, high)
         cut_below, cut_above = self._starts[first] < low, self.cut.edges[last] > high
         weights = np.maximum(self.tree.levels[0].astype(np.float64), 0.0) ** 2
@@ -309,13 +293,11 @@ class PaperIntervalsRelease(AxisRelease):
         return self.tree.error(share) + float(np.sort(wide)[-2:].sum())
 
     def parts(self) -> Parts:
-        """The edges, and the parts of the tree."""
         tree = self.tree.parts()
         return Parts({**tree.facts, "size": self.size}, {**tree.series, "edges": self.cut.edges})
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
-        """The cut and the tree that `parts` took apart."""
         reader = PartsReader(parts)
         edges = reader.edges("edges", size=reader.integer("size", low=1, high=2**64))
         levels = {name: values for name, values in parts.series.items() if name != "edges"}
@@ -344,17 +326,12 @@ class PaperIntervalsRelease(AxisRelease):
     def _cut_ends(self, term: Term) -> set[int]:
         """The segments that lie on both sides of an end of the term."""
         first, last, _ = self._touched(term)
-        return {segment for segment in (first, last) if not self._whole(segment, term)}
-
-    def _whole(self, segment: int, term: Term) -> bool:
-        return term.low <= int(self._starts[segment]) and int(self.cut.edges[segment]) <= term.high
+        cells = ((each, int(self._starts[each]), int(self.cut.edges[each])) for each in (first, last))
+        return {segment for segment, start, end in cells if start < term.low or end > term.high}
 
     @cached_property
     def _starts(self) -> UInts:
         return self.cut.starts
-
-    def _leaf(self, segment: int) -> float:
-        return float(self.tree.levels[0][segment])
 
     def _segments(self, lows: UInts, highs: UInts) -> tuple[UInts, UInts]:
         """The first and the last segment that touch each range."""
@@ -362,7 +339,8 @@ class PaperIntervalsRelease(AxisRelease):
         return first.astype(np.uint64), last.astype(np.uint64)
 
 
-def _prefixes(count: int) -> tuple[UInts, UInts]:
-    """All ranges that begin with the first of `count` segments."""
-    last = np.arange(count, dtype=np.uint64)
-    return np.zeros_like(last), last
+def _cells(values: ArrayLike, name: str) -> UInts:
+    array = integer_array(values, name)
+    fits = not array.size or 0 <= int(array.min()) <= int(array.max()) < 2**64
+    check(fits, name, "must lie in 0, ..., 2^64 - 1", given=values, fix="pass cells")
+    return array.astype(np.uint64, copy=False)

@@ -1,4 +1,9 @@
-"""Least squares over the leaves of a tree, exactly: once up from the leaves, once down from the root."""
+"""Trees that spend their budget where there is something to see, and estimates from what they saw.
+
+`SpendingRule` says which nodes are looked at, in any number of dimensions. `TreeShape` and `TreeLooks` are
+what is released. `TreeSolution` puts all looks together by exact least squares over the leaves, `TreeSolver`:
+once up from the leaves and once down from the root.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
@@ -13,7 +19,14 @@ from numpy.typing import NDArray
 
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
-from partita.public.axis.shrinkage import FlatGroups, apart, shared_out, shrink, spread_over
+from partita.public.axis.shrinkage import (
+    measure_flat_groups,
+    shared_out,
+    shrink,
+    sibling_variances,
+    spread_over,
+    sum_spans,
+)
 from partita.public.base import damaged
 from partita.public.bounds import (
     Combination,
@@ -24,15 +37,6 @@ from partita.public.bounds import (
     laplace_variances,
 )
 
-# The rule by which a spending tree spends, in any number of dimensions.
-#
-# It is a function of public numbers and of noisy counts already released. Budgets are whole units, UNITS of
-# them for the root. A count enters only as a float that was made from released integers. Floats may be
-# rounded in another way on another machine (powers are), and the same looks may then give another tree
-# there; nothing depends on that, neither privacy nor a reader: the tree that was grown is released with
-# its looks.
-
-
 UNITS: Final = 2**20
 """The whole budget of a path from the root to a leaf."""
 
@@ -42,10 +46,13 @@ SURE: Final = 3.0
 MOST_NODES: Final = 3_000_000
 """No level has more nodes, but for those that one expanded node may need."""
 
-_HOPEFUL: Final = 2.0
-_LARGEST_LOOK: Final = 2.0
-_SMALLEST_LOOK: Final = 0.7
+_HOPEFUL: Final = 2.0  # noise scales that a count may lie above its looks, to be worth another
+_LARGEST_LOOK: Final = 2.0  # a second look costs at most so many times the first: more is wasted on leaves
+_SMALLEST_LOOK: Final = 0.7  # and at least so many times: a smaller one would not tell
 _MOST_LEVELS: Final = 512
+_MOST_TREE_LEVELS: Final = 65
+_LARGEST_SIZE: Final = 2**63
+_BATCH: Final = 2**18  # numbers solved together: more take more memory and no less time
 
 
 class Fork(Protocol):
@@ -89,6 +96,12 @@ class LevelEvidence:
 @dataclass(frozen=True, kw_only=True)
 class SpendingRule:
     """Which nodes are looked at, with how many units, and which are cut further.
+
+    It is a function of public numbers and of noisy counts already released. Budgets are whole units, UNITS of
+    them for the root. A count enters only as a float that was made from released integers. Floats may be
+    rounded in another way on another machine (powers are), and the same looks may then give another tree
+    there; nothing depends on that, neither privacy nor a reader: the tree that was grown is released with
+    its looks.
 
     A `unit` of budget is worth that much epsilon. A node is worth cutting while its count times the
     epsilon that is left exceeds `worth`; `growth` is the ratio of what successive levels spend, and
@@ -152,10 +165,6 @@ class SpendingRule:
 # The nodes of a released tree: boxes of cells, level by level, each level cutting up the one above.
 
 
-_MOST_TREE_LEVELS: Final = 65
-_LARGEST_SIZE: Final = 2**63
-
-
 class TreeLevel(NamedTuple):
     """Nodes of one level: their first and last cells, and whether they are cut further."""
 
@@ -203,10 +212,8 @@ class TreeShape:
 
     def __post_init__(self) -> None:
         count = self.first.size
-        if (
-            not self.last.size == self.expanded.size == count
-            or not 2 <= self.levels.size <= _MOST_TREE_LEVELS
-        ):
+        equal = self.last.size == self.expanded.size == count
+        if not equal or not 2 <= self.levels.size <= _MOST_TREE_LEVELS:
             raise damaged("nodes", "must be as many of each kind")
         if bool((self.levels < 1).any()) or bool((self.levels > count).any()) or self.levels.sum() != count:
             raise damaged("nodes", "must be on the levels given")
@@ -226,14 +233,18 @@ class TreeShape:
     def slices(self) -> list[slice]:
         """Where in the arrays the nodes of each level are."""
         ends = np.cumsum(self.levels).tolist()
-        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+        return [slice(begin, end) for begin, end in pairwise([0, *ends])]
 
     @cached_property
     def families(self) -> list[Families]:
         """Every level below the root, as children of their parents."""
-        return [
-            self._families(above, nodes) for above, nodes in zip(self.slices, self.slices[1:], strict=False)
-        ]
+        found = []
+        for above, nodes in pairwise(self.slices):
+            parents = above.start + np.flatnonzero(self.expanded[above])
+            starts = np.searchsorted(self.first[nodes], self.first[parents])
+            sizes = np.diff(starts, append=nodes.stop - nodes.start)
+            found.append(Families(nodes, parents, starts, sizes))
+        return found
 
     @cached_property
     def widths(self) -> Floats:
@@ -258,29 +269,19 @@ class TreeShape:
         below = [family.parents.repeat(family.sizes) for family in self.families]
         return np.concatenate([np.zeros(1, np.int64), *below])
 
-    def _families(self, above: slice, nodes: slice) -> Families:
-        parents = above.start + np.flatnonzero(self.expanded[above])
-        starts = np.searchsorted(self.first[nodes], self.first[parents])
-        return Families(nodes, parents, starts, np.diff(starts, append=nodes.stop - nodes.start))
-
     def _check_levels(self) -> None:
         """Each level must make up the expanded nodes of the level above, and the last one has none."""
-        for above, nodes in zip(self.slices, self.slices[1:], strict=False):
+        for above, nodes in pairwise(self.slices):
             outer = above.start + np.flatnonzero(self.expanded[above])
             first, last = self.first[nodes], self.last[nodes]
             follows = first[1:] == last[:-1] + np.uint64(1)
             opens = np.concatenate([[True], ~follows | np.isin(first[1:], self.first[outer])])
             closes = np.concatenate([opens[1:], [True]])
-            if not (
-                np.array_equal(first[opens], self.first[outer])
-                and np.array_equal(last[closes], self.last[outer])
-            ):
+            begins_alike = np.array_equal(first[opens], self.first[outer])
+            if not begins_alike or not np.array_equal(last[closes], self.last[outer]):
                 raise damaged("nodes", "must make up the expanded nodes of the level above")
         if not self.expanded[0] or bool(self.expanded[self.slices[-1]].any()):
             raise damaged("nodes", "must end with leaves")
-
-
-_BATCH: Final = 2**18
 
 
 class _Level(NamedTuple):
@@ -289,6 +290,13 @@ class _Level(NamedTuple):
     family: Families
     child: Floats
     together: Floats
+
+
+class _Elimination(NamedTuple):
+    """h for every node, and the levels, from the last one up."""
+
+    stiffness: Floats
+    levels: list[_Level]
 
 
 class _Nodes(NamedTuple):
@@ -338,7 +346,7 @@ class TreeSolver:
         solved, together = np.empty_like(flat), max(1, _BATCH // flat.shape[1])
         for first in range(0, len(flat), together):
             rows = slice(first, first + together)
-            solved[rows] = self._solved(flat[rows])
+            solved[rows] = self._down(self._up(flat[rows]))[:, self.shape.leaves]
         return solved.reshape(right.shape)
 
     def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
@@ -357,13 +365,13 @@ class TreeSolver:
         for family in reversed(self.shape.families):
             met = self.shape.parents[low.node] == self.shape.parents[high.node]
             met &= np.minimum(low.node, high.node) >= family.nodes.start
-            found[rows[met]] = self._joined(low.where(met), high.where(met))
+            found[rows[met]] = self._join_sides(low.where(met), high.where(met))
             rows, low, high = rows[~met], low.where(~met), high.where(~met)
-            low = self._lifted(low, self._nodes.younger, self._nodes.elder, family.nodes.start)
-            high = self._lifted(high, self._nodes.elder, self._nodes.younger, family.nodes.start)
+            low = self._lift_sides(low, self._nodes.younger, self._nodes.elder, family.nodes.start)
+            high = self._lift_sides(high, self._nodes.elder, self._nodes.younger, family.nodes.start)
         return np.asarray(found)
 
-    def _lifted(self, sides: _Sides, inside: Floats, outside: Floats, start: int) -> _Sides:
+    def _lift_sides(self, sides: _Sides, inside: Floats, outside: Floats, start: int) -> _Sides:
         """Sides that end in nodes from `start` on, up to their parents; siblings on one side are inside."""
         here = sides.node >= start
         node, weight, variance = sides.where(here)
@@ -375,7 +383,7 @@ class TreeSolver:
         lifted.variance[here] = variance + apart / self._nodes.together[node]
         return lifted
 
-    def _joined(self, low: _Sides, high: _Sides) -> Floats:
+    def _join_sides(self, low: _Sides, high: _Sides) -> Floats:
         """The variance of ranges from one child of a node to another one."""
         one, other = self._nodes.child[low.node], self._nodes.child[high.node]
         middle = np.maximum(self._nodes.elder[high.node] - self._nodes.elder[low.node] - one, 0.0)
@@ -388,15 +396,11 @@ class TreeSolver:
         parent = self._nodes.variance[self.shape.parents[low.node]]
         return np.asarray(low.variance + high.variance + apart / together + share**2 * parent)
 
-    def _solved(self, right: Floats) -> Floats:
-        sums = self._down(self._up(right))
-        return np.asarray(sums[:, self.shape.leaves])
-
     def _up(self, right: Floats) -> Floats:
         """g for every node."""
         pull = np.zeros((len(right), self.precision.size))
         pull[:, self.shape.leaves] = right
-        for family, child, together in self._levels:
+        for family, child, together in self._eliminated.levels:
             moved = np.add.reduceat(pull[:, family.nodes] * child, family.starts, axis=1)
             pull[:, family.parents] = moved / together
         return pull
@@ -404,24 +408,14 @@ class TreeSolver:
     def _down(self, pull: Floats) -> Floats:
         """X for every node."""
         sums = np.empty_like(pull)
-        sums[:, 0] = pull[:, 0] / self._stiffness[0]
-        for family, child, together in reversed(self._levels):
+        sums[:, 0] = pull[:, 0] / self._eliminated.stiffness[0]
+        for family, child, together in reversed(self._eliminated.levels):
             lacking = sums[:, family.parents] / together - pull[:, family.parents]
             sums[:, family.nodes] = (pull[:, family.nodes] + lacking.repeat(family.sizes, axis=1)) * child
         return sums
 
-    @property
-    def _stiffness(self) -> Floats:
-        """h for every node."""
-        return self._eliminated[0]
-
-    @property
-    def _levels(self) -> list[_Level]:
-        """The levels, from the last one up."""
-        return self._eliminated[1]
-
     @cached_property
-    def _eliminated(self) -> tuple[Floats, list[_Level]]:
+    def _eliminated(self) -> _Elimination:
         stiffness, levels = self.precision.copy(), []
         for family in reversed(self.shape.families):
             own = stiffness[family.nodes]
@@ -429,31 +423,28 @@ class TreeSolver:
             together = family.sum(child)
             stiffness[family.parents] += family.sum(own * child) / (family.sizes * together)
             levels.append(_Level(family, child, together))
-        return stiffness, levels
+        return _Elimination(stiffness, levels)
 
     @cached_property
     def _nodes(self) -> _Nodes:
         """What ranges need to know about nodes; the siblings of one are summed up among themselves."""
         nodes = _Nodes(*(np.zeros(self.precision.size) for _ in _Nodes._fields))
-        nodes.variance[0] = 1.0 / self._stiffness[0]
-        for family, child, together in reversed(self._levels):
+        nodes.variance[0] = 1.0 / self._eliminated.stiffness[0]
+        for family, child, together in reversed(self._eliminated.levels):
             places, there = family.table()
             siblings = np.where(there, child[places], 0.0)
             own, whole = family.nodes, family.spread(together)
             nodes.child[own], nodes.together[own] = child, whole
-            nodes.elder[own] = _before(siblings)[there]
-            nodes.younger[own] = _before(siblings[:, ::-1])[:, ::-1][there]
+            nodes.elder[own] = _sum_before(siblings)[there]
+            nodes.younger[own] = _sum_before(siblings[:, ::-1])[:, ::-1][there]
             share, above = child / whole, family.spread(nodes.variance[family.parents])
             nodes.variance[own] = share * (nodes.elder[own] + nodes.younger[own]) + share**2 * above
         return nodes
 
 
-def _before(rows: Floats) -> Floats:
+def _sum_before(rows: Floats) -> Floats:
     """The sum of what stands before each number in its row."""
     return np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows[:, :-1], axis=1)], axis=1)
-
-
-# What is known about the leaves of a released tree, as linear evidence.
 
 
 @final
@@ -474,26 +465,6 @@ class LastLooks:
         return Combination(float(weights @ self.values), weights, self.rates)
 
 
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LeafModel:
-    """How the solved leaves vary, by the least squares that put all looks together."""
-
-    posterior: Posterior
-    solver: TreeSolver
-
-    def variance(self, weights: Floats) -> float:
-        """The variance of the weighted sum of the leaves."""
-        return self.posterior.variance(weights)
-
-    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
-        """The variances of sums of the leaves between two positions."""
-        return self.solver.range_variances(first, last)
-
-
-# The looks at the nodes of a tree: noisy counts in the order in which they were released.
-
-
 class NodeTree(Protocol):
     """Nodes that were looked at: which of them are cut further, and each level as children of its parents."""
 
@@ -507,7 +478,7 @@ class NodeTree(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class TreeLooks:
-    """Looks at `nodes` that cost `units` each and gave `noisy` counts.
+    """Looks at `nodes` that cost `units` each and gave `noisy` counts, in the order of their release.
 
     They were taken in steps, all looks of a step at once: `steps` says how many each step took.
     What is looked at in a step, and with how many units, was decided by the steps before.
@@ -526,12 +497,8 @@ class TreeLooks:
     @staticmethod
     def join(steps: Sequence[TreeLooks]) -> TreeLooks:
         """Steps, one after another."""
-        return TreeLooks(
-            np.concatenate([each.steps for each in steps]),
-            np.concatenate([each.nodes for each in steps]),
-            np.concatenate([each.units for each in steps]),
-            np.concatenate([each.noisy for each in steps]),
-        )
+        series = zip(*((each.steps, each.nodes, each.units, each.noisy) for each in steps), strict=True)
+        return TreeLooks(*map(np.concatenate, series))
 
     @cached_property
     def values(self) -> Floats:
@@ -596,16 +563,10 @@ class TreeLooks:
             raise damaged("looks", "must be at nodes of the tree")
         if int(self.units.min()) < 1 or int(self.units.max()) > UNITS:
             raise damaged("looks", f"must cost between 1 and {UNITS} units")
-        self._check_paths(tree, first)
-
-    def _check_paths(self, tree: NodeTree, first: int) -> None:
-        if bool((self.first(tree.expanded.size)[first:] < 0).any()):
+        if bool((self.first(count)[first:] < 0).any()):
             raise damaged("looks", "must be at every node")
-        if int(self.spent(tree.expanded.size, tree.families).max()) > UNITS:
+        if int(self.spent(count, tree.families).max()) > UNITS:
             raise damaged("looks", f"must cost at most {UNITS} units on every path")
-
-
-# From the looks at a tree to one estimate for every leaf: shrink, smooth, solve together, never negative.
 
 
 class _Estimates(NamedTuple):
@@ -618,7 +579,7 @@ class _Estimates(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class TreeSolution:
-    """Noisy counts of all nodes of a tree, with their variances, put together.
+    """From the looks at a tree to one estimate for every leaf: noisy counts of all nodes put together.
 
     Leaves are shrunk by empirical Bayes unless their siblings look flat; then they and the noisy
     counts of the nodes above them are solved as one least-squares problem; then the solution is
@@ -633,11 +594,8 @@ class TreeSolution:
     @cached_property
     def posterior(self) -> Posterior:
         """The least-squares problem over the leaves, in the order of their cells."""
-        return Posterior(
-            self.solver.precision[self.shape.leaves],
-            [self._nodes] + ([self._flat.measured()] if self._flat else []),
-            self.solver,
-        )
+        measured = [self._nodes] + ([self._flat] if self._flat else [])
+        return Posterior(self.solver.precision[self.shape.leaves], measured, self.solver)
 
     @cached_property
     def solver(self) -> TreeSolver:
@@ -648,9 +606,17 @@ class TreeSolution:
     @cached_property
     def leaves(self) -> Floats:
         """The count of each leaf, in the order of their cells; never negative."""
-        rows = [self.noisy[self._measured]] + ([np.zeros(self._flat.low.size)] if self._flat else [])
+        rows = [self.noisy[self._measured]] + ([np.zeros(self._flat.precision.size)] if self._flat else [])
         solved = self.posterior.mean(self._smoothed.values[self.shape.leaves], rows)
-        return self._carried_down(solved)[self.shape.leaves]
+        return self._carry_down(solved)[self.shape.leaves]
+
+    def variance(self, weights: Floats) -> float:
+        """The variance of the weighted sum of the solved leaves."""
+        return self.posterior.variance(weights)
+
+    def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
+        """The variances of sums of the solved leaves between two positions."""
+        return self.solver.range_variances(first, last)
 
     @cached_property
     def _measured(self) -> Ints:
@@ -661,13 +627,8 @@ class TreeSolution:
     def _nodes(self) -> LinearMeasurements:
         low, behind = (end[self._measured] for end in self.shape.spans)
         units = self.shape.leaves.size
-
-        def apply(leaves: Floats) -> Floats:
-            before = np.concatenate([np.zeros(1), np.cumsum(leaves)])
-            return np.asarray(before[behind] - before[low])
-
         return LinearMeasurements(
-            apply,
+            lambda leaves: sum_spans(low, behind, leaves),
             lambda nodes: spread_over(low, behind, nodes, units),
             1.0 / self.variances[self._measured],
         )
@@ -685,9 +646,8 @@ class TreeSolution:
             below, doubt = family.sum(values[family.nodes]), family.sum(variances[family.nodes])
             own = 1.0 / self.variances[family.parents]
             variances[family.parents] = 1.0 / (own + 1.0 / doubt)
-            values[family.parents] = variances[family.parents] * (
-                own * self.noisy[family.parents] + below / doubt
-            )
+            values[family.parents] = own * self.noisy[family.parents] + below / doubt
+            values[family.parents] *= variances[family.parents]
         return _Estimates(values, variances)
 
     @cached_property
@@ -701,7 +661,7 @@ class TreeSolution:
             complete = self._complete(family)
             if complete.shape[1] > 2 and complete.size:
                 nodes = family.nodes.start + complete
-                between[nodes] = apart(values[nodes], variances[nodes])[:, None]
+                between[nodes] = sibling_variances(values[nodes], variances[nodes])[:, None]
         return between
 
     def _complete(self, family: Families) -> Ints:
@@ -720,19 +680,18 @@ class TreeSolution:
         )
 
     @cached_property
-    def _flat(self) -> FlatGroups | None:
+    def _flat(self) -> LinearMeasurements | None:
+        """Groups of siblings that look flat, as measurements."""
         nodes = np.flatnonzero(np.isfinite(self._between))
         if not nodes.size:
             return None
         low, behind = (end[nodes] for end in self.shape.spans)
         _, group = np.unique(self.shape.parents[nodes], return_inverse=True)
-        return FlatGroups(low, behind, group, self._between[nodes], self.shape.leaves.size)
+        return measure_flat_groups(low, behind, group, self._between[nodes], self.shape.leaves.size)
 
-    def _carried_down(self, solved: Floats) -> Floats:
+    def _carry_down(self, solved: Floats) -> Floats:
         """Every node's count, from the root down: siblings share what their sum lacks, none negative."""
-        before = np.concatenate([np.zeros(1), np.cumsum(solved)])
-        low, behind = self.shape.spans
-        counts = before[behind] - before[low]
+        counts = sum_spans(*self.shape.spans, solved)
         counts[0] = max(0.0, counts[0])
         doubt = self._smoothed.variances
         for family in self.shape.families:

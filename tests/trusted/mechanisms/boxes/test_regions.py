@@ -18,9 +18,8 @@ from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.public.boxes.base import BoxTerm, Region
 from partita.public.boxes.regions import HalfSpace, PlaneSide, Polygon, PolygonInside, crosses_itself
-from partita.public.conditions import OneOf, Range
+from partita.public.conditions import NULL, OneOf, Range
 from partita.public.views import BoxView
-from partita.public.where import NULL
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.boxes import GridCounts, RankBoxes, SpendingBoxes
 from partita.trusted.secret import Points

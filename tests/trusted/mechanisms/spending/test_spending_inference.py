@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.shrinkage import apart, shared_out, shrink
+from partita.public.axis.shrinkage import shared_out, shrink, sibling_variances
 from partita.public.axis.tree_solver import Families
 from partita.public.bounds import half_width
 from partita.testing import EndlessTape, tape_noise
@@ -101,7 +101,7 @@ def test_flat_groups_are_told_from_others() -> None:
     """Equal children look flat; one that stands out by far does not, nor a group within its noise of zero."""
     flat, peak, empty = np.full(8, 100.0), np.array([800.0] + [0.0] * 7), np.zeros(8)
 
-    between = apart(np.array([flat, peak, empty]), np.full((3, 8), 200.0))
+    between = sibling_variances(np.array([flat, peak, empty]), np.full((3, 8), 200.0))
 
     assert between[0] == 100.0
     assert between[1:].tolist() == [np.inf, np.inf]

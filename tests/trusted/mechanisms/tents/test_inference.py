@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve import Curve, refined
-from partita.public.axis.shrinkage import nonnegative, shared_out
+from partita.public.axis.curve import Curve, refine
+from partita.public.axis.shrinkage import project_nonnegative, shared_out
 from partita.public.axis.tent_solver import (
     TentCounts,
     TentStrategy,
@@ -30,7 +30,7 @@ def cells(*values: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 @given(counts)
 def test_counts_become_non_negative_and_keep_their_total(values: list[float]) -> None:
     """No count is negative, and the total stays if it is not negative."""
-    kept = nonnegative(np.array(values))
+    kept = project_nonnegative(np.array(values))
 
     assert kept.min() >= 0.0
     assert kept.sum() == pytest.approx(max(sum(values), 0.0), abs=1e-9)
@@ -39,7 +39,7 @@ def test_counts_become_non_negative_and_keep_their_total(values: list[float]) ->
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=40))
 def test_non_negative_counts_stay_as_they_are(values: list[float]) -> None:
     """There is nothing to mend."""
-    assert nonnegative(np.array(values)) == pytest.approx(np.array(values), abs=1e-9)
+    assert project_nonnegative(np.array(values)) == pytest.approx(np.array(values), abs=1e-9)
 
 
 @given(st.tuples(*[st.floats(-9, 9)] * 3), st.floats(0, 9), st.tuples(*[st.floats(0, 1)] * 2))
@@ -63,7 +63,7 @@ def test_bent_curves_stay_monotone_and_keep_every_edge(pieces: list[tuple[int, f
     ends = cells(*np.cumsum([width for width, _ in pieces], dtype=object) - 1)
     curve = Curve(ends, np.array([count for _, count in pieces]))
 
-    bent = refined(curve)
+    bent = refine(curve)
 
     assert bool((bent.counts >= 0.0).all())
     assert bool((bent.ends[1:] > bent.ends[:-1]).all())
@@ -72,8 +72,8 @@ def test_bent_curves_stay_monotone_and_keep_every_edge(pieces: list[tuple[int, f
 
 def test_a_bent_curve_follows_its_neighbours() -> None:
     """Between a low and a high density the middle piece rises; beside a gap or a heavy cell it is flat."""
-    rising = refined(Curve(cells(99, 199, 299), np.array([100.0, 200.0, 300.0])))
-    lonely = refined(Curve(cells(99, 199, 200), np.array([0.0, 200.0, 1e6])))
+    rising = refine(Curve(cells(99, 199, 299), np.array([100.0, 200.0, 300.0])))
+    lonely = refine(Curve(cells(99, 199, 200), np.array([0.0, 200.0, 1e6])))
 
     assert rising.between(cells(100), cells(149))[0] < 100.0
     assert lonely.between(cells(100), cells(149))[0] == pytest.approx(100.0)
@@ -81,7 +81,7 @@ def test_a_bent_curve_follows_its_neighbours() -> None:
 
 def test_a_universe_of_2_to_the_64_cells_can_be_bent() -> None:
     """Offsets do not overflow."""
-    bent = refined(Curve(cells(2**63 - 1, 2**64 - 1), np.array([10.0, 20.0])))
+    bent = refine(Curve(cells(2**63 - 1, 2**64 - 1), np.array([10.0, 20.0])))
 
     assert bent.ends.size == 16
     assert bent.total == pytest.approx(30.0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.public.axis import curve as isotonic
-from partita.public.axis.curve import curve_through, rising
+from partita.public.axis.curve import curve_through, fit_monotone
 
 VALUES = st.lists(st.integers(-50, 50), min_size=1, max_size=40)
 
@@ -25,7 +25,7 @@ def _by_minimax(values: list[float]) -> list[float]:
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=9))
 def test_the_solution_is_that_of_the_minimax_formula(values: list[int]) -> None:
     """Every entry is max over i <= k of min over j >= k of the mean from i to j."""
-    assert rising(np.array(values, dtype=float)).tolist() == pytest.approx(
+    assert fit_monotone(np.array(values, dtype=float)).tolist() == pytest.approx(
         _by_minimax([float(v) for v in values])
     )
 
@@ -33,11 +33,11 @@ def test_the_solution_is_that_of_the_minimax_formula(values: list[int]) -> None:
 @given(VALUES)
 def test_solutions_rise_and_keep_the_sum(values: list[int]) -> None:
     """Nothing falls, the total stays, and what is monotone already is left alone."""
-    found = rising(np.array(values, dtype=float))
+    found = fit_monotone(np.array(values, dtype=float))
 
     assert bool((np.diff(found) >= 0).all())
     assert float(found.sum()) == pytest.approx(sum(values))
-    assert rising(np.sort(np.array(values, dtype=float))).tolist() == sorted(values)
+    assert fit_monotone(np.sort(np.array(values, dtype=float))).tolist() == sorted(values)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2])
@@ -48,11 +48,11 @@ def test_rounds_and_single_blocks_agree(rounds: int, monkeypatch: pytest.MonkeyP
         np.concatenate([np.arange(500.0), [0.0]]),
         np.sin(np.arange(999.0)),
     ]
-    expected = [rising(values) for values in shapes]
+    expected = [fit_monotone(values) for values in shapes]
     monkeypatch.setattr(isotonic, "_ROUNDS", rounds)
 
     for values, solution in zip(shapes, expected, strict=True):
-        assert rising(values).tolist() == pytest.approx(solution.tolist())
+        assert fit_monotone(values).tolist() == pytest.approx(solution.tolist())
 
 
 @given(VALUES)

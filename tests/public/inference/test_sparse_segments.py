@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.curve import Curve, leaning
+from partita.public.axis.curve import Curve, shift_sparse_segments
 
 Pieces = list[tuple[int, float]]
 
@@ -31,7 +31,7 @@ def test_every_piece_keeps_its_cells_and_its_count(given_pieces: Pieces) -> None
     """The new pieces cut up the old ones, rise, and hold as many rows in each."""
     curve = made(given_pieces)
 
-    leant = leaning(curve)
+    leant = shift_sparse_segments(curve)
 
     assert bool((np.diff(leant.ends.astype(object)) > 0).all())
     assert bool((leant.counts >= 0.0).all())
@@ -43,7 +43,7 @@ def test_a_sparse_piece_leans_on_the_crowd_before_it() -> None:
     """Rows in a last piece of nearly 2^64 cells lie where the crowd ends, all but a twentieth."""
     curve = made([(1_000, 1_000.0), (2**64 - 1_000, 50.0)])
 
-    near = leaning(curve).between(np.array([1_000], np.uint64), np.array([1_500], np.uint64))[0]
+    near = shift_sparse_segments(curve).between(np.array([1_000], np.uint64), np.array([1_500], np.uint64))[0]
 
     assert 0.94 * 50 < near < 0.96 * 50
 
@@ -52,9 +52,8 @@ def test_a_gap_between_two_crowds_is_empty_in_the_middle() -> None:
     """Half of the rows go to each side."""
     curve = made([(100, 1_000.0), (10**6, 40.0), (100, 1_000.0)])
 
-    first, middle, last = np.diff(
-        leaning(curve).upto(np.array([99, 299, 10**6 - 200, 10**6 + 99], np.uint64)), prepend=0.0
-    )[1:]
+    cells = np.array([99, 299, 10**6 - 200, 10**6 + 99], np.uint64)
+    first, middle, last = np.diff(shift_sparse_segments(curve).upto(cells), prepend=0.0)[1:]
 
     assert first == pytest.approx(last, rel=0.01)
     assert middle == pytest.approx(0.05 * 40, rel=0.05)
@@ -64,4 +63,4 @@ def test_like_neighbours_and_single_cells_change_nothing() -> None:
     """A piece leans on no piece less than 30 times as dense, and on no heavy single cell."""
     curve = made([(100, 100.0), (1_000, 50.0), (1, 10**6), (1_000, 50.0)])
 
-    assert leaning(curve) is curve
+    assert shift_sparse_segments(curve) is curve
