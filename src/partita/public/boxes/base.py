@@ -120,20 +120,20 @@ class BoxRelease(ReleaseKind, ABC):
 # The axes of a release over boxes: in files, and as the limits of every question.
 
 
-def written_axes(axes: Sequence[Axis]) -> list[Json]:
+def encode_axes(axes: Sequence[Axis]) -> list[Json]:
     """Size, special cells before and after, and whether cells are labels, of each axis: for a file."""
     return [[axis.size, axis.before, axis.after, axis.labels] for axis in axes]
 
 
 def read_axes(reader: PartsReader, name: str = "axes") -> tuple[Axis, ...]:
-    """The axes that `written_axes` wrote; anything else is an `InvalidRelease`."""
+    """The axes that `encode_axes` wrote; anything else is an `InvalidRelease`."""
     listed = reader.parts.facts.get(name)
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_AXES:
         raise damaged(name, f"must be a list of 1 to {MOST_AXES} axes")
     return tuple(_read_axis(axis, name) for axis in listed)
 
 
-def checked_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tuple[Corners, Corners]:
+def check_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tuple[Corners, Corners]:
     """Corners of many boxes of positions, a row for each box and a column for each axis."""
     low, high = _corners(lows, "lows", axes), _corners(highs, "highs", axes)
     fix = "pass pairs of corners"
@@ -145,9 +145,9 @@ def checked_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tu
     return low.astype(np.uint64), high.astype(np.uint64)
 
 
-def checked_terms(terms: Iterable[BoxTerm], axes: Sequence[Axis]) -> list[BoxTerm]:
+def check_terms(terms: Iterable[BoxTerm], axes: Sequence[Axis]) -> list[BoxTerm]:
     """The terms, if they are boxes of positions on these axes with a sign."""
-    return [_checked_term(term, axes) for term in terms]
+    return [_check_term(term, axes) for term in terms]
 
 
 def _read_axis(given: Json, name: str) -> Axis:
@@ -173,7 +173,7 @@ def _corners(corners: ArrayLike, name: str, axes: Sequence[Axis]) -> NDArray[Any
     return array
 
 
-def _checked_term(term: BoxTerm, axes: Sequence[Axis]) -> BoxTerm:
+def _check_term(term: BoxTerm, axes: Sequence[Axis]) -> BoxTerm:
     low, high, sign = term
     check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a box or take it away")
     rule, fix = f"must have {len(axes)} ends, one for each axis", "pass all of them"
@@ -195,15 +195,15 @@ class EngineBoxes(BoxRelease):
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the terms as one linear question."""
-        return self.engine.answer(checked_terms(terms, self.axes))
+        return self.engine.answer(check_terms(terms, self.axes))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
-        return self.engine.counts(*checked_boxes(lows, highs, self.axes))
+        return self.engine.counts(*check_boxes(lows, highs, self.axes))
 
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard error of each box, or of the sums of some."""
-        return self.engine.errors(*checked_boxes(lows, highs, self.axes), parts=parts)
+        return self.engine.errors(*check_boxes(lows, highs, self.axes), parts=parts)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""
@@ -211,13 +211,13 @@ class EngineBoxes(BoxRelease):
 
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """Cumulative counts along one axis, of what lies in the box on the others."""
-        (asked,) = checked_terms([box], self.axes)
+        (asked,) = check_terms([box], self.axes)
         at = integer(axis, "axis", low=0, high=len(self.axes) - 1)
         return self.engine.along(at, asked.low, asked.high)
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """How many lie in a public region and in the box."""
-        (asked,) = checked_terms([box], self.axes)
+        (asked,) = check_terms([box], self.axes)
         return self.engine.region(region.shares, asked.low, asked.high)
 
     def points(self, rows: int) -> Corners:

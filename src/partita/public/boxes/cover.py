@@ -110,11 +110,8 @@ class LinearQuestion:
         return LinearQuestion(self.density, layers)
 
 
-_BLOCK: Final = 2**16
-"""About so many pairs of a box and a node are looked at together."""
-
-_MUCH_WORK: Final = 2**27
-"""Boxes times nodes from which on it pays to load compiled code."""
+_BLOCK: Final = 2**16  # About so many pairs of a box and a node are looked at together
+_MUCH_WORK: Final = 2**27  # Boxes times nodes from which on it pays to load compiled code
 
 
 class Cover(NamedTuple):
@@ -276,7 +273,6 @@ def _ends(stretches: Sequence[Stretches]) -> tuple[Floats, Floats, Floats]:
 
 # A solved tree over two axes as a table of cumulative counts: for many boxes at once.
 
-
 _MOST_CELLS: Final = 2**22
 _PLANE_BLOCK: Final = 2**20
 
@@ -386,7 +382,6 @@ def _cells(rows: _Runs, columns: _Runs) -> Iterator[tuple[Ints, Ints, Ints]]:
 
 # Raking: the leaves of a tree in rank space, drawn towards what is known about each column alone.
 
-
 _BINS: Final = 64
 _ROUNDS: Final = 10
 _LEAST_RATIO, _LARGEST_RATIO = 0.2, 5.0
@@ -479,7 +474,6 @@ def prefix_variance(density: BoxDensity, axis: int, shares: Curve) -> float:
 
 # What lies around the boxes of a density: how full the cells next to them are.
 
-
 _ONE_CELL = np.uint64(1)
 
 
@@ -557,7 +551,6 @@ def _counted(density: BoxDensity, lows: Corners, highs: Corners) -> Floats:
 
 
 # A signed sum of boxes, laid over a tree.
-
 
 _TERMS_BLOCK: Final = 2**18
 

@@ -20,10 +20,8 @@ from partita.public.boxes.plan import BoxNodes, Corners, children_of, families_o
 
 # How counts are spread inside of boxes: along each axis by a measure, independently of the others.
 
-
+# A stretch with a smaller share of the measure is taken to be even: rounding would tell the rest.
 _TOLD: Final = 1e-9
-"""A stretch with a smaller share of the measure is taken to be even: rounding would tell the rest."""
-
 _ONE: Final = np.uint64(1)
 
 
@@ -386,16 +384,12 @@ class _Held(NamedTuple):
 # The score of two columns is the sum over the 8 x 8 cells of their top ranks of |count - m|, where m is what
 # the cell would hold if the columns were independent: a whole number, made of released views.
 
-
-TOP_BITS: Final = 3
-"""Two to this many ranks of each axis are told apart."""
-
+TOP_BITS: Final = 3  # Two to this many ranks of each axis are told apart
+# No axis matters less, so that all are halved in the end; and no score says more: |count - m| adds up to at
+# most two for each row if the counts and m have the same total.
 _LEAST, _MOST = 0.03, 2.0
-"""No axis matters less, so that all are halved in the end; and no score says more: |count - m| adds up to
-at most two for each row if the counts and m have the same total."""
-
+# Importance grows by this power of what a score tells; chosen by measured errors, like `rank_schedule`.
 _POWER: Final = 0.7
-"""Importance grows by this power of what a score tells; chosen by measured errors, like `rank_schedule`."""
 
 
 def pairs(axes: int) -> list[tuple[int, int]]:
@@ -429,10 +423,7 @@ def importance(scores: Sequence[int], scale: Fraction, rows: int, shares: Sequen
 
 # Positions at which a fraction of a stretch, or of a curve, has passed.
 
-
-WORD: Final = 2**64
-"""Fractions are counted in units of one over this."""
-
+WORD: Final = 2**64  # Fractions are counted in units of one over this
 _HALF: Final = np.uint64(32)
 _LOWER: Final = np.uint64(2**32 - 1)
 _LARGEST: Final = 1.0 - 2.0**-53
@@ -468,7 +459,6 @@ def passed(curve: Curve, targets: Floats) -> UInts:
 
 
 # Rank coordinates of an axis: slots that hold about equally many rows each, by a released curve.
-
 
 _EVEN_SHARE: Final = 1e-6
 
@@ -535,9 +525,7 @@ def _places(edges: UInts) -> int:
 
 # Made-up points that lie as a solved tree says: a function of it, without any chance.
 
-
-_BASES: Final = (2, 3, 5, 7, 11, 13)
-"""One for each axis, of which there are no more."""
+_BASES: Final = (2, 3, 5, 7, 11, 13)  # One for each axis, of which there are no more
 
 
 def made_up(density: BoxDensity, rows: int) -> Corners:
@@ -594,11 +582,10 @@ def _placed(measure: Measure, stretches: Stretches, turns: UInts) -> UInts:
 
 # From the looks at a tree of boxes to one estimate for every node: shrink, put together, never negative.
 
-
 _BELIEF: Final = 20.0
 
+# Values, noise scales and expected counts of leaves to means and variances.
 Shrinkage: TypeAlias = Callable[[Floats, Floats, Floats], tuple[Floats, Floats]]
-"""Values, noise scales and expected counts of leaves to means and variances."""
 
 
 def mostly_empty(values: Floats, scales: Floats, expected: Floats) -> tuple[Floats, Floats]:

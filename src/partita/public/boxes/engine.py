@@ -38,7 +38,6 @@ from partita.public.boxes.plan import BoxNodes, Corners, SignedBox, children_of,
 # plane is taken. Answers that are too large and too small are told apart. The proofs are in
 # docs/proofs/boxes_bounds.md.
 
-
 _ROUNDING: Final = 1e-9
 
 
@@ -205,8 +204,8 @@ def _times(least: Floats, most: Floats, counts: NodeRange) -> NodeRange:
 # A public region, within a box, laid over a tree of boxes.
 
 
+# The share of each box, given by its corners, that lies in a region: 1 if all of it does, 0 if nothing.
 Shares: TypeAlias = Callable[[Corners, Corners], Floats]
-"""The share of each box, given by its corners, that lies in a region: 1 if all of it does, 0 if nothing."""
 
 _MOST_PIECES: Final = 2**18
 _MOST_CUTS: Final = 4
@@ -304,14 +303,10 @@ def _covered(axes: Sequence[_Pieces], shares: Shares) -> Floats:
     return np.asarray((weight * shares(lows, highs).reshape(weight.shape)).sum(axis=1))
 
 
-_MANY: Final = 2**10
-"""For so many boxes on two axes at once it pays to make a table."""
-
-_KEPT: Final = 8
-"""The tree is kept as it looks along so many sets of axes, those that were asked about last."""
-
+_MANY: Final = 2**10  # For so many boxes on two axes at once it pays to make a table
+_KEPT: Final = 8  # The tree is kept as it looks along so many sets of axes, those that were asked about last
+# Questions about so many axes, if those are not all, are asked of the tree as it looks along these.
 _FEW: Final = 3
-"""Questions about so many axes, if those are not all, are asked of the tree as it looks along these."""
 
 
 def _as_it_is(density: BoxDensity) -> BoxDensity:

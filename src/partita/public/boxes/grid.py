@@ -28,15 +28,14 @@ from partita.public.boxes.base import (
     BoxRelease,
     BoxTerm,
     Region,
-    checked_boxes,
-    checked_terms,
+    check_boxes,
+    check_terms,
+    encode_axes,
     read_axes,
-    written_axes,
 )
 from partita.public.boxes.plan import Corners, SignedBox, volumes
 
 # Sums over boxes of a full grid of integers, exactly: summed-area tables, and boxes laid over each other.
-
 
 _ROOM: Final = 2**62
 _ONE: Final = np.uint64(1)
@@ -116,9 +115,7 @@ def _summed(
     return steps[tuple(slice(cut.size - 1) for cut in cuts)]
 
 
-MOST_CELLS: Final = 2**22
-"""No grid has more cells, special cells included."""
-
+MOST_CELLS: Final = 2**22  # No grid has more cells, special cells included
 _AT_ONCE: Final = 2**18
 
 
@@ -152,7 +149,7 @@ class GridRelease(BoxRelease):
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """One linear combination of the cells; what is added and taken away cancels."""
-        boxes = checked_terms(terms, self.axes)
+        boxes = check_terms(terms, self.axes)
         if not boxes:
             return Answer.exact(0.0)
         lows, highs = (np.array(ends, np.uint64) for ends in list(zip(*boxes, strict=True))[:2])
@@ -164,11 +161,11 @@ class GridRelease(BoxRelease):
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """Sums of cells, from the corners of each box."""
-        return self.sums.floats(*checked_boxes(lows, highs, self.axes))
+        return self.sums.floats(*check_boxes(lows, highs, self.axes))
 
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors of sums of cells, exactly."""
-        cells = volumes(*checked_boxes(lows, highs, self.axes)).reshape(-1, parts).sum(axis=1)
+        cells = volumes(*check_boxes(lows, highs, self.axes)).reshape(-1, parts).sum(axis=1)
         return np.asarray(np.sqrt(cells * self._variance))
 
     def error(self, beta: float) -> float:
@@ -186,7 +183,7 @@ class GridRelease(BoxRelease):
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """The monotone curve closest to the running sums of the noisy counts along the axis."""
         along = integer(axis, "axis", low=0, high=len(self.axes) - 1)
-        ((low, high, _),) = checked_terms([box], self.axes)
+        ((low, high, _),) = check_terms([box], self.axes)
         places = np.arange(self.shape[along], dtype=np.uint64)
         lows, highs = (np.tile(np.array(ends, np.uint64), (places.size, 1)) for ends in (low, high))
         lows[:, along] = highs[:, along] = places
@@ -197,7 +194,7 @@ class GridRelease(BoxRelease):
 
         For certain, all that is known of a cell that is cut is that between none and all of it counts.
         """
-        ((low, high, _),) = checked_terms([box], self.axes)
+        ((low, high, _),) = check_terms([box], self.axes)
         shares = np.concatenate([region.shares(cells, cells) for cells in _cells(low, high)])
         held = self.sums.values[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))].ravel()
         inside, touched = self._sum(held[shares == 1.0]), self._sum(held[shares > 0.0])
@@ -233,7 +230,7 @@ class GridRelease(BoxRelease):
 
     def parts(self) -> Parts:
         """The noisy counts, their axes and their scale."""
-        return Parts({"axes": written_axes(self.axes), "scale": str(self.scale)}, {"noisy": self.noisy})
+        return Parts({"axes": encode_axes(self.axes), "scale": str(self.scale)}, {"noisy": self.noisy})
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:

@@ -30,10 +30,10 @@ from partita.public.boxes.base import (
     BoxRelease,
     BoxTerm,
     Region,
-    checked_boxes,
-    checked_terms,
+    check_boxes,
+    check_terms,
+    encode_axes,
     read_axes,
-    written_axes,
 )
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.tree_of_trees import (
@@ -193,9 +193,8 @@ def _log_moments(x: Floats, rate: float) -> Floats:
 
 # What to expect of a tree of trees before anything is counted, if rows lie evenly.
 
-
+# The root-mean-square length of a random range, sqrt(1/6), over its mean, 1/3.
 _SPREAD: Final = math.sqrt(3 / 2)
-"""The root-mean-square length of a random range, sqrt(1/6), over its mean, 1/3."""
 
 
 @final
@@ -249,7 +248,6 @@ def _cover(tree: SegmentTree) -> Floats:
 
 # Released cuts of every axis with a pruned tree of trees of noisy counts on top: any box.
 
-
 _MOST_SEGMENTS: Final = 2**30
 
 
@@ -295,7 +293,7 @@ class PaperRectanglesRelease(BoxRelease):
         The standard error is that of the noise of the nodes left, of what the segments at the ends of a
         term may hold outside of it, and of what its pruned nodes may hold.
         """
-        boxes = checked_terms(terms, self.axes)
+        boxes = check_terms(terms, self.axes)
         if not boxes:
             return Answer.exact(0.0)
         lows, highs = _corners(boxes)
@@ -315,11 +313,11 @@ class PaperRectanglesRelease(BoxRelease):
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The sums of the covers of many boxes."""
-        return self.trees.sums(*self.segments.touched(*checked_boxes(lows, highs, self.axes))).values
+        return self.trees.sums(*self.segments.touched(*check_boxes(lows, highs, self.axes))).values
 
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors that `answer` gives, exactly."""
-        low, high = checked_boxes(lows, highs, self.axes)
+        low, high = check_boxes(lows, highs, self.axes)
         touched = self.segments.touched(low, high)
         kept = self.trees.sums(*touched).kept if parts == 1 else self.trees.squares(*touched, parts)
         beside = self._beside(low, high).reshape(-1, parts).sum(axis=1)
@@ -336,14 +334,14 @@ class PaperRectanglesRelease(BoxRelease):
         """
         along = integer(axis, "axis", low=0, high=len(self.axes) - 1)
         number = self.edges[along].size
-        ends = self.segments.touched(*_corners(checked_terms([box], self.axes)))
+        ends = self.segments.touched(*_corners(check_terms([box], self.axes)))
         firsts, lasts = (np.repeat(each, number, axis=0) for each in ends)
         firsts[:, along], lasts[:, along] = 0, np.arange(number)
         return curve_through(self.edges[along], self.trees.sums(firsts, lasts).values)
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """The pieces by their share inside; for certain no more lies there than in the box."""
-        (term,) = checked_terms([box], self.axes)
+        (term,) = check_terms([box], self.axes)
         held, inside, shares = self.pieces.within(*_corners([term]))
         shares = shares * region.shares(*inside)
 
@@ -371,7 +369,7 @@ class PaperRectanglesRelease(BoxRelease):
 
     def parts(self) -> Parts:
         """The edges of each axis, and the owners, numbers and noisy counts of its nodes."""
-        facts: dict[str, Json] = {"axes": written_axes(self.axes), "scale": str(self.scale)}
+        facts: dict[str, Json] = {"axes": encode_axes(self.axes), "scale": str(self.scale)}
         series: dict[str, NDArray[Any]] = {}
         for axis, (edges, stage) in enumerate(zip(self.edges, self.trees.stages, strict=True)):
             kept = (edges, stage.owners, stage.nodes, stage.counts)

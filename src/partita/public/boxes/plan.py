@@ -24,11 +24,11 @@ from partita.public.bounds import laplace_variance
 # The nodes of a tree of boxes, flat: every node is a box, and its children make it up exactly.
 
 
+# A row for each box, a column for each axis: positions of lowest, or of highest, cells.
 Corners: TypeAlias = NDArray[np.uint64]
-"""A row for each box, a column for each axis: positions of lowest, or of highest, cells."""
 
+# The lowest and the highest corner of a box, both included, and +1 or -1.
 SignedBox: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
-"""The lowest and the highest corner of a box, both included, and +1 or -1."""
 
 
 @final
@@ -337,17 +337,13 @@ def _held(slots: AxisSlots, first: UInts, last: UInts) -> Bools:
     return lows < behind
 
 
-MOST_BITS: Final = 4
-"""No level cuts an axis into more than two to this many pieces, special cells aside."""
-
+MOST_BITS: Final = 4  # No level cuts an axis into more than two to this many pieces, special cells aside
+# If every level halves one axis, and each is halved down to its cells.
 _MOST_LEVELS: Final = MOST_AXES * (LARGEST_AXIS - 1).bit_length()
-"""If every level halves one axis, and each is halved down to its cells."""
-
+# So many labels are told apart at once: their order means nothing, so no half of them is worth a look.
 _FEW_LABELS: Final = 16
-"""So many labels are told apart at once: their order means nothing, so no half of them is worth a look."""
-
+# No first level has more boxes for the sake of labels: each is looked at, whether or not rows are in it.
 _MOST_OPENED: Final = 4096
-"""No first level has more boxes for the sake of labels: each is looked at, whether or not rows are in it."""
 
 
 class BoxLevel(NamedTuple):
@@ -471,9 +467,8 @@ def _opened(axes: Sequence[Axis], row: Ints) -> int:
 # the root-mean-square error is known. Those of the trees were measured, not proved, on made-up tables of two
 # to six columns with 10^2 to 10^6 rows; docs/proofs/rectangles.md says how near they are.
 
-
+# Up to so many cells of labels a tree errs no more than the grid: docs/proofs/rectangles.md.
 _FEW_CELLS: Final = 2000
-"""Up to so many cells of labels a tree errs no more than the grid: docs/proofs/rectangles.md."""
 
 
 def grid_error(axes: Sequence[Axis], rate: Fraction) -> float:
@@ -593,10 +588,7 @@ class BoxShape:
 
 # The constants by which a tree of boxes spends: public, chosen by the axes alone.
 
-
-_FEW_RECIPE_CELLS: Final = 2**10
-"""Axes with more cells were best cut by one bit at a time, on shown data."""
-
+_FEW_RECIPE_CELLS: Final = 2**10  # Axes with more cells were best cut by one bit at a time, on shown data
 _LARGEST_RECIPE: Final = Fraction(2**62)
 
 

@@ -22,7 +22,7 @@ from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.axis.curve import Curve
 from partita.public.axis.tree_solver import UNITS, TreeLooks
 from partita.public.base import damaged
-from partita.public.boxes.base import BoxRelease, BoxTerm, EngineBoxes, Region, checked_terms
+from partita.public.boxes.base import BoxRelease, BoxTerm, EngineBoxes, Region, check_terms
 from partita.public.boxes.cover import RankBins, prefix_variance, raked, without_equals
 from partita.public.boxes.density import (
     TOP_BITS,
@@ -39,13 +39,11 @@ from partita.public.boxes.density import (
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.grid import GridRelease
 from partita.public.boxes.plan import BoxShape, Corners, RankSlots, halvings
-from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease, read_tree, written_tree
+from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease, encode_tree, read_tree
 
 # The views of all axes of a release in rank space, and what follows from them.
 
-
-MOST_ROWS: Final = 2**61
-"""No number of rows is taken to be larger, so that scores fit in 64 bits."""
+MOST_ROWS: Final = 2**61  # No number of rows is taken to be larger, so that scores fit in 64 bits
 
 
 class Estimate(NamedTuple):
@@ -153,9 +151,8 @@ def _specials(tree: SpendingBoxesRelease) -> tuple[UInts, Floats]:
 
 # Boxes as the views of single axes see them: how far that may be off adds to the error of a tree.
 
-
+# So much of the variance of a side is that of a box in it, which the tree has looked at, too; calibrated.
 _VIEWS_SHARE: Final = 0.25
-"""So much of the variance of a side is that of a box in it, which the tree has looked at, too; calibrated."""
 
 
 @final
@@ -256,12 +253,9 @@ class RankSides:
 
 _FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
 _SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
+# The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md.
 _WIDENING: Final = 0.9
-"""The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md."""
-
-_FAVOUR: Final = 2.0
-"""By this factor the views count for more than their predicted variance says."""
-
+_FAVOUR: Final = 2.0  # By this factor the views count for more than their predicted variance says
 _MOST_TERMS: Final = 16
 _MOST_BITS: Final = 12
 
@@ -319,7 +313,7 @@ class RankBoxesRelease(EngineBoxes):
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the terms as one linear question."""
-        asked = checked_terms(terms, self.axes)
+        asked = check_terms(terms, self.axes)
         answer = self.engine.answer(asked)
         return replace(
             answer,
@@ -378,7 +372,7 @@ class RankBoxesRelease(EngineBoxes):
         series = {"scores": self.scores, "edges": np.concatenate(self._edges)}
         for axis, view in enumerate(views):
             series |= {f"{_prefix(axis)}{name}": values for name, values in view.series.items()}
-        return Parts(facts, series | written_tree(self.shape, self.looks))
+        return Parts(facts, series | encode_tree(self.shape, self.looks))
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
@@ -513,7 +507,6 @@ def _covers(edges: UInts, axis: Axis) -> bool:
 
 # Boxes of a kind that a noisy number of rows chose, released together with that number.
 
-
 _CHOICES: Final = {each.kind: each for each in (GridRelease, RankBoxesRelease, SpendingBoxesRelease)}
 
 
@@ -608,15 +601,11 @@ def _read_chosen(parts: Parts) -> BoxRelease:
 
 # Which axes are halved at each level of a tree of boxes: those that tell most about others come first.
 
-
+# A box is cut into at most eight: with more, children would have little budget each to tell them apart.
 _MOST_AT_ONCE: Final = 3
-"""A box is cut into at most eight: with more, children would have little budget each to tell them apart."""
-
+# By what factor an axis counts for less with each halving, and how near to the best one others must come.
+# Chosen by measured errors on shown tables of three to six columns; any schedule is as private.
 _FADING, _WORTH_OF_BEST = 1.5, 0.25
-"""By what factor an axis counts for less with each halving, and how near to the best one others must come.
-
-Chosen by measured errors on shown tables of three to six columns; any schedule is as private.
-"""
 
 
 def rank_schedule(importance: Floats, bits: Sequence[int]) -> Ints:

@@ -43,10 +43,8 @@ from partita.public.boxes.plan import Corners
 #
 # Cell number p lies from p to p + 1 along its axis, and the value that it stands for in the middle.
 
-
+# The share of a box that is cut lies between these: it is neither 0 nor 1, however near it may be.
 CUT: Final = (2.0**-60, 1.0 - 2.0**-53)
-"""The share of a box that is cut lies between these: it is neither 0 nor 1, however near it may be."""
-
 _ROUNDING: Final = 2.0**-48
 
 

@@ -20,7 +20,7 @@ from partita.numbers import freeze
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.axis.tree_solver import SURE, UNITS, Families, TreeLooks
 from partita.public.base import damaged
-from partita.public.boxes.base import EngineBoxes, read_axes, written_axes
+from partita.public.boxes.base import EngineBoxes, encode_axes, read_axes
 from partita.public.boxes.cover import NodeSurroundings
 from partita.public.boxes.density import BoxDensity, BoxSolution, Even, Held
 from partita.public.boxes.engine import BoxEngine
@@ -31,11 +31,9 @@ from partita.public.boxes.plan import AxisSlots, BoxNodes, BoxPlan, BoxShape, Co
 
 Rows = TypeVar("Rows", UInts, Floats)
 
+# A leaf is cut if some axis moves more than so many times the noise from one half to the other.
 _NOTICED: Final = 2.0
-"""A leaf is cut if some axis moves more than so many times the noise from one half to the other."""
-
-_SOFTENING: Final = 1e-3
-"""A side never counts as emptier than this share of the leaf's own fullness."""
+_SOFTENING: Final = 1e-3  # A side never counts as emptier than this share of the leaf's own fullness
 
 
 def ramped(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxDensity:
@@ -175,12 +173,9 @@ def _weight(lows: UInts, highs: UInts, first: UInts, last: UInts, slopes: Floats
 
 # Nodes are cut because they looked full, so their counts lean upwards, and by how much can be told.
 
-
+# A node that is so many noise scales above what it took to be cut leans by a factor of e less.
 _FADING: Final = 4.0
-"""A node that is so many noise scales above what it took to be cut leans by a factor of e less."""
-
-_BELIEF: Final = 10.0
-"""The precision of the belief that nodes do not lean, in units of their noise scales."""
+_BELIEF: Final = 10.0  # The precision of the belief that nodes do not lean, in units of their noise scales
 
 
 @final
@@ -220,18 +215,11 @@ class CutSelection:
         return np.asarray(np.maximum(SURE * scales, worth))
 
 
-LARGEST_TOTAL: Final = 2**63
-"""No public total is further from zero: facts in files have 64 bits."""
-
+LARGEST_TOTAL: Final = 2**63  # No public total is further from zero: facts in files have 64 bits
+# The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md.
 _WIDENING: Final = 1.3
-"""The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md."""
-
-_MOST_RAMPS: Final = 2
-"""With more axes leaves would be cut into too many pieces."""
-
-_MOST_SURROUNDED: Final = 2**18
-"""With more leaves what is around them is not looked at."""
-
+_MOST_RAMPS: Final = 2  # With more axes leaves would be cut into too many pieces
+_MOST_SURROUNDED: Final = 2**18  # With more leaves what is around them is not looked at
 _FACTS: Final = ("axes", "scale", "total", "growth", "worth", "depth_power")
 _SERIES: Final = ("schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
 
@@ -330,14 +318,14 @@ class SpendingBoxesRelease(EngineBoxes):
     def parts(self) -> Parts:
         """The plan, the nodes that were cut, all looks, and the public facts."""
         facts: dict[str, Json] = {
-            "axes": written_axes(self.axes),
+            "axes": encode_axes(self.axes),
             "scale": str(self.scale),
             "total": self.total,
             "growth": str(self.recipe.growth),
             "worth": str(self.recipe.worth),
             "depth_power": str(self.recipe.depth_power),
         }
-        return Parts(facts, written_tree(self.shape, self.looks))
+        return Parts(facts, encode_tree(self.shape, self.looks))
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
@@ -355,7 +343,7 @@ class SpendingBoxesRelease(EngineBoxes):
         )
 
 
-def written_tree(shape: BoxShape, looks: TreeLooks) -> dict[str, NDArray[Any]]:
+def encode_tree(shape: BoxShape, looks: TreeLooks) -> dict[str, NDArray[Any]]:
     """A tree and its looks as series for a file."""
     return {
         "schedule": shape.plan.schedule.ravel(),
@@ -369,7 +357,7 @@ def written_tree(shape: BoxShape, looks: TreeLooks) -> dict[str, NDArray[Any]]:
 
 
 def read_tree(reader: PartsReader, slots: tuple[AxisSlots, ...]) -> tuple[BoxShape, TreeLooks]:
-    """The tree and the looks that `written_tree` wrote, over these slots."""
+    """The tree and the looks that `encode_tree` wrote, over these slots."""
     plan = BoxPlan(slots, _schedule(reader, len(slots)))
     steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))
     looks = TreeLooks(steps, nodes, units, reader.noisy("noisy", count=nodes.size))

@@ -21,7 +21,6 @@ from partita.public.boxes.plan import Corners, runs
 
 # The segments that the axes of a release were cut into: which of them boxes touch, and which they cut.
 
-
 _ONE: Final = np.uint64(1)
 
 

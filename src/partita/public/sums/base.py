@@ -1,4 +1,4 @@
-"""Which values an answer is about, and what all others count as."""
+"""What all releases of sums share: the answers with the values that they cover, and the line of values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
-from typing import ClassVar, Final, NamedTuple, Self, final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,13 +24,22 @@ from partita.html import card, plus_minus, span, whisker
 from partita.numbers import failure
 from partita.public.axis.base import Parts
 from partita.public.base import ReleaseKind
+from partita.public.boxes.base import BoxTerm
+
+if TYPE_CHECKING:
+    from partita.public.sums.level_trees import LevelEstimate
+    from partita.public.sums.log_tree import LogEstimate
+    from partita.public.sums.parts import KeyCounts
+
+# A count this many standard deviations above zero is one of some rows: noise alone hardly ever gets there.
+_CLEAR_DEVIATIONS: Final = 3.5
 
 
 class End(NamedTuple):
     """How far values are covered on one side: up to `at` in full.
 
-    Values beyond count as `at`. With `gone` that is only in part: less and less of a row the further out it
-    lies, and nothing from `gone` on. `whole` if no value that was asked for lies beyond.
+    Values beyond count as `at`. With `gone`, a row counts for less the further out its value lies, and for
+    nothing from `gone` on. `whole` says that no value of the question lies beyond.
     """
 
     at: float
@@ -38,7 +47,7 @@ class End(NamedTuple):
     whole: bool = False
 
     def share(self, past: Floats, degree: int) -> Floats:
-        """Which part of a row counts whose value lies so far past the end."""
+        """The part of a row that counts if its value lies this far past the end."""
         if self.gone is None:
             return np.ones_like(past)
         if self.gone == self.at:
@@ -51,8 +60,8 @@ class End(NamedTuple):
 class Covers:
     """What every value counts as: `counted(v)` in a sum, and `share(v)` of a row in a mean or a variance.
 
-    Values from `low` to `high` count in full. Where values beyond count in part, that falls with the distance
-    to the power `degree`.
+    Values from `low` to `high` count in full. Where values beyond count in part, the part falls with the
+    distance to the power `degree`.
 
     >>> covers = Covers(End(0.0, whole=True), End(100.0, gone=400.0))
     >>> covers.text
@@ -67,27 +76,27 @@ class Covers:
 
     @property
     def low(self) -> float:
-        """From where on values count in full."""
+        """The lowest value that counts in full."""
         return self.lower.at
 
     @property
     def high(self) -> float:
-        """Up to where values count in full."""
+        """The highest value that counts in full."""
         return self.upper.at
 
     @property
     def everything(self) -> bool:
-        """Whether every value that was asked for counts in full."""
+        """Whether every value of the question counts in full."""
         return self.lower.whole and self.upper.whole
 
     def share(self, values: ArrayLike) -> Floats:
-        """Which part of a row with such a value counts."""
+        """The part of a row with each value that counts."""
         given = np.asarray(values, np.float64)
         above, below = given - self.high, self.low - given
         return self.upper.share(above, self.degree) * self.lower.share(below, self.degree)
 
     def counted(self, values: ArrayLike) -> Floats:
-        """What a row with such a value adds to the sum."""
+        """What a row with each value adds to the sum."""
         return np.clip(np.asarray(values, np.float64), self.low, self.high) * self.share(values)
 
     @property
@@ -95,51 +104,33 @@ class Covers:
         """In words."""
         if self.everything:
             return "all values"
-        parts = [self._full]
-        parts += [] if self.lower.whole else [_beyond(self.lower, "down", "below")]
-        parts += [] if self.upper.whole else [_beyond(self.upper, "up", "above")]
+        low, high = f"{self.low:,.12g}", f"{self.high:,.12g}"
+        upwards = "up" if self.upper.whole else f"to {high}"
+        parts = [f"values {f'up to {high}' if self.lower.whole else f'from {low} {upwards}'} in full"]
+        parts += [] if self.lower.whole else [_describe_beyond(self.lower, "down", "below")]
+        parts += [] if self.upper.whole else [_describe_beyond(self.upper, "up", "above")]
         return ", ".join(parts)
 
     def __str__(self) -> str:
         return self.text
 
-    @property
-    def _full(self) -> str:
-        """The values that count in full."""
-        low, high = _shown(self.low), _shown(self.high)
-        if self.lower.whole:
-            return f"values up to {high} in full"
-        return f"values from {low} {'up' if self.upper.whole else f'to {high}'} in full"
 
-
-def _beyond(end: End, way: str, side: str) -> str:
-    """What becomes of values beyond an end."""
+def _describe_beyond(end: End, way: str, side: str) -> str:
+    """What values beyond an end count as, in words."""
     if end.gone is None:
-        return f"those {side} count as {_shown(end.at)}"
-    part = f"in part {way} to {_shown(end.gone)}, " if end.gone != end.at else ""
+        return f"those {side} count as {end.at:,.12g}"
+    part = f"in part {way} to {end.gone:,.12g}, " if end.gone != end.at else ""
     return f"{part}none {side}"
-
-
-def _shown(number: float) -> str:
-    return f"{number:,.12g}"
-
-
-# Answers about values: a sum with what it covers, and ratios that may not be determinable.
-
-
-_USUAL: Final = 0.95
-_SURE: Final = 3.5
-"""A count so many of its deviations above zero is one of some rows: noise alone hardly ever gets there."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class SumAnswer:
-    """A sum of values, with the error of the noise in it and what values it covers.
+    """A sum of values, with the error of the noise in it and the values that it covers.
 
-    Error and bounds are about the sum of what every row counts as, by `covers`; what is left out is not in
-    them. `beyond` tells about how many rows have values past those that count in full, by the release's own
-    noisy counts; a row that counts in part is there with the other part.
+    Error and bounds are about the sum of what every row counts as, by `covers`; they leave out what is not
+    covered. `beyond` estimates how many rows have values past those that count in full, from the noisy
+    counts of the release; of a row that counts in part it holds the other part.
     """
 
     answer: Answer
@@ -156,7 +147,7 @@ class SumAnswer:
         """The standard error."""
         return self.answer.error
 
-    def interval(self, confidence: float = _USUAL) -> tuple[float, float]:
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
         return self.answer.interval(confidence)
 
@@ -190,9 +181,9 @@ class Joint(NamedTuple):
     @property
     def sure(self) -> bool:
         """Whether the bottom is clearly above zero."""
-        return self.between(_SURE) is not None
+        return self.interval(_CLEAR_DEVIATIONS) is not None
 
-    def between(self, z: float) -> tuple[float, float] | None:
+    def interval(self, z: float) -> tuple[float, float] | None:
         """Fieller's interval for top / bottom: all r with |top - r bottom| <= z deviations of that.
 
         None if the bottom is not z deviations above zero: then the ratio may be anything.
@@ -211,8 +202,8 @@ class Joint(NamedTuple):
 class Ratio:
     """A mean or a variance: a ratio of two noisy numbers, between `least` and `most` in any case.
 
-    It is determinable if its count is clearly above zero. Else the value is not a number, and the interval is
-    all that is possible. `shown` takes the ratio to the scale of the answer.
+    It is determinable if its count is clearly above zero. Otherwise the value is NaN, and the interval holds
+    every possible value. `shown` converts the ratio to the scale of the answer.
     """
 
     joint: Joint
@@ -224,13 +215,13 @@ class Ratio:
 
     @property
     def determinable(self) -> bool:
-        """Whether the data say anything about it."""
+        """Whether the count is clearly above zero, so that the ratio has a value."""
         return self.joint.sure
 
     @property
     def value(self) -> float:
-        """The ratio; not a number where it is not determinable."""
-        return self._taken(self.joint.top / self.joint.bottom) if self.determinable else math.nan
+        """The ratio; NaN if it is not determinable."""
+        return self._convert(self.joint.top / self.joint.bottom) if self.determinable else math.nan
 
     @property
     def error(self) -> float:
@@ -240,17 +231,17 @@ class Ratio:
         low, high = self.interval(2 * NormalDist().cdf(1.0) - 1)
         return (high - low) / 2
 
-    def interval(self, confidence: float = _USUAL) -> tuple[float, float]:
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
-        z = _deviations(float(failure(confidence, "confidence")))
-        found = self.joint.between(z) if self.determinable else None
+        z = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+        found = self.joint.interval(z) if self.determinable else None
         low, high = found or (-math.inf, math.inf)
-        return self._taken(low), self._taken(high)
+        return self._convert(low), self._convert(high)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
         low, high = self.bounds(float(failure(beta)))
-        return self._taken(low), self._taken(high)
+        return self._convert(low), self._convert(high)
 
     def __float__(self) -> float:
         return self.value
@@ -266,12 +257,12 @@ class Ratio:
     def _repr_html_(self) -> str:
         return _format_sum("Ratio", self, [("covers", self.covers)])
 
-    def _taken(self, ratio: float) -> float:
+    def _convert(self, ratio: float) -> float:
         return self.shown(min(max(ratio, self.least), self.most))
 
 
 def ratio_bounds(top: tuple[float, float], bottom: tuple[float, float]) -> tuple[float, float]:
-    """Between which numbers the ratio lies if its two parts lie between these."""
+    """Bounds on a ratio from bounds on its top and bottom."""
     if bottom[0] <= 0.0:
         return -math.inf, math.inf
     ends = [one / other for one in top for other in bottom]
@@ -289,19 +280,52 @@ def _format_sum(title: str, found: SumAnswer | Ratio, more: list[tuple[str, obje
     return card(title, [*facts, *more], below=[whisker(found.value, likely, certain)])
 
 
-def _deviations(confidence: float) -> float:
-    """How many standard deviations of a normal law hold this confidence."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-# What every release of sums of one column says about itself.
-
-
 class SumRelease(ReleaseKind, ABC):
-    """Released sums of the values of one column, by keys."""
+    """Released sums of the values of one column, by keys.
+
+    Questions are boxes of the keys' positions. `density` is what was released about the keys; it says how
+    rows lie inside of a part of the keys that a question cuts.
+    """
 
     own_key: ClassVar[bool] = False
     """Whether the summed column is its own and only key."""
+
+    keys: tuple[Axis, ...]
+
+    @abstractmethod
+    def _estimate(
+        self, terms: Sequence[BoxTerm], density: KeyCounts | None = None
+    ) -> LevelEstimate | LogEstimate:
+        """Everything that can be said about one question."""
+
+    def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:
+        """The sum of the values, with what it covers."""
+        return self._estimate(terms, density).sum
+
+    def count(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Answer:
+        """How many rows hold a number."""
+        return self._estimate(terms, density).count
+
+    def nulls(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Answer:
+        """How many rows hold no number."""
+        return self._estimate(terms, density).nulls
+
+    def mean(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
+        """The mean of the values that the sum covers."""
+        return self._estimate(terms, density).mean
+
+    def variance(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
+        """The variance of the values that it covers; for releases with moments."""
+        return self._estimate(terms, density).variance
+
+    def std(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
+        """The standard deviation of the values that it covers; for releases with moments."""
+        return self._estimate(terms, density).std
+
+    @property
+    def everything(self) -> BoxTerm:
+        """The box of all keys."""
+        return BoxTerm((0,) * len(self.keys), tuple(axis.width - 1 for axis in self.keys))
 
     @classmethod
     @abstractmethod
@@ -311,16 +335,12 @@ class SumRelease(ReleaseKind, ABC):
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
 
 
-# The values of a summed column: whole steps on a line, seen from the point of it that is nearest to zero.
-
-
 @final
 @dataclass(frozen=True)
 class ValueLine:
-    """The multiples low, ..., low + size - 1 of a step.
+    """The values of a summed column: the multiples low, ..., low + size - 1 of a step.
 
-    A value is its `origin`, the multiple nearest to zero, and an offset up or down from there, all counted
-    in steps.
+    A value is the `origin`, which is the multiple nearest to zero, plus an offset up or down, both in steps.
 
     >>> line = ValueLine.of(Integer(-3, 10))
     >>> line.origin, line.up, line.down
@@ -359,7 +379,7 @@ class ValueLine:
 
     @property
     def axis(self) -> Axis:
-        """Its positions: below, the values in order, above, invalid, null."""
+        """The axis of positions: below, the values in order, above, invalid, null."""
         return Axis(size=self.size, before=1, after=3)
 
     def offsets(self, places: UInts) -> Ints:
@@ -368,7 +388,7 @@ class ValueLine:
         return np.asarray(cells.astype(np.int64) - self.down)
 
     def invalid(self, places: UInts) -> Bools:
-        """Which positions hold no number, though they are not null."""
+        """Which positions are those of values that are neither numbers nor null."""
         return np.asarray(places == np.uint64(self.size + 2))
 
     def null(self, places: UInts) -> Bools:

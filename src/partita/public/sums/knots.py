@@ -1,4 +1,7 @@
-"""Caps on a grid of four an octave, and the knots below a cap: zero, and one for every factor of four."""
+"""Knots of values: where sums are capped, how a value is split over knots, and estimates of every knot.
+
+Caps lie on a grid of four an octave. Below a cap there are knots at zero and at every factor of four.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,29 @@ from partita.public.bounds import laplace_sum_reach
 from partita.public.sums.base import ValueLine
 from partita.public.sums.parts import Blend, PartTree
 
-DEPTH: Final = 12
-"""Knots reach down to 4^-12 of the cap: the noise of the lowest one is as much smaller."""
-
+DEPTH: Final = 12  # Knots reach down to 4^-12 of the cap: the noise of the lowest one is as much smaller
 _MANTISSAS: Final = (4, 5, 6, 7)
+FALSE_CAP: Final = Fraction(1, 1000)  # an upper bound on how often noise alone puts the cap above all values
+_OCTAVE: Final = 4  # buckets that are tested together: more see thinner tails, and place the cap less finely
+_ADJACENT_LEVEL: Final = 9  # scales of noise that the octave above a clear one must exceed to count, too
+_BUCKET_LEVEL: Final = 3  # scales of noise below which a bucket at the top of an octave counts as empty
+_FOUR_TIMES_FITS: Final = 2**62
+_ROUNDING: Final = 1 + 1e-12
+
+_FINEST: Final = 32  # masses are exact for knots up to two to this power
+_MOST_BITS: Final = 40  # bits of an offset that fit in 64 bits after all factors
+_MOST_SQUARED: Final = 26  # the same for squares of offsets
+
+_LEAST_ROWS: Final = 1e-3  # no part is taken to hold fewer rows, so that shares are defined
+_CLEAR: Final = 2.5  # deviations of noise above zero from which on a knot stands out over all parts
+_LEAST_SHARE: Final = 1e-6  # no knot is taken to differ less between parts
+_BLOCKS: Final = 16  # parts are solved in this many blocks, to bound memory
 
 
 @final
 @dataclass(frozen=True)
 class Knots:
-    """The offsets 0, ..., cap/16, cap/4, cap, with at most 13 of them above zero, as far as all are integers.
+    """The integers among the offsets 0, ..., cap/16, cap/4, cap, with at most 13 of them above zero.
 
     The cap is `odd` 2^`exponent`, with an odd number of at most 7. Multiplying it by four multiplies
     every knot by four, once there are 13. A `fine` list has cap/2, too.
@@ -46,7 +62,7 @@ class Knots:
 
     @property
     def odd(self) -> int:
-        """What is left of the cap then."""
+        """The cap divided by two as often as possible."""
         return self.cap >> self.exponent
 
     @property
@@ -78,23 +94,10 @@ def caps(length: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-# Values by their order of magnitude, and the cap that noisy counts of these speak for.
-
-
-FALSE_CAP: Final = Fraction(1, 1000)
-"""How often, at most, noise alone puts the cap above all values."""
-
-_OCTAVE: Final = 4
-_BESIDE: Final = 9
-_SEEN: Final = 3
-_FOUR_TIMES_FITS: Final = 2**62
-_ROUNDING: Final = 1 + 1e-12
-
-
 class Tops(NamedTuple):
     """The caps above and below the origin, as offsets; None on a side where no value can be.
 
-    `seen` are the caps that counts speak for, where knots go on above.
+    `seen` are the caps that the counts of magnitudes showed; knots may go on above them.
     """
 
     up: int | None
@@ -102,15 +105,15 @@ class Tops(NamedTuple):
     seen: tuple[int | None, int | None] = (None, None)
 
 
-class Past(NamedTuple):
-    """The noisy number of rows past the cap of a side, and how many buckets that were."""
+class RowsPast(NamedTuple):
+    """The noisy number of rows past the cap of a side, and the number of buckets in it."""
 
     rows: int
     buckets: int
 
 
 def clear_level(scale: Fraction, number: int) -> int:
-    """A noisy count above this is no empty bucket: T >= scale ln(2 number / beta).
+    """A noisy count above this is not that of an empty bucket: T >= scale ln(2 number / beta).
 
     Noise exceeds T with probability a^(T+1) / (1 + a) < exp(-T / scale), so among `number` empty buckets one
     does with probability at most beta / 2.
@@ -125,7 +128,7 @@ def near_level(scale: Fraction) -> int:
 
 @lru_cache(maxsize=256)
 def octave_level(scale: Fraction, number: int) -> int:
-    """The sum of four noisy counts above this is no empty octave: each fails with beta / number at most."""
+    """A sum of four noisy counts above this is not an empty octave: each fails with beta / number at most."""
     return math.ceil(laplace_sum_reach(scale, _OCTAVE, float(FALSE_CAP) / number))
 
 
@@ -182,33 +185,34 @@ class ValueBuckets:
         return np.asarray(bucket)
 
     def tops(self, noisy: NDArray[Any], scale: Fraction) -> Tops:
-        """The caps: on each side the highest bucket that is clear; where none is, as on the other side.
+        """The caps: on each side the highest bucket that is clear; if none is, as on the other side.
 
-        Where none is on either, the fullest of all serves both. Knots go on to four times that, where values
-        may: rows beyond a clear cap are few, and seen if there.
+        If none is clear on either side, the fullest bucket of all serves both. Knots go on to four times
+        the cap if values may: rows beyond a clear cap are few, and they are seen if they are there.
         """
         sides = noisy[3 : self._behind], noisy[self._behind :]
         clear = [self._highest(side, scale) for side in sides]
-        shared = max(clear) if max(clear) >= 0 else _fullest(*sides)
+        shared = max(clear)
+        if shared < 0:
+            fullest = int(np.argmax(np.concatenate(sides)))
+            shared = fullest if fullest < sides[0].size else fullest - sides[0].size
         up, down = (
             side[min(found if found >= 0 else shared, len(side) - 1)] if side else None
             for found, side in zip(clear, (self.above, self.below), strict=True)
         )
-        raised = (
-            cap and with_headroom(cap, side[-1]) for cap, side in ((up, self.above), (down, self.below))
-        )
-        return aligned(*raised)._replace(seen=(up, down))
+        raised = (cap and add_headroom(cap, side[-1]) for cap, side in ((up, self.above), (down, self.below)))
+        return align_caps(*raised)._replace(seen=(up, down))
 
-    def past(self, noisy: NDArray[Any], tops: Tops) -> tuple[Past, Past]:
-        """How many rows lie past the caps, above and below, by the noisy counts; none where no value can."""
-        up, down = (
-            _past(caps, top or 0, side)
-            for caps, top, side in (
-                (self.above, tops.up, noisy[3 : self._behind]),
-                (self.below, tops.down, noisy[self._behind :]),
-            )
-        )
-        return up, down
+    def rows_past(self, noisy: NDArray[Any], tops: Tops) -> tuple[RowsPast, RowsPast]:
+        """The rows past the caps, above and below, by the noisy counts, with those outside of the bounds."""
+
+        def past(caps: tuple[int, ...], top: int, side: NDArray[Any]) -> RowsPast:
+            number = sum(cap > top for cap in caps)
+            rows = side[len(caps) - number :] if number else side[:0]
+            return RowsPast(int(rows.sum()), rows.size)
+
+        up = past(self.above, tops.up or 0, noisy[3 : self._behind])
+        return up, past(self.below, tops.down or 0, noisy[self._behind :])
 
     def outside(self, noisy: NDArray[Any]) -> tuple[int, int]:
         """The noisy counts of rows below and above the bounds."""
@@ -217,16 +221,16 @@ class ValueBuckets:
     def _highest(self, noisy: NDArray[Any], scale: Fraction) -> int:
         """The highest bucket of a side that holds values, -1 for none.
 
-        Four buckets together are an octave. The highest octave that is clear counts, and the one right above
-        if that exceeds a lower level; buckets at its top that show next to nothing do not.
+        Four buckets together are an octave. The highest clear octave counts, and so does the one right above
+        it if it exceeds a lower level. Buckets at its top that hold next to nothing do not count.
         """
         octaves = np.convolve(noisy, np.ones(_OCTAVE, noisy.dtype))[: noisy.size]
         passed = np.flatnonzero(octaves > octave_level(scale, self.size))
         if not passed.size:
             return -1
         beside = min(int(passed[-1]) + _OCTAVE, noisy.size - 1)
-        highest = beside if octaves[beside] > _BESIDE * scale else int(passed[-1])
-        seen = np.flatnonzero(noisy[: highest + 1] > _SEEN * scale)
+        highest = beside if octaves[beside] > _ADJACENT_LEVEL * scale else int(passed[-1])
+        seen = np.flatnonzero(noisy[: highest + 1] > _BUCKET_LEVEL * scale)
         return int(seen[-1]) if seen.size else highest
 
     @property
@@ -235,17 +239,17 @@ class ValueBuckets:
         return 4 + len(self.above)
 
 
-def with_headroom(cap: int, last: int) -> int:
+def add_headroom(cap: int, last: int) -> int:
     """Four times the cap, or twice where that needs 64 bits; the cap itself if no value can be above it."""
     if cap >= last:
         return cap
     return 4 * cap if cap < _FOUR_TIMES_FITS else 2 * cap
 
 
-def aligned(up: int | None, down: int | None) -> Tops:
+def align_caps(up: int | None, down: int | None) -> Tops:
     """The caps, the smaller raised so that both are the same odd number times a power of two.
 
-    >>> aligned(20, 3), aligned(None, 3)
+    >>> align_caps(20, 3), align_caps(None, 3)
     (Tops(up=20, down=5, seen=(None, None)), Tops(up=None, down=3, seen=(None, None)))
     """
     if up is None or down is None:
@@ -255,36 +259,9 @@ def aligned(up: int | None, down: int | None) -> Tops:
     return Tops(first, second)
 
 
-def _fullest(above: NDArray[Any], below: NDArray[Any]) -> int:
-    """The place, on its own side, of the fullest bucket of both."""
-    fullest = int(np.argmax(np.concatenate([above, below])))
-    return fullest if fullest < above.size else fullest - above.size
-
-
-def _past(caps: tuple[int, ...], top: int, noisy: NDArray[Any]) -> Past:
-    """The rows of a side above its top, the bucket of rows outside of the bounds included."""
-    number = sum(cap > top for cap in caps)
-    rows = noisy[len(caps) - number :] if number else noisy[:0]
-    return Past(int(rows.sum()), rows.size)
-
-
 def _least(tops: tuple[int, ...], offsets: Ints) -> Ints:
     """The first cap that holds each offset > 0; the others do not matter."""
     return np.asarray(np.searchsorted(np.array(tops, np.uint64), np.maximum(offsets, 0).astype(np.uint64)))
-
-
-# Hats: a value as whole masses on the knots around it, from which sums are exactly linear.
-#
-# Between two knots k and k + gap a value v = k + x gives the mass U x / gap to the upper knot and the rest
-# of
-# U to the lower one. Every row has mass U, whatever its value, so the masses of all knots together have
-# sensitivity U; counts, sums and sums of min(v, knot) are linear in them. Of degree 2 there is a third mass
-# between any two knots (Bernstein polynomials), and sums of squares are linear, too.
-
-
-_FINEST: Final = 32
-_MOST_BITS: Final = 40
-_MOST_SQUARED: Final = 26
 
 
 class Masses(NamedTuple):
@@ -297,7 +274,12 @@ class Masses(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Hats:
-    """How the offsets 0, ..., 2^top are laid on the controls: the knots, and for degree 2 points between.
+    """How a value is split into masses on the controls: the knots, and for degree 2 points between.
+
+    Between two knots k and k + gap a value v = k + x gives the mass U x / gap to the upper knot and the rest
+    of U to the lower one. Every row has mass U, whatever its value, so the masses of all knots together have
+    sensitivity U; counts, sums and sums of min(v, knot) are linear in them. Of degree 2 there is a third mass
+    between any two knots (Bernstein polynomials), and sums of squares are linear, too.
 
     The cap is m 2^e. Gaps are 3 m 2^s or m 2^s: with U = 3 m 2^32 masses are exact for every
     knot up to 2^32, and so are sums with U = 9 m^2 2^32, for degree 2. Above that they are rounded
@@ -319,7 +301,7 @@ class Hats:
 
     @property
     def controls(self) -> int:
-        """How many numbers a row is laid on: zero, and `degree` for every other knot."""
+        """The number of controls: one for zero, and `degree` for every other knot."""
         return self.degree * (len(self.knots) - 1) + 1
 
     @cached_property
@@ -341,22 +323,16 @@ class Hats:
     @property
     def rounding(self) -> float:
         """By how much at most a row's value, up to the cap, exceeds what its masses say."""
-        coarse = [
-            gap for gap, shift in zip(self._gaps, self._shifts.tolist(), strict=True) if shift > _FINEST
-        ]
-        return 2 * max(coarse, default=0) / self.unit
+        return 2 * self._widest_gap(1) / self.unit
 
     @property
     def rounding_squares(self) -> float:
         """By how much at most a row's square differs from what its masses say; of degree 2."""
         twice = 2 * self.knots.cap * self.rounding
-        coarse = [
-            gap for gap, shift in zip(self._gaps, self._shifts.tolist(), strict=True) if 2 * shift > _FINEST
-        ]
-        return twice + float(max(coarse, default=0)) ** 2 * 2.0**-_MOST_SQUARED
+        return twice + float(self._widest_gap(2)) ** 2 * 2.0**-_MOST_SQUARED
 
     def laid(self, offsets: Ints) -> Masses:
-        """The masses of offsets >= 0, those above the cap clamped to it: they add up to U in each row."""
+        """The masses of offsets >= 0, those above the cap clamped to it; they add up to U in each row."""
         knots = np.array(self.knots.offsets, np.uint64)
         values = np.minimum(offsets.astype(np.uint64), knots[-1])
         level = np.searchsorted(knots[1:], values)
@@ -374,10 +350,10 @@ class Hats:
     def _knots(self) -> Floats:
         return np.array([float(knot) for knot in self.knots.offsets])
 
-    @property
-    def _gaps(self) -> list[int]:
-        knots = self.knots.offsets
-        return [high - low for low, high in pairwise(knots)]
+    def _widest_gap(self, power: int) -> int:
+        """The widest gap in which masses of offsets to this power are rounded; 0 if all are exact."""
+        gaps = zip(pairwise(self.knots.offsets), self._shifts.tolist(), strict=True)
+        return max((high - low for (low, high), shift in gaps if power * shift > _FINEST), default=0)
 
     @property
     def _shifts(self) -> Ints:
@@ -422,34 +398,26 @@ def _shifted(values: Ints, by: Ints) -> Ints:
     return np.asarray((values << np.maximum(by, 0)) >> np.maximum(-by, 0))
 
 
-# Knots that are hard to see in one place are guessed from all places: shrinkage towards the whole.
-#
-# How the values of a part are spread over the knots is often about how they are spread over all parts. How
-# far
-# that can be trusted for a knot follows from how much the largest nodes differ in it, beyond their noise.
-
-
-_LEAST_ROWS: Final = 1e-3
-_CLEAR: Final = 2.5
-_LEAST_SHARE: Final = 1e-6
-_BLOCKS: Final = 16
-
-
 class Pooled(NamedTuple):
     """The estimate of every row of the controls for a question, and its standard deviation.
 
-    `leaning` is by how much each estimate moves with the number of rows that the question holds.
+    `slopes` says how much each estimate moves with the number of rows that the question holds.
     """
 
     found: Floats
     deviations: Floats
-    leaning: Floats
+    slopes: Floats
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Pooling:
-    """Noisy trees, `measured` in rows with the same deviation everywhere, and which of them hold numbers."""
+    """Noisy trees, `measured` in rows with the same deviation everywhere, and which of them hold numbers.
+
+    Knots that are hard to see in one part are guessed from all parts: shrinkage towards the whole. The values
+    of a part are often spread over the knots about as those of all parts are. How far that can be trusted
+    for a knot follows from how much the largest nodes differ in it, beyond their noise.
+    """
 
     tree: PartTree
     measured: Floats
@@ -464,8 +432,7 @@ class Pooling:
         unsure = (self._blend.distrust * np.square(guesses)).sum(axis=1)
         variances = np.square(nodes).sum(axis=1) + unsure + guessed**2 * self.tree.top
         rows = max(float(asked @ self._rows), _LEAST_ROWS)
-        leaning = guessed * self.whole / rows
-        return Pooled(found, self.deviation * np.sqrt(variances), leaning)
+        return Pooled(found, self.deviation * np.sqrt(variances), guessed * self.whole / rows)
 
     @cached_property
     def whole(self) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, final
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer, Bounds
+from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -20,23 +20,23 @@ from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.bounds import laplace_mix_reach, laplace_sum_reach, laplace_variance
-from partita.public.boxes.base import BoxTerm, checked_terms
+from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
-from partita.public.sums.knots import Hats, Knots, Past, Pooled, Pooling, Tops, ValueBuckets, mass_unit
-from partita.public.sums.parts import MOST_PARTS, KeyCounts, KeyTree, Laid, PartTree
+from partita.public.sums.knots import Hats, Knots, Pooled, Pooling, RowsPast, Tops, ValueBuckets, mass_unit
+from partita.public.sums.parts import MOST_PARTS, KeyCounts, KeyTree, PartTree, PartWeights
 
-# The rows of level trees: null, invalid, zero, and the controls of both sides; what each row counts for.
+_FACTS: Final = ("degree", "branching", "bucket_scale", "scale")
+_SERIES: Final = ("along", "at", "buckets", "noisy")
+
+_NULL, _INVALID, _ZERO = 0, 1, 2  # the first rows of the controls; those of both sides follow
+_LIMBS, _LIMB_BITS = 3, 14  # masses have less than 42 bits: limbs keep their sums in 64 bits
+_MANY_ROWS: Final = 2**48  # from here on the sum of a limb may need more than 64 bits
+_SAFETY: Final = 3.0  # deviations of noise taken off a sum: higher covers fewer values, lower adds noise
+_STRAY: Final = 0.02  # values thin out towards their end: a knot with less of the one before it is noise
+_WAYS_PAST: Final = 8  # rows past the knots of both sides or of one: a quarter of beta / 2 each is enough
 
 
-_NULL, _INVALID, _ZERO = 0, 1, 2
-_LIMBS, _LIMB = 3, 14
-_MANY_ROWS: Final = 2**48
-_SAFE: Final = 3.0
-_STRAY: Final = 0.02
-"""Values thin out towards their end: beside a full knot, one with so little is noise."""
-
-
-class There(NamedTuple):
+class Evidence(NamedTuple):
     """About how many rows each row of the controls holds over all keys, and which stand out from noise."""
 
     whole: Floats
@@ -51,7 +51,7 @@ class Side(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """How both sides are covered."""
+    """How both sides of the origin are covered."""
 
     up: Side
     down: Side
@@ -93,12 +93,12 @@ class Controls:
     @cached_property
     def values(self) -> Floats:
         """The offset of each row."""
-        return self._laid_out("values", -1.0)
+        return self._of_hats("values", -1.0)
 
     @cached_property
     def squares(self) -> Floats:
         """The square that each row stands for."""
-        return self._laid_out("squares", 1.0)
+        return self._of_hats("squares", 1.0)
 
     @property
     def rounding(self) -> float:
@@ -111,34 +111,33 @@ class Controls:
         return max((hats.rounding_squares for hats in (self.up, self.down) if hats), default=0.0)
 
     def summed(self, parts: Ints, places: UInts, counts: Ints, number: int) -> NDArray[Any]:
-        """The whole mass of every row in each of `number` parts, exactly, as Python ints.
-
-        A mass has less than 42 bits. It is summed 14 bits at a time, in 64 bits for fewer than 2^48 rows.
-        """
+        """The whole mass of every row in each of `number` parts, exactly, as Python ints."""
         times = counts if int(counts.sum()) < _MANY_ROWS else counts.astype(object)
         limbs = np.zeros((_LIMBS, self.size * number), times.dtype)
         for row, mass, chosen in self._masses(places):
             cell = row * number + parts[chosen]
             for limb, sums in enumerate(limbs):
-                np.add.at(sums, cell, (mass >> (_LIMB * limb) & ((1 << _LIMB) - 1)) * times[chosen])
-        exact = sum(sums.astype(object) << (_LIMB * limb) for limb, sums in enumerate(limbs))
+                np.add.at(sums, cell, (mass >> (_LIMB_BITS * limb) & ((1 << _LIMB_BITS) - 1)) * times[chosen])
+        exact = sum(sums.astype(object) << (_LIMB_BITS * limb) for limb, sums in enumerate(limbs))
         return np.asarray(exact).reshape(self.size, number)
 
-    def chosen(self, found: Floats, deviations: Floats, weights: Floats, there: There) -> Reach:
+    def choose(self, found: Floats, deviations: Floats, weights: Floats, evidence: Evidence) -> Reach:
         """How to cover each side: where the sum, less three deviations of its noise, is largest.
 
         `found` holds the estimate of every row, with its deviation, and `weights` what a row adds. Nothing
-        is covered beyond the last row that is there over all keys.
+        is covered beyond the last row that stands out over all keys.
         """
-        sizes = np.abs(weights)
-        sides = zip(self._sides, self._headroom, strict=True)
-        return Reach(*(self._side(rows, free, found, deviations, sizes, there) for rows, free in sides))
+        up, down = (
+            self._best_side(rows, found[rows], deviations[rows], np.abs(weights), last)
+            for rows, last in zip(self._sides, self._last_knots(evidence), strict=True)
+        )
+        return Reach(up, down)
 
-    def weighed(self, reach: Reach, weights: Floats) -> Floats:
-        """What every row adds where the sides are covered like that."""
+    def cover(self, reach: Reach, weights: Floats) -> Floats:
+        """What every row adds if the sides are covered like that."""
         covered = np.where(np.arange(self.size) == _ZERO, weights, 0.0)
         for rows, side in zip(self._sides, reach, strict=True):
-            covered[rows] = self._along(rows, side, weights)
+            covered[rows] = self._cover_side(rows, side, weights)
         return covered
 
     @property
@@ -152,23 +151,8 @@ class Controls:
         return np.arange(self.size) >= _ZERO
 
     @property
-    def nulls(self) -> Bools:
-        """The rows that hold none."""
-        return ~self.numbers
-
-    @property
-    def invalid(self) -> Bools:
-        """The row of what is not null, but no number."""
-        return np.asarray(np.arange(self.size) == _INVALID)
-
-    @property
-    def null(self) -> Bools:
-        """The row of nulls."""
-        return np.asarray(np.arange(self.size) == _NULL)
-
-    @property
     def choices(self) -> int:
-        """In how many ways values can be covered."""
+        """The number of ways to cover values."""
         return (1 + self._above // self.degree) ** 2 * (1 + self._below // self.degree) ** 2
 
     def covers(self, reach: Reach) -> Covers:
@@ -195,31 +179,29 @@ class Controls:
         gone = self.line.number(sign * knots[side.knots + 1]) if fades else None
         return End(self.line.number(sign * min(cap, length)), gone, whole=cap >= length)
 
-    def _side(
-        self, rows: Ints, free: int, found: Floats, deviations: Floats, weights: Floats, there: There
-    ) -> Side:
-        """The best of all ways to cover one side: up to any knot that may be, clipped there or not."""
-        last = self._last(rows[self.degree - 1 :: self.degree], free, there)
+    def _best_side(self, rows: Ints, found: Floats, deviations: Floats, weights: Floats, last: int) -> Side:
+        """The best of all ways to cover one side: up to any of the `last` knots, or clipped at the last."""
         ways = [*(Side(knots, clipped=False) for knots in range(last + 1)), Side(last, clipped=True)]
-        worth = []
-        for way in ways:
-            covered = self._along(rows, way, weights)
-            worth.append(covered @ found[rows] - _SAFE * np.sqrt(covered**2 @ deviations[rows] ** 2))
+        covers = [self._cover_side(rows, way, weights) for way in ways]
+        worth = [each @ found - _SAFETY * np.sqrt(each**2 @ deviations**2) for each in covers]
         return ways[int(np.argmax(worth))]
 
-    def _last(self, knots: Ints, free: int, there: There) -> int:
-        """How many knots of a side may be covered: up to the last that is clear, and no stray beside the cap.
+    def _last_knots(self, evidence: Evidence) -> Iterator[int]:
+        """How many knots of each side may be covered: up to the last that is clear.
 
-        The last `free` knots lie above the cap that was seen, in case values do. If they did, they would
-        thin out.
+        Some knots may lie above the cap that the magnitudes showed, in case values do. Values there would
+        thin out, so that a knot with next to nothing of what the cap has is noise.
         """
-        clear = there.clear[knots]
-        if free and knots.size > free:
-            beyond, cap = knots[-free:], knots[-free - 1]
-            clear[-free:] &= there.whole[beyond] > _STRAY * there.whole[cap]
-        return int(np.flatnonzero(clear).max(initial=-1)) + 1
+        for rows, hats, cap in zip(self._sides, (self.up, self.down), self.tops.seen, strict=True):
+            knots = rows[self.degree - 1 :: self.degree]
+            clear = evidence.clear[knots]
+            above = sum(knot > cap for knot in hats.knots.offsets) if hats and cap else 0
+            if above and knots.size > above:
+                stray = _STRAY * evidence.whole[knots[-above - 1]]
+                clear[-above:] &= evidence.whole[knots[-above:]] > stray
+            yield int(np.flatnonzero(clear).max(initial=-1)) + 1
 
-    def _along(self, rows: Ints, side: Side, weights: Floats) -> Floats:
+    def _cover_side(self, rows: Ints, side: Side, weights: Floats) -> Floats:
         """What the rows of one side add."""
         inside = self.degree * side.knots
         last = weights[rows[inside - 1]] if inside else weights[_ZERO]
@@ -232,15 +214,6 @@ class Controls:
         first = 3 + self._above
         return np.arange(3, first), np.arange(first, self.size)
 
-    @cached_property
-    def _headroom(self) -> tuple[int, int]:
-        """How many knots of each side lie above the cap that was seen there."""
-        up, down = (
-            sum(knot > seen for knot in hats.knots.offsets) if hats and seen else 0
-            for hats, seen in zip((self.up, self.down), self.tops.seen, strict=True)
-        )
-        return up, down
-
     @property
     def _above(self) -> int:
         return self.up.controls - 1 if self.up else 0
@@ -252,7 +225,7 @@ class Controls:
     def _hats(self, top: int | None) -> Hats | None:
         return None if top is None else Hats(Knots(top, fine=True), self.degree)
 
-    def _laid_out(self, name: str, sign: float) -> Floats:
+    def _of_hats(self, name: str, sign: float) -> Floats:
         sides = [getattr(hats, name)[1:] if hats else np.zeros(0) for hats in (self.up, self.down)]
         return np.concatenate([np.zeros(3), sides[0], sign * sides[1]])
 
@@ -279,13 +252,6 @@ class Controls:
         return list(zip(rows.T, mass.T, strict=True))
 
 
-# Sums, means and variances from released level trees: linear questions with the noise of exactly these.
-
-
-_WAYS_PAST: Final = 8
-"""Rows past the knots of both sides or of one: a quarter of beta / 2 for each is enough."""
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Trees:
@@ -299,12 +265,12 @@ class Trees:
     tree: PartTree
     noisy: NDArray[Any]
     scale: Fraction
-    past: tuple[Past, Past]
+    past: tuple[RowsPast, RowsPast]
     past_scale: Fraction
 
     @cached_property
     def measured(self) -> Floats:
-        """The noisy numbers of rows."""
+        """The noisy masses as numbers of rows."""
         return np.asarray(self.noisy.astype(np.float64) / self.controls.unit)
 
     @cached_property
@@ -317,18 +283,14 @@ class Trees:
         """What all parts say about one."""
         return Pooling(self.tree, self.measured, self.deviation, self.controls.numbers)
 
-    def asked(self, laid: Laid) -> LevelEstimate:
-        """A question about some of the keys."""
-        return LevelEstimate(self, laid)
-
 
 @final
 @dataclass(frozen=True, eq=False)
 class LevelEstimate:
-    """What the trees say about a set of keys, laid over the parts."""
+    """What the trees say about a question: linear estimates, with the noise of exactly these."""
 
     trees: Trees
-    laid: Laid
+    question: PartWeights
 
     @property
     def count(self) -> Answer:
@@ -337,35 +299,36 @@ class LevelEstimate:
 
     @property
     def nulls(self) -> Answer:
-        """How many rows hold none."""
-        return self._rows(self._controls.nulls)
+        """How many rows hold no number."""
+        return self._rows(~self._controls.numbers)
 
     @property
     def invalid(self) -> Answer:
-        """How many rows hold something that is no number."""
-        return self._rows(self._controls.invalid)
+        """How many rows hold something that is neither a number nor null."""
+        return self._rows(np.arange(self._controls.size) == _INVALID)
 
     @property
     def null(self) -> Answer:
-        """How many rows hold nothing."""
-        return self._rows(self._controls.null)
+        """How many rows are null."""
+        return self._rows(np.arange(self._controls.size) == _NULL)
 
     @property
     def sum(self) -> SumAnswer:
         """The sum of the values, as far as they stand out from the noise."""
         controls, line = self._controls, self._controls.line
         reach = self._reach(controls.values)
-        weights = controls.weighed(reach, controls.values * float(line.step))
-        weights += controls.weighed(reach, controls.ones) * float(line.origin * line.step)
+        weights = controls.cover(reach, controls.values * float(line.step))
+        weights += controls.cover(reach, controls.ones) * float(line.origin * line.step)
 
         def bounds(beta: float) -> tuple[float, float]:
             low, high = self.bounds(weights, beta / 2)
             slack = self._most_rows(beta / 2) * controls.rounding * float(line.step)
             return low - slack, high + slack
 
-        answer = Answer(
-            float(weights @ self.pooled.found), lambda: self.pooled_error(weights), bounds, _least(weights)
-        )
+        def error() -> float:
+            return math.sqrt(self._pooled_covariance(weights, weights))
+
+        answer = Answer(float(weights @ self.pooled.found), error, bounds, _least(weights))
         return SumAnswer(answer, controls.covers(reach), self._beyond(reach))
 
     @property
@@ -373,7 +336,7 @@ class LevelEstimate:
         """The mean of the values that the sum covers."""
         controls, line = self._controls, self._controls.line
         reach = self._reach(controls.values)
-        inside, values = (controls.weighed(reach, each) for each in (controls.ones, controls.values))
+        inside, values = (controls.cover(reach, each) for each in (controls.ones, controls.values))
 
         def bounds(beta: float) -> tuple[float, float]:
             low, high = self.bounds(values, beta / 2)
@@ -399,9 +362,11 @@ class LevelEstimate:
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
         """The mean squared distance from the estimated mean: to first order that is exact in the mean."""
         controls = self._controls
+        rule = "must have been asked for when the release was made"
+        check(controls.degree == 2, "moments", rule, given=False, fix="publish with moments=[...]")
         reach = self._reach(controls.squares)
         inside, values, squares = (
-            controls.weighed(reach, each) for each in (controls.ones, controls.values, controls.squares)
+            controls.cover(reach, each) for each in (controls.ones, controls.values, controls.squares)
         )
         found = self.pooled.found
         rows = float(inside @ found)
@@ -409,11 +374,6 @@ class LevelEstimate:
         centred = squares - 2.0 * mean * values + mean**2 * inside
         joint, width = self._joint(centred, inside), float(values.max()) - float(values.min())
         most = (width if joint.sure else float(controls.line.size - 1)) ** 2 / 4.0
-        bounds = self._variance_bounds(values, squares, inside)
-        return Ratio(joint, controls.covers(reach), 0.0, most, bounds, shown)
-
-    def _variance_bounds(self, values: Floats, squares: Floats, inside: Floats) -> Bounds:
-        controls = self._controls
 
         def bounds(beta: float) -> tuple[float, float]:
             rows, sums, second = (self.bounds(each, beta / 4) for each in (inside, values, squares))
@@ -424,27 +384,23 @@ class LevelEstimate:
             first, last = ratio_bounds((second[0] - slack_squares, second[1] + slack_squares), rows)
             return first - max(low**2, high**2), last - least
 
-        return bounds
+        return Ratio(joint, controls.covers(reach), 0.0, most, bounds, shown)
 
     @cached_property
     def pooled(self) -> Pooled:
         """The estimate of each row of the controls, with what all parts say about it."""
-        return self.trees.pooling(self.laid.mean)
+        return self.trees.pooling(self.question.mean)
 
-    def pooled_error(self, weights: Floats) -> float:
-        """The standard error of a weighted sum of the rows, pooled."""
-        return math.sqrt(self.pooled_covariance(weights, weights))
-
-    def pooled_covariance(self, one: Floats, other: Floats) -> float:
+    def _pooled_covariance(self, one: Floats, other: Floats) -> float:
         """Of two weighted sums, pooled: by noise, by how many rows the question holds, by cut parts.
 
-        How far guesses lead away from plain least squares is counted, too: here they may be biased.
+        The distance of guesses from plain least squares is included: here guesses may be biased.
         """
-        pooled, led = self.pooled, self.pooled.found - self.found
+        pooled, bias = self.pooled, self.pooled.found - self.found
         own = float((one * other) @ pooled.deviations**2)
-        leaning = float(one @ pooled.leaning) * float(other @ pooled.leaning)
-        biased = float(one @ led) * float(other @ led)
-        return own + biased + leaning * self.error(self._controls.ones) ** 2 + self._cut(one, other)
+        slopes = float(one @ pooled.slopes) * float(other @ pooled.slopes)
+        biased = float(one @ bias) * float(other @ bias)
+        return own + biased + slopes * self.error(self._controls.ones) ** 2 + self._cut(one, other)
 
     @cached_property
     def found(self) -> Floats:
@@ -465,11 +421,11 @@ class LevelEstimate:
         return float(one @ other) * self.deviation**2 + self._cut(one, other)
 
     def _cut(self, one: Floats, other: Floats) -> float:
-        shares = self.laid.mean[self.laid.cuts]
-        return float((shares * (1.0 - shares)) @ ((self._held @ one) * (self._held @ other)))
+        shares = self.question.mean[self.question.cuts]
+        return float((shares * (1.0 - shares)) @ ((self._cut_parts @ one) * (self._cut_parts @ other)))
 
     def bounds(self, weights: Floats, beta: float) -> tuple[float, float]:
-        """Bounds on a weighted sum that hold whatever was covered, of all that can be covered.
+        """Bounds on a weighted sum that hold for every choice of what is covered.
 
         True masses are not negative, so the rows of a part that is cut count between least and most.
         """
@@ -477,7 +433,9 @@ class LevelEstimate:
 
     def _least_sum(self, weights: Floats, beta: float) -> float:
         """The weighted sum with every part's rows at their least, less how far noise can reach."""
-        least, most = (self._coefficients(each) for each in (self.laid.least, self.laid.most))
+        least, most = (
+            self.trees.tree.plain(each).nodes for each in (self.question.least, self.question.most)
+        )
         factors = np.outer(np.maximum(weights, 0.0), least) + np.outer(np.minimum(weights, 0.0), most)
         rates = np.full(factors.size, float(1 / self.trees.scale))
         units = factors.ravel() / self._controls.unit
@@ -490,17 +448,14 @@ class LevelEstimate:
 
     @cached_property
     def _mean(self) -> Floats:
-        return self._coefficients(self.laid.mean)
+        return self.trees.tree.plain(self.question.mean).nodes
 
     @cached_property
-    def _held(self) -> Floats:
-        """The estimates of the parts that are cut, a row of the controls' for each."""
-        units = np.zeros((self.laid.cuts.size, self.laid.mean.size))
-        units[np.arange(len(units)), self.laid.cuts] = 1.0
+    def _cut_parts(self) -> Floats:
+        """The estimates of the parts that are cut: a row for each, a column for each row of the controls."""
+        units = np.zeros((self.question.cuts.size, self.question.mean.size))
+        units[np.arange(len(units)), self.question.cuts] = 1.0
         return np.asarray(self.trees.tree.plain(units).nodes @ self.trees.measured.T)
-
-    def _coefficients(self, asked: Floats) -> Floats:
-        return self.trees.tree.plain(asked).nodes
 
     def _rows(self, chosen: Bools) -> Answer:
         weights = chosen.astype(np.float64)
@@ -508,20 +463,25 @@ class LevelEstimate:
             float(weights @ self.found),
             lambda: self.error(weights),
             lambda beta: self.bounds(weights, beta),
-            _least(self.laid.least),
+            _least(self.question.least),
         )
 
     def _beyond(self, reach: Reach) -> Answer:
         """About how many rows lie past what is covered in full.
 
-        Rows past all knots are known for all keys together only; they are taken to be as frequent here.
+        Rows past all knots are counted for all keys together only; here they are assumed to be as frequent
+        as everywhere.
         """
         rows, at_top = self._rows(self._controls.beyond(reach)), self._controls.at_top(reach)
         past = [each for each, top in zip(self.trees.past, at_top, strict=True) if top and each.buckets]
         if not past:
             return rows
         number, buckets = sum(each.rows for each in past), sum(each.buckets for each in past)
-        share, scale = self._share, self.trees.past_scale
+        ones, scale = self._controls.ones, self.trees.past_scale
+        # About which share of all rows with numbers the question holds.
+        share = min(
+            1.0, max(0.0, float(ones @ self.found)) / max(1.0, float(ones @ self.trees.pooling.whole))
+        )
         deviation = share * math.sqrt(buckets * laplace_variance(scale))
 
         def bounds(beta: float) -> tuple[float, float]:
@@ -531,38 +491,27 @@ class LevelEstimate:
         value = rows.value + share * max(0, number)
         return Answer(value, lambda: math.hypot(rows.error, deviation), bounds, rows.least)
 
-    @property
-    def _share(self) -> float:
-        """About which share of all rows with numbers the question holds."""
-        ones = self._controls.ones
-        return min(1.0, max(0.0, float(ones @ self.found)) / max(1.0, float(ones @ self.trees.pooling.whole)))
-
     def _most_rows(self, beta: float) -> float:
-        """No more rows hold a number, for certain."""
-        return max(0.0, self.bounds(self._controls.numbers.astype(np.float64), beta)[1])
+        """An upper bound on the rows that hold a number."""
+        return max(0.0, self.bounds(self._controls.ones, beta)[1])
 
     def _reach(self, weights: Floats) -> Reach:
         """How far values are covered, where a row adds its weight."""
-        pooled = self.pooled
-        there = There(self.trees.pooling.whole, self.trees.pooling.clear)
-        return self._controls.chosen(pooled.found, pooled.deviations, weights, there)
+        evidence = Evidence(self.trees.pooling.whole, self.trees.pooling.clear)
+        return self._controls.choose(self.pooled.found, self.pooled.deviations, weights, evidence)
 
     def _joint(self, top: Floats, bottom: Floats) -> Joint:
         pairs = (top, top), (bottom, bottom), (top, bottom)
         return Joint(
             float(top @ self.pooled.found),
             float(bottom @ self.pooled.found),
-            *(self.pooled_covariance(one, other) for one, other in pairs),
+            *(self._pooled_covariance(one, other) for one, other in pairs),
         )
 
 
 def _least(weights: Floats) -> float:
-    """What a weighted sum of counts cannot undercut."""
+    """A lower bound on a weighted sum of counts."""
     return 0.0 if bool((weights >= 0.0).all()) else -math.inf
-
-
-_FACTS: Final = ("degree", "branching", "bucket_scale", "scale")
-_SERIES: Final = ("along", "at", "buckets", "noisy")
 
 
 @final
@@ -571,9 +520,8 @@ class LevelTreesRelease(SumRelease):
     """Noisy masses on every node of the trees over the parts of the keys, and noisy counts of magnitudes.
 
     `noisy` holds them in whole units, all nodes of one control after the other. Everything else follows: the
-    caps from the counts of magnitudes, answers by least squares. Questions are boxes of the keys' positions;
-    `density` is what was released about the keys and says how rows lie inside of a part.
-    `guarantee` is None if the release was made with injected noise.
+    caps from the counts of magnitudes, answers by least squares. `guarantee` is None if the release was
+    made with injected noise.
     """
 
     kind: ClassVar[str] = "level-trees"
@@ -591,45 +539,16 @@ class LevelTreesRelease(SumRelease):
     scale: Fraction
     guarantee: Guarantee | None = None
 
-    def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:
-        """The sum of the values, with what it covers."""
-        return self._asked(terms, density).sum
-
-    def count(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Answer:
-        """How many rows hold a number."""
-        return self._asked(terms, density).count
-
-    def nulls(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Answer:
-        """How many rows hold none."""
-        return self._asked(terms, density).nulls
-
-    def mean(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
-        """The mean of the values that the sum covers."""
-        return self._asked(terms, density).mean
-
-    def variance(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
-        """The variance of the values that it covers; for releases with moments."""
-        return self._with_moments(terms, density).variance
-
-    def std(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Ratio:
-        """The standard deviation of the values that it covers; for releases with moments."""
-        return self._with_moments(terms, density).std
-
     @property
     def moments(self) -> bool:
         """Whether there are variances."""
         return self.degree == 2
 
     @property
-    def everything(self) -> BoxTerm:
-        """The box of all keys."""
-        return BoxTerm(tuple(0 for _ in self.keys), tuple(axis.width - 1 for axis in self.keys))
-
-    @property
     def specials(self) -> dict[str, Answer]:
         """How many rows lie below and above the declared bounds, and how many are invalid and null."""
         below, above = map(self._bucket, self._magnitudes.outside(self.buckets))
-        whole = self._asked([self.everything], None)
+        whole = self._estimate([self.everything])
         return {"below": below, "above": above, "invalid": whole.invalid, "null": whole.null}
 
     @cached_property
@@ -640,10 +559,10 @@ class LevelTreesRelease(SumRelease):
 
     @cached_property
     def trees(self) -> Trees:
-        """The noisy trees, ready to be asked."""
+        """The noisy trees, ready for questions."""
         tree = PartTree(self.cut.parts, self.branching)
         noisy = self.noisy.reshape(self.controls.size, tree.nodes)
-        past = self._magnitudes.past(self.buckets, self.controls.tops)
+        past = self._magnitudes.rows_past(self.buckets, self.controls.tops)
         return Trees(self.controls, tree, noisy, self.scale, past, self.bucket_scale)
 
     @property
@@ -699,13 +618,8 @@ class LevelTreesRelease(SumRelease):
             guarantee=guarantee,
         )
 
-    def _asked(self, terms: Sequence[BoxTerm], density: KeyCounts | None) -> LevelEstimate:
-        return self.trees.asked(self.cut.laid(checked_terms(terms, self.keys), density))
-
-    def _with_moments(self, terms: Sequence[BoxTerm], density: KeyCounts | None) -> LevelEstimate:
-        rule = "must have been asked for when the release was made"
-        check(self.moments, "moments", rule, given=False, fix="publish with moments=[...]")
-        return self._asked(terms, density)
+    def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> LevelEstimate:
+        return LevelEstimate(self.trees, self.cut.weigh(check_terms(terms, self.keys), density))
 
     def _bucket(self, noisy: int) -> Answer:
         """The noisy count of one bucket."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, final
 
@@ -17,25 +17,25 @@ from partita.domain.axis import Axis
 from partita.domain.base import ORDERED_SPECIALS, Domain
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
+from partita.numbers import freeze
 from partita.public.axis.base import Parts, PartsReader
 from partita.public.bounds import laplace_mix_reach, laplace_variance
-from partita.public.boxes.base import BoxTerm, checked_terms
+from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.boxes.plan import SignedBox
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
 from partita.public.sums.knots import FALSE_CAP
-from partita.public.sums.parts import PartTree
+from partita.public.sums.parts import KeyCounts, PartTree
 
-# Cells of a line of values that are narrow near the origin and wide far from it: 128 for every octave.
+_MANTISSA_BITS: Final = 7  # 128 cells for every octave: more are finer, and add noise to every sum
+_SAFETY: Final = 3.0  # deviations of noise taken off a sum: higher covers fewer values, lower adds noise
+_LARGEST_BRANCHING: Final = 2**14
 
 
-_MANTISSA_BITS: Final = 7
+class CellWeights(NamedTuple):
+    """A question as weights of the cells: the share of each that counts, and where its values lie.
 
-
-class LogLaid(NamedTuple):
-    """A question laid over the cells: the share of each, its values, and how certain both are.
-
-    `share` of the rows of a cell are counted, between `least` and `most` for certain. Their offsets lie
-    between `low` and `high`.
+    `share` of the rows of a cell count, and certainly between `least` and `most`. Their offsets lie between
+    `low` and `high`.
     """
 
     share: Floats
@@ -65,7 +65,8 @@ class LogLaid(NamedTuple):
 class LogCells:
     """Runs of positions of a value axis: below, the cells of the line in order, above, invalid, null.
 
-    An offset below 256 has a cell of its own; above, cells hold the offsets that share their first 8 bits.
+    Cells are narrow near the origin and wide far from it. An offset below 256 has a cell of its own; from
+    there on a cell holds the offsets that share their first 8 bits.
     """
 
     line: ValueLine
@@ -111,8 +112,8 @@ class LogCells:
         """The cell of each position."""
         return np.asarray(np.searchsorted(self.ends, places))
 
-    def laid(self, boxes: Sequence[SignedBox]) -> LogLaid:
-        """Disjoint runs of positions over the cells; of a cell that is cut, the share of its positions."""
+    def weigh(self, boxes: Sequence[SignedBox]) -> CellWeights:
+        """The weights of disjoint runs of positions; a cell that is cut counts by the share of positions."""
         share, least, most = np.zeros((3, self.size))
         low, high = self._offsets(self.starts), self._offsets(self.ends)
         for (first,), (last,), sign in boxes:
@@ -125,7 +126,7 @@ class LogCells:
             most += np.maximum((part >= 1.0) * sign, touched * sign)
             cut = touched & (part < 1.0)
             low[cut], high[cut] = self._offsets(begin[cut]), self._offsets(end[cut])
-        return LogLaid(share, least, most, low, high)
+        return CellWeights(share, least, most, low, high)
 
     def _offsets(self, places: UInts) -> Floats:
         return self.line.offsets(places).astype(np.float64)
@@ -138,12 +139,6 @@ def _starts(length: int) -> list[int]:
         found.append(start)
         start += 1 << max(0, start.bit_length() - 1 - _MANTISSA_BITS)
     return found
-
-
-# Sums, means and variances of values in a range of the values themselves, from one noisy tree of counts.
-
-
-_SAFE: Final = 3.0
 
 
 @final
@@ -172,13 +167,14 @@ class LogTrees:
 
         Noise alone makes an empty octave of a side stand out with probability at most 1/1000.
         """
-        return self._last_clear(self.octaves(1)), self._last_clear(self.octaves(-1))
+        return self._last_clear(1), self._last_clear(-1)
 
     def octaves(self, side: int) -> Ints:
         """The octave of each cell of one side; 0 for all others."""
         return np.asarray(self.cells.octaves * (self.cells.sides == side))
 
-    def _last_clear(self, octaves: Ints) -> int:
+    def _last_clear(self, side: int) -> int:
+        octaves = self.octaves(side)
         highest = int(octaves.max())
         cells = octaves == np.arange(1, highest + 1)[:, np.newaxis]
         asked = self.tree.plain(cells.astype(np.float64)).nodes
@@ -198,10 +194,10 @@ class _Reach(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class LogEstimate:
-    """What the tree says about a set of values, laid over the cells."""
+    """What the tree says about a set of values: sums, means and variances from one noisy tree of counts."""
 
     trees: LogTrees
-    laid: LogLaid
+    question: CellWeights
 
     @property
     def count(self) -> Answer:
@@ -210,7 +206,7 @@ class LogEstimate:
 
     @property
     def nulls(self) -> Answer:
-        """How many rows hold none."""
+        """How many rows hold no number."""
         return self._rows(1.0 - self.trees.cells.numbers)
 
     @property
@@ -221,17 +217,17 @@ class LogEstimate:
     @property
     def sum(self) -> SumAnswer:
         """The sum of the values, as far as they stand out from the noise."""
-        line, reach = self.trees.cells.line, self._chosen(np.abs(self.laid.middle))
+        line, reach = self.trees.cells.line, self._choose(np.abs(self.question.middle))
         counted = self.trees.cells.numbers * reach.inside
         step, origin = float(line.step), float(line.origin)
-        values = (self.laid.middle + origin) * step
+        values = (self.question.middle + origin) * step
 
         def bounds(beta: float) -> tuple[float, float]:
-            ends = [(each + origin) * step for each in (self.laid.low, self.laid.high)]
+            ends = [(each + origin) * step for each in (self.question.low, self.question.high)]
             return self._bounds(np.minimum(*ends) * counted, np.maximum(*ends) * counted, beta)
 
-        weights = self.laid.share * values * counted
-        within = self.laid.spread * counted * step**2
+        weights = self.question.share * values * counted
+        within = self.question.spread * counted * step**2
         least = 0.0 if bool((weights >= 0.0).all()) else -math.inf
         answer = Answer(
             self._value(weights), lambda: math.sqrt(self._covariance(weights, weights, within)), bounds, least
@@ -242,14 +238,14 @@ class LogEstimate:
     @property
     def mean(self) -> Ratio:
         """The mean of the values that the sum covers."""
-        reach = self._chosen(np.abs(self.laid.middle))
+        reach = self._choose(np.abs(self.question.middle))
         counted = self.trees.cells.numbers * reach.inside
 
         def bounds(beta: float) -> tuple[float, float]:
-            sums = self._bounds(self.laid.low * counted, self.laid.high * counted, beta / 2)
+            sums = self._bounds(self.question.low * counted, self.question.high * counted, beta / 2)
             return ratio_bounds(sums, self._bounds(counted, counted, beta / 2))
 
-        joint = self._joint(self.laid.middle * counted, counted, self.laid.spread)
+        joint = self._joint(self.question.middle * counted, counted, self.question.spread)
         least, most = self._extremes(counted, joint)
         return Ratio(joint, self._covers(reach), least, most, bounds, shown=self.trees.cells.line.number)
 
@@ -266,17 +262,17 @@ class LogEstimate:
         return self._variance(lambda ratio: math.sqrt(ratio) * step)
 
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
-        reach = self._chosen(self.laid.square)
+        reach = self._choose(self.question.square)
         counted = self.trees.cells.numbers * reach.inside
-        values, rows = self.laid.middle * counted, self._value(self.laid.share * counted)
-        mean = self._value(self.laid.share * values) / rows if rows > 0.0 else 0.0
-        centred = (self.laid.square - 2.0 * mean * self.laid.middle + mean**2) * counted
+        values, rows = self.question.middle * counted, self._value(self.question.share * counted)
+        mean = self._value(self.question.share * values) / rows if rows > 0.0 else 0.0
+        centred = (self.question.square - 2.0 * mean * self.question.middle + mean**2) * counted
         joint = self._joint(centred, counted, np.zeros_like(centred))
         low, high = self._extremes(counted, joint)
 
         def bounds(beta: float) -> tuple[float, float]:
-            ends = np.sort(np.square([self.laid.low, self.laid.high]), axis=0) * counted
-            sums = self._bounds(self.laid.low * counted, self.laid.high * counted, beta / 3)
+            ends = np.sort(np.square([self.question.low, self.question.high]), axis=0) * counted
+            sums = self._bounds(self.question.low * counted, self.question.high * counted, beta / 3)
             count = self._bounds(counted, counted, beta / 3)
             first, last = ratio_bounds(sums, count)
             least = 0.0 if first < 0.0 < last else min(first**2, last**2)
@@ -285,7 +281,7 @@ class LogEstimate:
 
         return Ratio(joint, self._covers(reach), 0.0, (high - low) ** 2 / 4.0, bounds, shown)
 
-    def _chosen(self, sizes: Floats) -> _Reach:
+    def _choose(self, sizes: Floats) -> _Reach:
         """On each side the octaves for which the sum, less three deviations of its noise, is largest.
 
         None is covered above the last that stands out from the noise over the whole line.
@@ -299,12 +295,10 @@ class LogEstimate:
         return _Reach(up, down, np.asarray(inside))
 
     def _octaves(self, octaves: Ints, last: int, sizes: Floats) -> int:
-        weights = self.laid.share * sizes
         upto = (octaves <= np.arange(last + 1)[:, np.newaxis]) & (octaves > 0)
-        asked = self.trees.tree.plain(upto * weights)
-        sums = asked.nodes @ self.trees.measured
-        variances = np.square(asked.nodes).sum(axis=1) * self.trees.variance
-        return int(np.argmax(sums - _SAFE * np.sqrt(variances)))
+        nodes = self._nodes(upto * (self.question.share * sizes))
+        variances = np.square(nodes).sum(axis=1) * self.trees.variance
+        return int(np.argmax(nodes @ self.trees.measured - _SAFETY * np.sqrt(variances)))
 
     def _covers(self, reach: _Reach) -> Covers:
         """All values of the octaves that are covered, and none beyond."""
@@ -312,24 +306,24 @@ class LogEstimate:
         return Covers(self._end(reach, reach.down, -1, line.down), self._end(reach, reach.up, 1, line.up))
 
     def _end(self, reach: _Reach, octaves: int, side: int, length: int) -> End:
-        lost = (self.laid.most > 0.0) & ~reach.inside & (self.trees.cells.sides == side)
+        lost = (self.question.most > 0.0) & ~reach.inside & (self.trees.cells.sides == side)
         at, whole = self.trees.cells.line.number(side * min(length, (1 << octaves) - 1)), not bool(lost.any())
         return End(at, None if whole else at, whole)
 
     def _extremes(self, counted: Floats, joint: Joint) -> tuple[float, float]:
-        """Between which offsets all rows lie that count; where there may be none, all that are asked for."""
-        some = (counted if joint.sure else self.trees.cells.numbers) * self.laid.most > 0.0
+        """The least and the largest offset of rows that count; if there may be none, of the question."""
+        some = (counted if joint.sure else self.trees.cells.numbers) * self.question.most > 0.0
         if not bool(some.any()):
             return -float(self.trees.cells.line.down), float(self.trees.cells.line.up)
-        return float(self.laid.low[some].min()), float(self.laid.high[some].max())
+        return float(self.question.low[some].min()), float(self.question.high[some].max())
 
     def _rows(self, counted: Floats) -> Answer:
-        weights = self.laid.share * counted
+        weights = self.question.share * counted
         return Answer(
             self._value(weights),
             lambda: math.sqrt(self._covariance(weights, weights, np.zeros_like(weights))),
             lambda beta: self._bounds(counted, counted, beta),
-            0.0 if bool((self.laid.least >= 0.0).all()) else -math.inf,
+            0.0 if bool((self.question.least >= 0.0).all()) else -math.inf,
         )
 
     def _value(self, weights: Floats) -> float:
@@ -338,22 +332,18 @@ class LogEstimate:
     def _covariance(self, one: Floats, other: Floats, within: Floats) -> float:
         """Of two weighted sums: by noise, by where rows lie in their cells, and which of them are counted."""
         noise = float(self._nodes(one) @ self._nodes(other)) * self.trees.variance
-        cut = np.flatnonzero(self.laid.least < self.laid.most)
-        whole = np.maximum(self._held(cut), 0.0)
-        inside = np.where(self.laid.share > 0.0, self.laid.share, 1.0)
-        uncounted = (1.0 - self.laid.share[cut]) * self.laid.share[cut] * whole**2
+        cut = np.flatnonzero(self.question.least < self.question.most)
+        units = np.zeros((cut.size, self.trees.cells.size))
+        units[np.arange(cut.size), cut] = 1.0
+        whole = np.maximum(np.asarray(self._nodes(units) @ self.trees.measured), 0.0)
+        inside = np.where(self.question.share > 0.0, self.question.share, 1.0)
+        uncounted = (1.0 - self.question.share[cut]) * self.question.share[cut] * whole**2
         lost = float(((one / inside)[cut] * (other / inside)[cut]) @ uncounted)
-        spread = max(0.0, self._value(self.laid.share * within))
+        spread = max(0.0, self._value(self.question.share * within))
         return noise + lost + spread
 
-    def _held(self, cells: Ints) -> Floats:
-        """The estimated counts of some cells."""
-        units = np.zeros((cells.size, self.trees.cells.size))
-        units[np.arange(cells.size), cells] = 1.0
-        return np.asarray(self.trees.tree.plain(units).nodes @ self.trees.measured)
-
     def _joint(self, top: Floats, bottom: Floats, within: Floats) -> Joint:
-        share, none = self.laid.share, np.zeros_like(within)
+        share, none = self.question.share, np.zeros_like(within)
         return Joint(
             self._value(share * top),
             self._value(share * bottom),
@@ -363,9 +353,9 @@ class LogEstimate:
         )
 
     def _bounds(self, low: Floats, high: Floats, beta: float) -> tuple[float, float]:
-        """Bounds on a sum of rows that add between low and high each, whatever octaves are covered."""
-        first = np.where(low >= 0.0, self.laid.least, self.laid.most) * low
-        last = np.where(high >= 0.0, self.laid.most, self.laid.least) * high
+        """Bounds on a sum of rows that add between low and high each, for every choice of octaves."""
+        first = np.where(low >= 0.0, self.question.least, self.question.most) * low
+        last = np.where(high >= 0.0, self.question.most, self.question.least) * high
         octaves = self.trees.cells.octaves.max() + 1
         share = beta / (2.0 * float(octaves) ** 2)
         return self._value(first) - self._reach(first, share), self._value(last) + self._reach(last, share)
@@ -378,16 +368,14 @@ class LogEstimate:
         return self.trees.tree.plain(weights).nodes
 
 
-_LARGEST_BRANCHING: Final = 2**14
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LogTreeRelease(SumRelease):
     """The noisy count of every node of a tree over the cells of the values, leaves first.
 
     Questions are runs of positions of the value axis, special cells included. Values of a cell are taken to
-    be spread evenly over it. `guarantee` is None if the release was made with injected noise.
+    be spread evenly over it. `guarantee` is None if the release was made with injected noise. The keys are
+    the axis of the value; counts of the keys add nothing.
     """
 
     kind: ClassVar[str] = "log-tree"
@@ -396,56 +384,26 @@ class LogTreeRelease(SumRelease):
     own_key: ClassVar[bool] = True
     moments: ClassVar[bool] = True
 
+    keys: tuple[Axis, ...] = field(init=False, repr=False)
     value: ValueLine
     branching: int
     noisy: NDArray[Any]
     scale: Fraction
     guarantee: Guarantee | None = None
 
-    def sum(self, terms: Sequence[BoxTerm]) -> SumAnswer:
-        """The sum of the values, with what it covers."""
-        return self._asked(terms).sum
-
-    def count(self, terms: Sequence[BoxTerm]) -> Answer:
-        """How many rows hold a number."""
-        return self._asked(terms).count
-
-    def nulls(self, terms: Sequence[BoxTerm]) -> Answer:
-        """How many rows hold none."""
-        return self._asked(terms).nulls
-
-    def mean(self, terms: Sequence[BoxTerm]) -> Ratio:
-        """The mean of the values that the sum covers."""
-        return self._asked(terms).mean
-
-    def variance(self, terms: Sequence[BoxTerm]) -> Ratio:
-        """The variance of the values that it covers."""
-        return self._asked(terms).variance
-
-    def std(self, terms: Sequence[BoxTerm]) -> Ratio:
-        """The standard deviation of the values that it covers."""
-        return self._asked(terms).std
-
-    @property
-    def keys(self) -> tuple[Axis, ...]:
-        """The axis of the values."""
-        return (self.value.axis,)
-
-    @property
-    def everything(self) -> BoxTerm:
-        """All values, special cells included."""
-        return BoxTerm((0,), (self.value.axis.width - 1,))
+    def __post_init__(self) -> None:
+        freeze(self, keys=(self.value.axis,))
 
     @property
     def specials(self) -> dict[str, Answer]:
         """How many rows lie below and above the declared bounds, and how many are invalid and null."""
         places = 0, *range(self.value.size + 1, self.value.size + 4)
-        found = (self._asked([BoxTerm((place,), (place,))]).rows for place in places)
+        found = (self._estimate([BoxTerm((place,), (place,))]).rows for place in places)
         return dict(zip(ORDERED_SPECIALS, found, strict=True))
 
     @cached_property
     def trees(self) -> LogTrees:
-        """The noisy tree, ready to be asked."""
+        """The noisy tree, ready for questions."""
         cells = LogCells(self.value)
         return LogTrees(cells, PartTree(cells.size, self.branching), self.noisy, self.scale)
 
@@ -483,5 +441,5 @@ class LogTreeRelease(SumRelease):
             guarantee=guarantee,
         )
 
-    def _asked(self, terms: Sequence[BoxTerm]) -> LogEstimate:
-        return LogEstimate(self.trees, self.trees.cells.laid(checked_terms(terms, self.keys)))
+    def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> LogEstimate:
+        return LogEstimate(self.trees, self.trees.cells.weigh(check_terms(terms, self.keys)))

@@ -1,9 +1,9 @@
-"""The keys cut into parts: boxes of positions in a row, in the order of a tree of halves."""
+"""The keys cut into parts, where to cut them, and a tree of measurements over the parts in a row."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final
@@ -20,11 +20,12 @@ from partita.public.base import damaged
 from partita.public.bounds import spread_ranges
 from partita.public.boxes.plan import Corners, SignedBox, volumes
 
-MOST_PARTS: Final = 2**12
-"""No cut has more parts."""
-
-LEAF: Final = -1
-"""A part, where a node would have the axis along which it is halved."""
+MOST_PARTS: Final = 2**12  # the most parts of a cut: more are finer, and need more time for least squares
+LEAF: Final = -1  # marks a part, in the place of the axis along which a node is halved
+_MOST_SPECIAL: Final = 64  # special cells get parts of their own if they are at most this many
+_TRIED: Final = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256)  # branchings
+_MOST_TRIED: Final = 128  # ranges by which branchings are compared
+_AT_ONCE: Final = 2**21  # coefficients that are held in memory at once
 
 Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -36,8 +37,8 @@ class KeyCounts(Protocol):
         """The count of each box, corners included."""
 
 
-class Laid(NamedTuple):
-    """A question laid over the parts: the coefficient of each, and between which it lies for certain."""
+class PartWeights(NamedTuple):
+    """A question as weights of the parts: the weight of each, and the bounds within which it lies."""
 
     mean: Floats
     least: Floats
@@ -49,7 +50,7 @@ class Laid(NamedTuple):
         return np.flatnonzero(self.least < self.most)
 
 
-class Walked(NamedTuple):
+class KeyWalk(NamedTuple):
     """Corners of the parts; for each node its second half and its number among the parts; the depth."""
 
     lows: Corners
@@ -71,14 +72,14 @@ class KeyTree:
     axes: tuple[Axis, ...]
     along: Ints
     at: UInts
-    walked: Walked = field(init=False, repr=False)
+    walk: KeyWalk = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.along.size != self.at.size or not 1 <= self.along.size < 2 * MOST_PARTS:
             raise damaged("cut", f"must have 1 to {MOST_PARTS} parts")
         if bool((self.along < LEAF).any()) or bool((self.along >= len(self.axes)).any()):
             raise damaged("cut", "must halve along its axes")
-        freeze(self, walked=self._walk())
+        freeze(self, walk=self._walk())
 
     @property
     def parts(self) -> int:
@@ -88,23 +89,18 @@ class KeyTree:
     @property
     def lows(self) -> Corners:
         """The lowest position of each part along each axis."""
-        return self.walked.lows
+        return self.walk.lows
 
     @property
     def highs(self) -> Corners:
         """The highest position of each part along each axis."""
-        return self.walked.highs
-
-    @property
-    def shallow(self) -> bool:
-        """Whether every part is a single cell."""
-        return bool((self.lows == self.highs).all())
+        return self.walk.highs
 
     def of(self, places: Corners) -> Ints:
         """The part of each point, a row of positions."""
         if len(self.axes) == 1:
             return np.asarray(np.searchsorted(self.lows[:, 0], places[:, 0], side="right") - 1)
-        _, _, second, number, depth = self.walked
+        _, _, second, number, depth = self.walk
         node, rows = np.zeros(len(places), np.int64), np.arange(len(places))
         for _ in range(depth):
             axis = self.along[node]
@@ -112,10 +108,10 @@ class KeyTree:
             node = np.where(axis == LEAF, node, np.where(behind, second[node], node + 1))
         return np.asarray(number[node])
 
-    def laid(self, boxes: Sequence[SignedBox], density: KeyCounts | None = None) -> Laid:
-        """A signed sum of boxes over the parts: one that is cut counts by the share of it that is inside.
+    def weigh(self, boxes: Sequence[SignedBox], density: KeyCounts | None = None) -> PartWeights:
+        """The weights of a signed sum of boxes: a part that is cut counts by the share of it inside.
 
-        The share is that of the released counts, where there are any, else of the cells.
+        The share is that of the released counts if there are any, otherwise that of the cells.
         """
         mean, least, most = np.zeros((3, self.parts))
         for low, high, sign in boxes:
@@ -124,7 +120,7 @@ class KeyTree:
             mean += sign * shares
             least += np.minimum(inside, touched)
             most += np.maximum(inside, touched)
-        return Laid(mean, least, most)
+        return PartWeights(mean, least, most)
 
     def _shares(self, low: tuple[int, ...], high: tuple[int, ...], density: KeyCounts | None) -> Floats:
         if not self.axes:
@@ -136,21 +132,20 @@ class KeyTree:
         shares = whole.astype(np.float64)
         cut = np.flatnonzero(touched & ~whole)
         if cut.size:
-            shares[cut] = self._inner(cut, lows[cut], highs[cut], density)
+            shares[cut] = self._inner_shares(cut, lows[cut], highs[cut], density)
         return np.asarray(shares)
 
-    def _inner(self, parts: Ints, lows: Corners, highs: Corners, density: KeyCounts | None) -> Floats:
-        """Which share of parts the boxes inside them hold: more than none of each, and less than all."""
+    def _inner_shares(self, parts: Ints, lows: Corners, highs: Corners, density: KeyCounts | None) -> Floats:
+        """The share of each part that a box inside it holds: more than nothing, and less than all."""
         shares = volumes(lows, highs) / volumes(self.lows[parts], self.highs[parts])
         if density is not None:
             inside, whole = density.counts(lows, highs), density.counts(self.lows[parts], self.highs[parts])
             shares = np.where((whole > 1.0) & (inside >= 0.0), inside / np.maximum(whole, 1.0), shares)
         return np.asarray(np.clip(shares, 1e-9, 1.0 - 1e-9))
 
-    def _walk(self) -> Walked:
-        everything: Box = (tuple(0 for _ in self.axes), tuple(axis.width - 1 for axis in self.axes))
+    def _walk(self) -> KeyWalk:
         second, number = np.zeros((2, self.along.size), np.int64)
-        waiting, depth = [(everything, LEAF, 0)], 0
+        waiting, depth = [(_everything(self.axes), LEAF, 0)], 0
         boxes: list[Box] = []
         for node, (along, at) in enumerate(zip(self.along.tolist(), self.at.tolist(), strict=True)):
             if not waiting:
@@ -163,7 +158,7 @@ class KeyTree:
                 number[node] = len(boxes)
                 boxes.append(box)
                 continue
-            first, behind = halves(box, along, at)
+            first, behind = _halve(box, along, at)
             waiting += [(behind, node, deep + 1), (first, LEAF, deep + 1)]
         if waiting:
             raise damaged("cut", "must be a tree")
@@ -171,25 +166,20 @@ class KeyTree:
             np.array([box[end] for box in boxes], np.uint64).reshape(len(boxes), len(self.axes))
             for end in (0, 1)
         )
-        return Walked(lows, highs, second, number, depth)
+        return KeyWalk(lows, highs, second, number, depth)
 
 
-def halves(box: Box, along: int, at: int) -> tuple[Box, Box]:
-    """A box below a position along an axis, and from there on."""
+def _everything(axes: Sequence[Axis]) -> Box:
+    return (0,) * len(axes), tuple(axis.width - 1 for axis in axes)
+
+
+def _halve(box: Box, along: int, at: int) -> tuple[Box, Box]:
+    """The part of a box below a position along an axis, and the part from there on."""
     low, high = box
     if not low[along] < at <= high[along]:
         raise damaged("cut", "must halve boxes inside")
-    return (low, _with(high, along, at - 1)), (_with(low, along, at), high)
-
-
-def _with(ends: tuple[int, ...], along: int, end: int) -> tuple[int, ...]:
-    return (*ends[:along], end, *ends[along + 1 :])
-
-
-# Where to cut the keys: into cells, or wherever released counts are worth a further half.
-
-
-_MOST_FREE: Final = 64
+    before, after = slice(along), slice(along + 1, None)
+    return (low, (*high[before], at - 1, *high[after])), ((*low[before], at, *low[after]), high)
 
 
 def cells_of(axes: Sequence[Axis]) -> int:
@@ -199,31 +189,26 @@ def cells_of(axes: Sequence[Axis]) -> int:
 
 def cut_into_cells(axes: tuple[Axis, ...]) -> KeyTree:
     """Every cell of the product a part of its own."""
-    return _grown(axes, lambda boxes: [True] * len(boxes))
+    return _grow(axes, lambda boxes: [True] * len(boxes))
 
 
 def cut_by_counts(axes: tuple[Axis, ...], density: KeyCounts, *, enough: float) -> KeyTree:
     """Halved wherever the released counts are above `enough`; special cells apart, if they are few."""
-    free = math.prod(1 + axis.before + axis.after for axis in axes) <= _MOST_FREE
+    free = math.prod(1 + axis.before + axis.after for axis in axes) <= _MOST_SPECIAL
 
     def worth(boxes: list[Box]) -> list[bool]:
         lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
         counts = density.counts(lows, highs)
         return [
-            count > enough or (free and _mixed(axes, box))
+            count > enough or (free and _special_cut(axes, box) is not None)
             for count, box in zip(counts.tolist(), boxes, strict=True)
         ]
 
-    return _grown(axes, worth)
-
-
-class _Worth(Protocol):
-    def __call__(self, boxes: list[Box]) -> list[bool]:
-        """Which boxes are worth halving."""
+    return _grow(axes, worth)
 
 
 class _Node:
-    """A box on its way to become a part, or two."""
+    """A box that becomes a part, or is halved."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -239,70 +224,55 @@ class _Node:
             waiting += reversed(node.halves)
 
 
-def _grown(axes: tuple[Axis, ...], worth: _Worth) -> KeyTree:
-    """Level by level, as far as it is worth it and there is room."""
-    root = _Node((tuple(0 for _ in axes), tuple(axis.width - 1 for axis in axes)))
-    level, room = [root], MOST_PARTS - 1
-    while level and room:
+def _grow(axes: tuple[Axis, ...], worth: Callable[[list[Box]], list[bool]]) -> KeyTree:
+    """Halve the boxes that are `worth` it, level by level, until there are as many parts as allowed."""
+    root = _Node(_everything(axes))
+    level, left = [root], MOST_PARTS - 1
+    while level and left:
         level = [node for node in level if node.box[0] != node.box[1]]
-        asked = worth([node.box for node in level]) if level else []
-        level = [node for node, more in zip(level, asked, strict=True) if more][:room]
-        room -= len(level)
+        chosen = worth([node.box for node in level]) if level else []
+        level = [node for node, more in zip(level, chosen, strict=True) if more][:left]
+        left -= len(level)
         for node in level:
-            node.split = _place(axes, node.box)
-            node.halves = tuple(_Node(half) for half in halves(node.box, *node.split))
+            node.split = _special_cut(axes, node.box) or _middle_cut(axes, node.box)
+            node.halves = tuple(_Node(half) for half in _halve(node.box, *node.split))
         level = [half for node in level for half in node.halves]
     along, at = zip(*root.preorder(), strict=True)
     return KeyTree(axes, np.array(along, np.int64), np.array(at, np.uint64))
 
 
-def _place(axes: Sequence[Axis], box: Box) -> tuple[int, int]:
-    """Where to halve a box: special cells first, then along the axis of which it has the largest share."""
+def _special_cut(axes: Sequence[Axis], box: Box) -> tuple[int, int] | None:
+    """Along which axis and where to halve so that a special cell is separated; None if there is none."""
+    for along, (axis, low, high) in enumerate(zip(axes, *box, strict=True)):
+        behind = axis.before + axis.size
+        if low < high and (low < axis.before or high >= behind):
+            return along, behind if axis.before <= low < behind else low + 1
+    return None
+
+
+def _middle_cut(axes: Sequence[Axis], box: Box) -> tuple[int, int]:
+    """The middle of a box along the axis of which it has the largest share."""
     ends = list(zip(axes, *box, strict=True))
-    for along, (axis, low, high) in enumerate(ends):
-        apart = _special_end(axis, low, high)
-        if apart is not None:
-            return along, apart
     shares = [(high - low) / axis.width for axis, low, high in ends]
     along = max(range(len(axes)), key=shares.__getitem__)
     _, low, high = ends[along]
     return along, (low + high + 1) // 2
 
 
-def _mixed(axes: Sequence[Axis], box: Box) -> bool:
-    """Whether a special cell is together with others along some axis."""
-    return any(_special_end(axis, low, high) is not None for axis, low, high in zip(axes, *box, strict=True))
-
-
-def _special_end(axis: Axis, low: int, high: int) -> int | None:
-    """Where to halve so that a special cell comes apart from what is beside it; None if there is none."""
-    behind = axis.before + axis.size
-    if low == high or (low >= axis.before and high < behind):
-        return None
-    if low < axis.before:
-        return low + 1
-    return behind if low < behind else low + 1
-
-
-# A tree over parts in a row, measured on every level but the root's: least squares and its noise.
-
-
-_TRIED: Final = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256)
-_MOST_TRIED: Final = 128
-_AT_ONCE: Final = 2**21
-
-
 @final
 @dataclass(frozen=True)
 class PartTree:
-    """Nodes of `branching` children over a row of parts, leaves first, all measured with the same noise."""
+    """Nodes of `branching` children over a row of parts, leaves first, all measured with the same noise.
+
+    Every level is measured but that of the root.
+    """
 
     parts: int
     branching: int
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """Which parts the nodes stand for."""
+        """The parts of every node."""
         return Hierarchy.of(size=self.parts, branching=self.branching, root=False)
 
     @property
@@ -324,7 +294,7 @@ class PartTree:
         """The sum of every node, leaves first, from those of the parts along the last axis."""
         levels = [parts]
         for _ in range(self.levels - 1):
-            levels.append(self.gathered(levels[-1]))
+            levels.append(self.sum_siblings(levels[-1]))
         return np.concatenate(levels, axis=-1)
 
     @cached_property
@@ -340,23 +310,23 @@ class PartTree:
 
     @cached_property
     def typical(self) -> float:
-        """The mean of that over ranges of parts, spread evenly over all ranges."""
+        """The mean of `squares` over ranges of parts, spread evenly over all ranges."""
         lows, highs = (ends[:: max(1, ends.size // _MOST_TRIED)] for ends in spread_ranges(self.parts))
         places = np.arange(self.parts)
         ranges = (places >= lows[:, np.newaxis]) & (places <= highs[:, np.newaxis])
         return float(self.squares(ranges.astype(np.float64)).mean())
 
-    def gathered(self, nodes: NDArray[Any]) -> NDArray[Any]:
+    def sum_siblings(self, nodes: NDArray[Any]) -> NDArray[Any]:
         """Sums over siblings."""
         return np.add.reduceat(nodes, np.arange(0, nodes.shape[-1], self.branching), axis=-1)
 
-    def handed(self, parents: Floats, level: int) -> Floats:
-        """For each node of a level its parent's number."""
+    def repeat_parents(self, parents: Floats, level: int) -> Floats:
+        """The number of its parent for each node of a level."""
         return np.asarray(parents[..., np.arange(self.hierarchy.nodes[level]) // self.branching])
 
 
 class PartCoefficients(NamedTuple):
-    """What the estimate of a linear question takes of the measured nodes, and of the guesses of parts."""
+    """The coefficients of the measured nodes and of the guesses of parts in a linear estimate."""
 
     nodes: Floats
     guesses: Floats
@@ -367,9 +337,9 @@ class PartCoefficients(NamedTuple):
 class Blend:
     """Least squares from the measured nodes of a tree and guesses of its parts.
 
-    `distrust` is the variance of each part's guess in units of that of a measurement; infinite where
-    there is none. The estimate of any linear function of the parts is linear in both: once up and once down
-    the tree finds the coefficients, and their squares times the variances add up to its variance.
+    `distrust` is the variance of each part's guess in units of that of a measurement; infinite if there is
+    no guess. The estimate of any linear function of the parts is linear in both. One pass up and one pass
+    down the tree find the coefficients; their squares times the variances add up to the variance.
     """
 
     tree: PartTree
@@ -380,12 +350,12 @@ class Blend:
         tree = self.tree
         pulls = [np.asarray(asked * np.ones_like(self.distrust))]
         for shares in self._shares:
-            pulls.append(tree.gathered(pulls[-1] * shares))
+            pulls.append(tree.sum_siblings(pulls[-1] * shares))
         given, found = pulls[-1], []
         for level in range(tree.levels - 1, 0, -1):
             own = self._variances[level]
             found.append(given * own)
-            given = pulls[level - 1] + tree.handed(given * (1.0 - own) - pulls[level], level - 1)
+            given = pulls[level - 1] + tree.repeat_parents(given * (1.0 - own) - pulls[level], level - 1)
         own = self._variances[0]
         nodes = np.concatenate([given * own, *reversed(found)], axis=-1)
         return PartCoefficients(nodes, given * (1.0 - own))
@@ -400,21 +370,21 @@ class Blend:
         below, variances = self.distrust, []
         for level in range(self.tree.levels):
             variances.append(1.0 - 1.0 / (1.0 + below))
-            below = self.tree.gathered(variances[level])
+            below = self.tree.sum_siblings(variances[level])
         return variances
 
     @cached_property
     def _shares(self) -> list[Floats]:
-        """Which share of what siblings lack each node takes: that of its variance."""
+        """The share of what siblings lack that each node takes: that of its variance."""
         return [
-            variances / self.tree.handed(self.tree.gathered(variances), level)
+            variances / self.tree.repeat_parents(self.tree.sum_siblings(variances), level)
             for level, variances in enumerate(self._variances[:-1])
         ]
 
 
 @lru_cache(maxsize=64)
 def best_tree(parts: int) -> PartTree:
-    """The tree whose noise is least for ranges of parts, every level counted: by exact variances."""
+    """The tree with the least noise for ranges of parts, every level counted: by exact variances."""
     tried = {min(branching, max(2, parts)) for branching in (*_TRIED, parts)}
     trees = [PartTree(parts, branching) for branching in sorted(tried)]
     return min(trees, key=lambda tree: tree.typical * tree.levels**2)

@@ -1,4 +1,4 @@
-"""What a view of counts says about the keys of sums: public, and free to cut the keys by."""
+"""The view of a summed column by its keys, and what counts of the same release say about the keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partita.answer import Answer
 from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
-from partita.errors import InvalidParameter, InvalidRelease, check_release
+from partita.errors import check, check_release
 from partita.guarantee import Guarantee, rows_changed
 from partita.public.base import view_card
 from partita.public.boxes.plan import Corners
@@ -34,9 +34,9 @@ class ViewKeyCounts:
 
     @staticmethod
     def of_sums(views: Sequence[AnyView], keys: tuple[str, ...], column: str) -> ViewKeyCounts | None:
-        """What the view of fewest columns that has all keys of sums of a column says.
+        """The counts of the view of fewest columns that has all keys of the sums of a column.
 
-        None if there is no key, or if the column is its own: then sums tell everything themselves.
+        None if there is no key, or if the column is its own key: then the sums need no other counts.
         """
         return None if keys in ((), (column,)) else ViewKeyCounts(having(views, keys), keys)
 
@@ -49,23 +49,23 @@ class ViewKeyCounts:
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """How many rows are in each box, given by a row of lowest and a row of highest positions."""
         if isinstance(self.view, BoxView):
-            return self.view.boxes.counts(*self._widened(self.view, lows, highs))
-        return _along(self.view, self.axes[0], lows[:, 0], highs[:, 0])
+            return self.view.boxes.counts(*self._extend(self.view, lows, highs))
+        return _count_ranges(self.view, self.axes[0], lows[:, 0], highs[:, 0])
 
     def __repr__(self) -> str:
         return f"KeyCounts({', '.join(self.keys)})"
 
-    def _widened(self, view: BoxView, lows: Corners, highs: Corners) -> tuple[Corners, Corners]:
-        """The same boxes among all columns of the view, those that are no keys left free."""
-        first, last = (np.array(ends, np.uint64) for ends in view.boxes.everything[:2])
-        low, high = (np.tile(ends, (len(lows), 1)) for ends in (first, last))
+    def _extend(self, view: BoxView, lows: Corners, highs: Corners) -> tuple[Corners, Corners]:
+        """The same boxes over all columns of the view, whole along those that are not keys."""
+        ends = (np.array(corner, np.uint64) for corner in view.boxes.everything[:2])
+        low, high = (np.tile(corner, (len(lows), 1)) for corner in ends)
         places = [view.columns.index(key) for key in self.keys]
         low[:, places], high[:, places] = lows, highs
         return low, high
 
 
-def _along(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floats:
-    """Ranges of positions along the one axis of a view, whose special cells are beside it."""
+def _count_ranges(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floats:
+    """Counts of ranges of positions along the one axis of a view, special cells included."""
     first, last = np.uint64(axis.before), np.uint64(axis.before + axis.size - 1)
     starts, ends = np.maximum(lows, first), np.minimum(highs, last)
     there = starts <= ends
@@ -76,15 +76,12 @@ def _along(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floats:
     return counts
 
 
-# Sums of one column of a release, by keys.
-
-
 Sums: TypeAlias = LevelTreesRelease | LogTreeRelease
 Found = TypeVar("Found")
 
 
 def sum_name(column: str, keys: Sequence[str]) -> str:
-    """A view of sums in words, with which its series in a file begin.
+    """The name of a view of sums; the names of its series in a file begin with it.
 
     >>> sum_name("salary", ["age", "region"]), sum_name("salary", [])
     ('sum of salary by age x region', 'sum of salary')
@@ -97,9 +94,9 @@ def sum_name(column: str, keys: Sequence[str]) -> str:
 class SumView:
     """A summed column, its keys, and what was released about them.
 
-    A question names some of the keys; without any it is about all rows. Where the only key is the
-    summed column itself, sums are asked for between two of its values. `beside` is what the counts of the
-    same release say about the keys.
+    A question names some of the keys; without any it is about all rows. If the only key is the summed column
+    itself, questions are about sums between two of its values. `beside` is what the counts of the same
+    release say about the keys.
     """
 
     keys: tuple[str, ...]
@@ -111,12 +108,13 @@ class SumView:
     why: str = ""
 
     def __post_init__(self) -> None:
-        if set(self.declared) != {*self.keys, self.column} or len(set(self.keys)) < len(self.keys):
-            raise InvalidRelease("sums", "must have a domain for each column", fix="get the file again")
-        if self.sums.own_key != (self.keys == (self.column,)):
-            raise InvalidRelease("sums", "must be of a kind that suits their keys", fix="get the file again")
-        rule, fix = "must have the cells of their domains", "get the file again"
-        check_release(self.sums.keys == tuple(map(Axis.of, self.domains)), "sums", rule, fix=fix)
+        fix = "get the file again"
+        declared = set(self.declared) == {*self.keys, self.column} and len(set(self.keys)) == len(self.keys)
+        check_release(declared, "sums", "must have a domain for each column", fix=fix)
+        suits = self.sums.own_key == (self.keys == (self.column,))
+        check_release(suits, "sums", "must be of a kind that suits their keys", fix=fix)
+        fits = self.sums.keys == tuple(map(Axis.of, self.domains))
+        check_release(fits, "sums", "must have the cells of their domains", fix=fix)
 
     def __repr__(self) -> str:
         return f"SumView({self.name}; {self.mechanism})"
@@ -191,12 +189,10 @@ class SumView:
         return self._ask(self.sums.std, asked)
 
     def _ask(self, what: Callable[..., Found], asked: Where) -> Found:
-        """Put a question about boxes of the keys, with the counts beside them where there are some."""
-        terms = box_terms({key: self.declared[key] for key in self.keys}, asked)
-        return what(terms) if self.beside is None else what(terms, self.beside)
+        """Answer a question about boxes of the keys, with the counts of the keys if there are any."""
+        return what(box_terms({key: self.declared[key] for key in self.keys}, asked), self.beside)
 
     def _check_moments(self) -> None:
-        if not self.moments:
-            rule = "must have moments for a variance, and sums are all that was released of it"
-            fix = f"publish with moments=[{self.column!r}]"
-            raise InvalidParameter("column", rule, given=self.column, fix=fix)
+        rule = "must have moments for a variance, and sums are all that was released of it"
+        fix = f"publish with moments=[{self.column!r}]"
+        check(self.moments, "column", rule, given=self.column, fix=fix)

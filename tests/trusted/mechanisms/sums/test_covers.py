@@ -15,7 +15,7 @@ from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
 from partita.public.sums.base import Covers, End, ValueLine
 from partita.public.sums.knots import Tops
-from partita.public.sums.level_trees import Controls, LevelTreesRelease, Reach, Side, There
+from partita.public.sums.level_trees import Controls, Evidence, LevelTreesRelease, Reach, Side
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.sums import LevelTrees
 from partita.trusted.secret import Points
@@ -47,8 +47,8 @@ def test_masses_add_up_to_what_every_value_counts_as(domain: Any, tops: Tops, de
 
     for up, down in product(_ways(controls.up), _ways(controls.down)):
         reach = Reach(up, down)
-        covers, ones = controls.covers(reach), controls.weighed(reach, controls.ones)
-        sums = step * controls.weighed(reach, controls.values) + origin * ones
+        covers, ones = controls.covers(reach), controls.cover(reach, controls.ones)
+        sums = step * controls.cover(reach, controls.values) + origin * ones
         assert sums @ rows == pytest.approx(covers.counted(values), abs=1e-9)
         assert ones @ rows == pytest.approx(covers.share(values), abs=1e-12)
         assert not covers.everything or sums @ rows == pytest.approx(values)
@@ -129,8 +129,8 @@ def _reached(tops: Tops, found: list[float]) -> int:
     """How many knots are covered where the trees hold so many rows above the origin, all but certain."""
     controls = Controls(ValueLine.of(Integer(0, 10**6)), tops, 1)
     rows = np.array([0.0, 0.0, 0.0, *found])
-    there = There(rows, rows > 50.0)
-    return controls.chosen(rows, np.ones(rows.size), controls.values, there).up.knots
+    evidence = Evidence(rows, rows > 50.0)
+    return controls.choose(rows, np.ones(rows.size), controls.values, evidence).up.knots
 
 
 def test_strays_beside_the_cap_are_not_covered() -> None:

@@ -50,7 +50,7 @@ def test_parts_are_bounded() -> None:
 def test_a_question_is_laid_by_counts_and_bounded_for_certain() -> None:
     """Whole parts count once, parts that are cut by their share, none to all of them for certain."""
     cut = cut_by_counts((Axis(size=16),), _Even(), enough=4.0)
-    laid = cut.laid([((2,), (9,), 1)], _Even())
+    laid = cut.weigh([((2,), (9,), 1)], _Even())
 
     assert cut.parts == 4
     assert laid.mean.tolist() == [0.5, 1.0, 0.5, 0.0]
@@ -64,7 +64,7 @@ def test_no_key_is_one_part() -> None:
     cut = cut_into_cells(())
     assert cut.parts == 1
     assert cut.of(np.zeros((3, 0), np.uint64)).tolist() == [0, 0, 0]
-    assert cut.laid([((), (), 1)]).mean.tolist() == [1.0]
+    assert cut.weigh([((), (), 1)]).mean.tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

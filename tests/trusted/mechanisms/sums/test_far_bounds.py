@@ -32,7 +32,7 @@ def test_every_cap_of_the_widest_lines_can_be_laid(domain: Any, degree: int) -> 
         masses = controls.summed(parts, places, counts, places.size)
         assert masses.sum(axis=0).tolist() == [controls.unit] * places.size
         assert min(masses.ravel().tolist()) >= 0
-        assert all(past.rows >= 0 for past in buckets.past(noisy, controls.tops))
+        assert all(past.rows >= 0 for past in buckets.rows_past(noisy, controls.tops))
 
 
 @pytest.mark.parametrize("degree", [1, 2])

@@ -33,7 +33,7 @@ def _points(rows: Sequence[tuple[int, ...]], keys: tuple[Axis, ...], value: Doma
 
 def _plain_sum(release: LevelTreesRelease, term: BoxTerm) -> float:
     """The sum by plain least squares, everything covered."""
-    estimate = release.trees.asked(release.cut.laid([term]))
+    estimate = release._estimate([term])
     controls, line = release.controls, release.value
     return float(((controls.values + line.origin * controls.ones) * float(line.step)) @ estimate.found)
 
@@ -57,7 +57,7 @@ def test_without_noise_sums_are_those_of_the_rows(value: Any, moments: bool) -> 
     offsets = np.clip(cells - release.value.down, -(down or 0), up or 0)
 
     for low, high in ((0, 6), (2, 4), (5, 5)):
-        found = release.trees.asked(release.cut.laid([((low,), (high,), 1)])).found
+        found = release._estimate([BoxTerm((low,), (high,))]).found
         chosen = offsets[(keys >= low) & (keys <= high)]
         assert found @ release.controls.ones == pytest.approx(chosen.size, rel=1e-12)
         assert found @ release.controls.values == pytest.approx(float(chosen.sum()), rel=1e-12)

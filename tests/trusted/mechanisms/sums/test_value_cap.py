@@ -15,7 +15,7 @@ from partita.public.sums.knots import (
     Knots,
     Tops,
     ValueBuckets,
-    aligned,
+    align_caps,
     clear_level,
     highest_clear,
     octave_level,
@@ -135,7 +135,7 @@ def test_both_sides_share_their_odd_number() -> None:
     """Caps of both sides are aligned upwards, so that one unit of mass serves both."""
     for up in (1, 3, 20, 448, 7 << 40):
         for down in (1, 5, 6, 1 << 50):
-            tops = aligned(up, down)[:2]
+            tops = align_caps(up, down)[:2]
             assert max(tops) == max(up, down)  # type: ignore[type-var]
             assert all(found >= given for found, given in zip(tops, (up, down), strict=True))  # type: ignore[operator]
             assert len({Knots(cap).odd for cap in tops if cap}) == 1
