@@ -285,6 +285,7 @@ class Release(SumQuestions, QueryQuestions):
 
     def view(self, *columns: str) -> AnyView:
         """What was released about these columns: the view of fewest columns that has all of them."""
+        self._check_counts()
         return having(self.views, columns)
 
     def count(
@@ -564,6 +565,7 @@ class Release(SumQuestions, QueryQuestions):
 
     def _having_shape(self, region: PublicRegion, asked: Where) -> Adjusted:
         """The view that answers about a shape: one of several columns, if one has all that are asked for."""
+        self._check_counts()
         columns = *region.columns, *asked
         wide = [view for view in self._adjusted if isinstance(view.view, BoxView)]
         return having([view for view in wide if {*columns} <= {*view.columns}] or self._adjusted, columns)

@@ -230,6 +230,20 @@ def test_all_published_queries_are_answered(client: Client, shelf: Any) -> None:
     assert [row["value"] for row in rows] == expected.answers().values.tolist()
 
 
+@pytest.mark.parametrize("where", ["2*age <= 30", "2*age <= 30 and age < 5", "age < 5"])
+def test_conditions_on_a_release_without_counts_are_refused(client: Client, where: str) -> None:
+    """A range or a half-space gets a typed error, by an address and by a body."""
+    replies = [
+        client.get("/releases/asked/count", where=where),
+        client.post("/releases/asked/count", json={"where": where}),
+    ]
+
+    for reply in replies:
+        assert reply.status_code == 400
+        assert reply.json()["error"]["kind"] == "InvalidParameter"
+        assert "whose counts were released" in reply.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -542,7 +542,7 @@ def _is_alone(release: Release, column: set[str]) -> bool:
 def _counted(release: Release, question: Question, confidence: float) -> Record:
     """A batch of one count: guaranteed bounds, which nobody asked for, take longer than all the rest."""
     found = release.counts(question["where"])
-    value, error = found.values.item(), found.error.item()
+    value, error = found.values.item(), found.spread().item()
     half = deviations(confidence) * error
     interval = {"confidence": confidence, "low": max(0.0, value - half), "high": max(0.0, value + half)}
     return {"question": str(question), "value": value, "error": error, "interval": interval}

@@ -405,7 +405,7 @@ class SpecialCount(Shown):
     half: float
 
 
-class RangeEnds(Shown):
+class SelectedRange(Shown):
     """A range; null is an open end."""
 
     low: str | None
@@ -415,7 +415,7 @@ class RangeEnds(Shown):
 class SelectionAnswer(Shown):
     """The selection and its count."""
 
-    ranges: dict[str, RangeEnds]
+    ranges: dict[str, SelectedRange]
     count: NumberAnswer
 
 
