@@ -32,7 +32,7 @@ from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.conditions import OneOf, Where
 from partita.public.questions import Question, Type
 from partita.public.records import ANSWERS, QuantileValue, Summary, TableResult
-from partita.public.release import Release, summing
+from partita.public.release import Release, find_sum_view
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View, number_of_boxes
@@ -190,7 +190,7 @@ class Predicted:
         return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
 
     def _summary(self, column: str, where: Where) -> int:
-        view = summing(self.facts.release.sums, column, where)
+        view = find_sum_view(self.facts.release.sums, column, where)
         boxes = self._number({key: view.declared[key] for key in view.keys}, where)
         return _SUM * (_ANSWER + _ANSWER_TERM * boxes + self.facts.numbers(view) // _ANSWER_NUMBERS)
 
