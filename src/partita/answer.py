@@ -104,7 +104,7 @@ class Answer:
 
     def adjusted(self, factor: float) -> Answer:
         """The value times a factor, to agree with a total that others share; error and bounds stay."""
-        return Answer(self.value * factor, lambda: self.error, self.bounds, self.least)
+        return Answer(self.value * factor, self.spread, self.bounds, self.least)
 
     @staticmethod
     def combined(answers: Sequence[Answer]) -> Answer:
@@ -157,7 +157,7 @@ class Answers:
 
     def adjusted(self, factor: float) -> Answers:
         """The values times a factor, to agree with a total that others share; errors stay."""
-        return Answers(self.values * factor, lambda: self.error)
+        return Answers(self.values * factor, self.spread)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)

@@ -171,12 +171,7 @@ def _public(given: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-# Checks of public parameters and of input: one line for each rule.
-#
-# A message says which parameter, what the rule is, what was given and what to do. What was given is shown
-# for
-# public parameters only, never for data.
-
+# --- checks: one line for each rule ------------------------------------------------------------
 
 Wanted = TypeVar("Wanted")
 
@@ -229,17 +224,12 @@ def check_source(holds: object, part: str, rule: str, *, fix: str) -> None:
         raise SourceError(part, rule, fix=fix)
 
 
-# Errors that know nothing of their cause: what failed on data must not carry the data along.
+def unchained(work: Callable[[], Wanted], failure: PartitaError, *kinds: type[Exception]) -> Wanted:
+    """The result of `work`; if it fails with an error of these kinds, `failure`, which has no cause.
 
-
-T = TypeVar("T")
-
-
-def unchained(work: Callable[[], T], failure: PartitaError, *kinds: type[Exception]) -> T:
-    """The result of `work`; if it fails with an error of these kinds, `failure`.
-
-    It is raised outside of the handler. With `from None` inside of it, the cause would not be shown, but it
-    would still be there for every tool that looks at the context of an error.
+    What failed on data must not carry the data along. So `failure` is raised outside of the handler: with
+    `from None` inside of it, the cause would not be shown, but it would still be there for every tool that
+    looks at the context of an error.
     """
     try:
         return work()

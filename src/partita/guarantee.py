@@ -1,4 +1,10 @@
-"""What a release promises: epsilon, delta, and between which neighbours."""
+"""What a release promises: epsilon, delta, and between which neighbours.
+
+The second half says what each of many mechanisms may spend so that all of them together stay within (epsilon,
+delta). A rate is the epsilon of one mechanism among many. Every rate is exact arithmetic rounded down: the
+theorem that allows it is checked in rational numbers, with logarithms rounded to the side of privacy. Proofs:
+docs/proofs/composition_of_losses.md.
+"""
 
 from __future__ import annotations
 
@@ -87,33 +93,21 @@ class Guarantee:
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Sequential composition: both outputs, about the same people."""
-        self._same_relation(other)
-        return replace(
-            self,
-            epsilon=self.epsilon + other.epsilon,
-            delta=min(Fraction(1), self.delta + other.delta),
-            intrusions=min(self.intrusions, other.intrusions),
-            announced=self.announced and other.announced,
-        )
+        delta = min(Fraction(1), self.delta + other.delta)
+        return self._with(other, epsilon=self.epsilon + other.epsilon, delta=delta)
 
     def beside(self, other: Guarantee) -> Guarantee:
         """Parallel composition: outputs about parts such that a unit lies in one part only.
 
         Add-remove only: a changed unit may leave one part and enter another, and touch both.
         """
-        self._same_relation(other)
+        both = self._with(other, epsilon=max(self.epsilon, other.epsilon), delta=max(self.delta, other.delta))
         if self.neighbors != ADD_REMOVE:
             raise IncompatibleGuarantees(
                 f"parallel composition needs {ADD_REMOVE} neighbors, got {self.neighbors}; "
                 "compose sequentially, or release under add-remove"
             )
-        return replace(
-            self,
-            epsilon=max(self.epsilon, other.epsilon),
-            delta=max(self.delta, other.delta),
-            intrusions=min(self.intrusions, other.intrusions),
-            announced=self.announced and other.announced,
-        )
+        return both
 
     def to_neighbors(self, neighbors: Neighbors) -> Guarantee:
         """The same promise between other neighbours: a change is a removal and an addition, factor 2.
@@ -157,13 +151,17 @@ class Guarantee:
         delta = Fraction(1) if growth is None else min(Fraction(1), self.delta * growth)
         return replace(self, epsilon=self.epsilon * size, delta=delta)
 
-    def _same_relation(self, other: Guarantee) -> None:
+    def _with(self, other: Guarantee, *, epsilon: Fraction, delta: Fraction) -> Guarantee:
+        """Both guarantees together: the looks at the state that both of them cover."""
         mine, theirs = _relation(self), _relation(other)
         if mine != theirs:
             raise IncompatibleGuarantees(
                 f"guarantees compose only for the same neighbors and unit, got {mine} and {theirs}; "
                 "convert one with to_neighbors or to_unit first"
             )
+        intrusions = min(self.intrusions, other.intrusions)
+        announced = self.announced and other.announced
+        return replace(self, epsilon=epsilon, delta=delta, intrusions=intrusions, announced=announced)
 
     def __str__(self) -> str:
         """The promise in words."""
@@ -263,12 +261,7 @@ def _warn_if_large(epsilon: Fraction) -> None:
         )
 
 
-# What each of many mechanisms may spend so that all of them together stay within (epsilon, delta).
-#
-# A rate is the epsilon of one mechanism among many. Every rate here is exact arithmetic rounded down: the
-# theorem that allows it is checked in rational numbers, with logarithms rounded to the side of privacy.
-# Proofs: docs/proofs/composition_of_losses.md.
-
+# --- the budget of many mechanisms -------------------------------------------------------------
 
 Rule: TypeAlias = Literal["pure", "advanced", "zCDP"]
 

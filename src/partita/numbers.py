@@ -17,9 +17,9 @@ Given = TypeVar("Given", contravariant=True)
 Held = TypeVar("Held", covariant=True)
 Kind = TypeVar("Kind")
 
-_LONGEST_TEXT = 400
-_LEAST_FAILURE = Fraction(1, 10**300)
-_NEAREST_TO_ONE = Fraction(1, 2**50)
+_LONGEST_TEXT = 400  # characters of a number: an exponent of any size would take any time
+_LEAST_FAILURE = Fraction(1, 10**300)  # floats take less for 0
+_NEAREST_TO_ONE = Fraction(1, 2**50)  # floats take what is nearer for 1
 
 
 def rational(value: object, name: str) -> Fraction:
@@ -47,6 +47,7 @@ def integer(value: object, name: str, *, low: int | None = None, high: int | Non
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InvalidParameter(name, "must be an integer", given=value, fix="pass an int")
     exact = int(value)
+    # Not `check`: this runs in every update of a counter, and a rule takes longer to write than to test.
     if low is not None and exact < low:
         raise InvalidParameter(name, f"must be at least {low}", given=exact, fix="raise it")
     if high is not None and exact > high:
@@ -57,10 +58,9 @@ def integer(value: object, name: str, *, low: int | None = None, high: int | Non
 def failure(value: object, name: str = "beta") -> Fraction:
     """A failure probability or a confidence: between 0 and 1, and nothing that floats take for these."""
     exact = rational(value, name)
-    if not _LEAST_FAILURE <= exact <= 1 - _NEAREST_TO_ONE:
-        usual = "0.95" if name == "confidence" else "0.05"
-        fix = f"pass for example {usual}"
-        raise InvalidParameter(name, "must lie between 0 and 1, and not next to them", given=value, fix=fix)
+    fix = f"pass for example {'0.95' if name == 'confidence' else '0.05'}"
+    inside = _LEAST_FAILURE <= exact <= 1 - _NEAREST_TO_ONE
+    check(inside, name, "must lie between 0 and 1, and not next to them", given=value, fix=fix)
     return exact
 
 
@@ -122,8 +122,8 @@ def freeze(instance: object, **fields: object) -> None:
 def one_of(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:
     """`value`, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
-        listed = ", ".join(repr(choice) for choice in allowed)
-        raise InvalidParameter(name, f"must be one of {listed}", given=value, fix="choose one of them")
+        rule = f"must be one of {', '.join(map(repr, allowed))}"
+        raise InvalidParameter(name, rule, given=value, fix="choose one of them")
     return value
 
 

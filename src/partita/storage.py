@@ -7,6 +7,12 @@ A kind of SQLite file is a `SqliteFormat`. It is used in one of two ways:
 
 A commit is on disk when it returns. What SQLite or the system reports becomes an error of Partita that names
 the path and what to do, and never what was stored.
+
+A file that appears whole is a `Temporary`. It is written beside its path first, under a name of its own, and
+its process keeps it locked. The kernel drops the lock when the process dies, however it dies, and the next
+process that writes to the folder removes the files of dead processes. A process id would not do: ids are used
+again, and mean nothing in another container. Locks are believed on one kernel only, so the name has the id of
+the boot, and files from other machines that share the folder are left alone.
 """
 
 from __future__ import annotations
@@ -27,11 +33,10 @@ from itertools import count
 from os import PathLike
 from pathlib import Path
 from sqlite3 import Connection as Connection
-from types import TracebackType
 from typing import Any, BinaryIO, Final, Literal, Self, TypeAlias, TypeVar, final
 from weakref import WeakSet
 
-from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check_release
+from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check, check_release
 
 Result = TypeVar("Result")
 
@@ -137,12 +142,9 @@ class SqliteFormat:
 
         To close any other descriptor of it would drop the locks that SQLite has on it.
         """
+        address = f"{path.as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw",
-            uri=True,
-            timeout=timeout,
-            isolation_level=None,
-            check_same_thread=False,
+            address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
         )
         try:
             for pragma in self.pragmas:
@@ -158,10 +160,8 @@ class SqliteFormat:
         if mark != int.from_bytes(self.mark) or self.journal_mode not in (None, journal):
             raise self.failure(path, *self.foreign)
         if version not in self.versions:
-            known = " or ".join(map(str, self.versions))
-            raise self.failure(
-                path, f"has schema version {version}, not {known}", "use the Partita that wrote it"
-            )
+            rule = f"has schema version {version}, not {' or '.join(map(str, self.versions))}"
+            raise self.failure(path, rule, "use the Partita that wrote it")
 
     def check_integrity(self, connection: Connection, path: Path) -> None:
         """Refuse a file in which table and index disagree."""
@@ -373,16 +373,7 @@ def _ask(connection: Connection, pragma: str) -> object:
     return connection.execute(f"PRAGMA {pragma}").fetchone()[0]
 
 
-# Files that appear whole or not at all.
-#
-# A file is written beside its path first, under a name of its own, and its process keeps it locked. The
-# kernel
-# drops the lock when the process dies, however it dies, and the next process that writes to the folder
-# removes
-# the files of dead processes. A process id would not do: ids are used again, and mean nothing in another
-# container. Locks are believed on one kernel only, so the name has the id of the boot, and files from other
-# machines that share the folder are left alone.
-
+# --- files that appear whole or not at all -----------------------------------------------------
 
 FilePath: TypeAlias = str | PathLike[str]
 
@@ -442,7 +433,9 @@ class Temporary:
         try:
             sync_folder(self.path.parent)
         except OSError as error:
-            raise _unsynced(self.path, error) from None
+            rule = f"holds the whole file now, but a power cut may undo that ({error.strerror})"
+            fix = "check the disk, and keep a copy"
+            raise InvalidParameter("path", rule, given=str(self.path), fix=fix) from None
 
     def discard(self) -> None:
         """Remove what was written and not committed."""
@@ -462,9 +455,7 @@ class Temporary:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.discard()
 
 
@@ -497,9 +488,9 @@ def contents(path: FilePath, *, largest: int) -> bytes:
 
 def checked_path(path: object) -> Path:
     """`path`, if it can be one."""
-    if not isinstance(path, (str, PathLike)) or "\0" in str(path):
-        raise InvalidParameter("path", "must be the path of a file", given=path, fix="pass text or a Path")
-    return Path(path)
+    valid = isinstance(path, (str, PathLike)) and "\0" not in str(path)
+    check(valid, "path", "must be the path of a file", given=path, fix="pass text or a Path")
+    return Path(path)  # type: ignore[arg-type]
 
 
 def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
@@ -613,8 +604,3 @@ def _unwritable(path: Path, error: Exception) -> InvalidParameter:
     reason = getattr(error, "strerror", None) or "no such name"
     fix = "check the folder and its permissions"
     return InvalidParameter("path", f"must be writable ({reason})", given=str(path), fix=fix)
-
-
-def _unsynced(path: Path, error: OSError) -> InvalidParameter:
-    rule = f"holds the whole file now, but a power cut may undo that ({error.strerror})"
-    return InvalidParameter("path", rule, given=str(path), fix="check the disk, and keep a copy")

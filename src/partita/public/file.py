@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final, overload
 
 from numpy.typing import NDArray
 
@@ -49,8 +49,7 @@ from partita.storage import FilePath, Temporary, checked_path, contents, new_fil
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-# A release as a specification in JSON and columns of integers, and back.
-
+# --- a release as a specification in JSON and columns of integers, and back --------------------
 
 FORMAT: Final = "partita release"
 
@@ -181,6 +180,8 @@ def _view(view: Mapping[str, Json], columns: Iterator[NDArray[Any]], before: Seq
     return form_of(view).read(view, Parts(entries(view["facts"]), series), before)
 
 
+# --- files -------------------------------------------------------------------------------------
+
 LARGEST: Final = 2**30
 """Bytes of the largest file, and of all its numbers in memory, that `load` takes unless told otherwise."""
 
@@ -215,7 +216,7 @@ def reserve(path: FilePath, *, overwrite: bool = False) -> Temporary:
 
 
 def load(path: FilePath, *, largest: int = LARGEST) -> Release:
-    """The release in a file that anybody may have made; refused with a reason if it is none.
+    """The release in a file that anybody may have made; raises InvalidRelease if it is not a valid one.
 
     Nothing in the file is unpacked before its size, its specification, its columns and every page
     header agree, and nothing is believed before the checksum does.
@@ -256,8 +257,7 @@ def unpacked(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
     return stored, metadata.get(SIGNATURE)
 
 
-# Signed releases: Ed25519 over the checksum and the specification, kept inside the file.
-
+# --- signatures: Ed25519 over the checksum and the specification, stored in the file -----------
 
 _CONTEXT: Final = b"partita release signature 1\n"
 _ALGORITHM: Final = "ed25519"
@@ -286,7 +286,7 @@ def sign(path: FilePath, private_key: FilePath, *, largest: int = LARGEST) -> No
 
     A signature that was there before is replaced.
     """
-    key = _private_key(private_key)
+    key = _read_key(private_key, private=True)
     stored, _ = unpacked(contents(path, largest=largest), largest=largest)
     stored.release()
     signature = to_canonical(
@@ -308,7 +308,7 @@ def verify(path: FilePath, public_key: FilePath, *, largest: int = LARGEST) -> R
     """
     from cryptography.exceptions import InvalidSignature
 
-    key = _public_key(public_key)
+    key = _read_key(public_key, private=False)
     stored, signature = unpacked(contents(path, largest=largest), largest=largest)
     if signature is None:
         raise _refuse_signature("is missing")
@@ -327,37 +327,31 @@ def _message(stored: Stored) -> bytes:
     return _CONTEXT + bytes.fromhex(text(stored.spec["checksum"])) + to_canonical(stored.spec)
 
 
-def _private_key(path: FilePath) -> Ed25519PrivateKey:
+@overload
+def _read_key(path: FilePath, *, private: Literal[True]) -> Ed25519PrivateKey: ...
+
+
+@overload
+def _read_key(path: FilePath, *, private: Literal[False]) -> Ed25519PublicKey: ...
+
+
+def _read_key(path: FilePath, *, private: bool) -> Ed25519PrivateKey | Ed25519PublicKey:
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
     try:
-        key = load_pem_private_key(contents(path, largest=_LONGEST_KEY), password=None)
+        data = contents(path, largest=_LONGEST_KEY)
+        key = pem.load_pem_private_key(data, password=None) if private else pem.load_pem_public_key(data)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise _no_key("private_key", "a private Ed25519 key in PEM without a password", path)
-    return key
-
-
-def _public_key(path: FilePath) -> Ed25519PublicKey:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    try:
-        key = load_pem_public_key(contents(path, largest=_LONGEST_KEY))
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
-        raise _no_key("public_key", "a public Ed25519 key in PEM", path)
-    return key
-
-
-def _no_key(parameter: str, what: str, path: FilePath) -> InvalidParameter:
+    name, what = "public_key", "a public Ed25519 key in PEM"
+    if private:
+        name, what = "private_key", "a private Ed25519 key in PEM without a password"
+    if isinstance(key, Ed25519PrivateKey if private else Ed25519PublicKey):
+        return key
     fix = "make one with `partita keygen`"
-    return InvalidParameter(parameter, f"must be a file with {what}", given=str(path), fix=fix)
+    raise InvalidParameter(name, f"must be a file with {what}", given=str(path), fix=fix)
 
 
 def _refuse_signature(rule: str) -> InvalidRelease:

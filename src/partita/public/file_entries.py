@@ -1,4 +1,7 @@
-"""Entries of a specification: written plainly, read strictly."""
+"""The specification of a release file: canonical JSON, series of integers, and the entries of every view.
+
+Entries are written plainly and read strictly: whatever `to_canonical` would not write is refused.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, NoReturn, TypeAlias, cast, final
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +32,9 @@ from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView, WorkloadRelease
 
-# Canonical JSON: one text for each value, no floats, no surprises.
+Kind = TypeVar("Kind")
 
+# --- canonical JSON: one text for each value, and no floats ------------------------------------
 
 LONGEST: Final = 2**24
 """Bytes of the longest text that is written or read."""
@@ -50,9 +54,8 @@ def to_canonical(value: Mapping[str, Json]) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
     except (TypeError, ValueError):
-        raise _refused("must be text that UTF-8 can write, lists and mappings") from None
-    if len(text) > LONGEST:
-        raise _refused(f"must be at most {LONGEST} bytes long")
+        raise refused("must be text that UTF-8 can write, lists and mappings") from None
+    _require(len(text) <= LONGEST, f"must be at most {LONGEST} bytes long")
     return text
 
 
@@ -62,30 +65,28 @@ def from_canonical(text: bytes) -> dict[str, Json]:
     >>> from_canonical(b'{"a":[1,null]}')
     {'a': [1, None]}
     """
-    if len(text) > LONGEST:
-        raise _refused(f"must be at most {LONGEST} bytes long")
+    _require(len(text) <= LONGEST, f"must be at most {LONGEST} bytes long")
     try:
         value = json.loads(text.decode(), parse_float=_no_float, parse_int=_integer, parse_constant=_no_float)
     except (ValueError, RecursionError):
-        raise _refused("must be JSON with integers of 64 bits and no other numbers") from None
-    if not isinstance(value, dict) or to_canonical(value) != text:
-        raise _refused("must be a JSON object in its canonical form")
+        raise refused("must be JSON with integers of 64 bits and no other numbers") from None
+    canonical = isinstance(value, dict) and to_canonical(value) == text
+    _require(canonical, "must be a JSON object in its canonical form")
     return cast(dict[str, Json], value)
 
 
 def _check(value: object, depth: int) -> None:
     """Refuse what other languages could not read: floats, long integers, deep nesting, odd keys."""
-    if depth > _DEEPEST:
-        raise _refused(f"must be nested at most {_DEEPEST} deep")
+    _require(depth <= _DEEPEST, f"must be nested at most {_DEEPEST} deep")
     if isinstance(value, Mapping):
-        if not all(type(key) is str for key in value):
-            raise _refused("must have texts as keys")
+        _require(all(type(key) is str for key in value), "must have texts as keys")
         value = list(value.values())
     if isinstance(value, list):
         for each in value:
             _check(each, depth + 1)
-    elif not (value is None or type(value) in (bool, str) or (type(value) is int and abs(value) <= _LARGEST)):
-        raise _refused("must hold texts, truth values and integers of 64 bits only")
+        return
+    plain = value is None or type(value) in (bool, str) or (type(value) is int and abs(value) <= _LARGEST)
+    _require(plain, "must hold texts, truth values and integers of 64 bits only")
 
 
 def _integer(text: str) -> int:
@@ -96,13 +97,6 @@ def _integer(text: str) -> int:
 
 def _no_float(text: str) -> NoReturn:
     raise ValueError
-
-
-def _refused(rule: str) -> InvalidRelease:
-    return InvalidRelease("specification", rule, fix="get a fresh copy of the release")
-
-
-# The checksum of a release: SHA-256 over its specification and every number.
 
 
 def checksum(spec: Mapping[str, Json], columns: Iterable[NDArray[Any]]) -> str:
@@ -120,8 +114,7 @@ def checksum(spec: Mapping[str, Json], columns: Iterable[NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-# Series of integers as the columns of a file: 64 bits each, and two columns for up to 128.
-
+# --- series of integers: a column of 64 bits each, and two columns for up to 128 ----------------
 
 _WIDE: Final = "int128"
 _DTYPES: Final = {"i": "int64", "u": "uint64", "O": _WIDE}
@@ -212,6 +205,8 @@ def _refuse_column(name: str, rule: str) -> InvalidRelease:
     return InvalidRelease(f"series {name!r}", rule, fix="save what a mechanism released")
 
 
+# --- entries: written plainly, read strictly ---------------------------------------------------
+
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RATIONAL: Final = re.compile(r"-?[0-9]{1,200}(/[0-9]{1,200})?")
 _PROVENANCE: Final = ("dataset", "day", "part", "person", "recorded", "version")
@@ -263,15 +258,14 @@ def provenance_entries(provenance: Provenance) -> Json:
 def provenance_from(value: Json) -> Provenance:
     """Exactly the fields of a provenance, each of its type."""
     given = entries(value, _PROVENANCE)
-    if not isinstance(given["recorded"], bool):
-        raise refused("must say true or false in this place")
+    part = None if given["part"] is None else entries(given["part"], ("column", "value"))
     return Provenance(
         version=text(given["version"]),
         day=text(given["day"]),
         dataset=_text_or_none(given["dataset"]),
-        recorded=given["recorded"],
+        recorded=_of_type(given["recorded"], bool, "must say true or false in this place"),
         person=_text_or_none(given["person"]),
-        part=_part_from(given["part"]),
+        part=None if part is None else (text(part["column"]), text(part["value"])),
     )
 
 
@@ -290,42 +284,29 @@ def specials_from(value: Json, cells: Iterable[str]) -> Specials:
 
 def entries(value: Json | Mapping[str, Json], names: Iterable[str] | None = None) -> dict[str, Json]:
     """`value`, if it is a mapping, and with exactly these names if they are given."""
-    if not isinstance(value, dict):
-        raise refused("must have a mapping in this place")
-    if names is not None and set(value) != set(names):
+    found: dict[str, Json] = _of_type(value, dict, "must have a mapping in this place")
+    if names is not None and set(found) != set(names):
         raise refused(f"must have exactly the entries {', '.join(sorted(names))} in this place")
-    return value
+    return found
 
 
 def listed(value: Json) -> list[Json]:
     """`value`, if it is a list."""
-    if not isinstance(value, list):
-        raise refused("must have a list in this place")
-    return value
+    return _of_type(value, list, "must have a list in this place")
 
 
 def text(value: Json) -> str:
     """`value`, if it is text."""
-    if not isinstance(value, str):
-        raise refused("must have text in this place")
-    return value
+    return _of_type(value, str, "must have text in this place")
 
 
 def _text_or_none(value: Json) -> str | None:
     return None if value is None else text(value)
 
 
-def _part_from(value: Json) -> tuple[str, str] | None:
-    if value is None:
-        return None
-    given = entries(value, ("column", "value"))
-    return text(given["column"]), text(given["value"])
-
-
 def series_name(value: Json) -> str:
     """`value`, if it can be the name of a series."""
-    if not _NAME.fullmatch(text(value)):
-        raise refused("must name a series in small letters, digits and _")
+    _require(_NAME.fullmatch(text(value)), "must name a series in small letters, digits and _")
     return text(value)
 
 
@@ -342,18 +323,17 @@ def rational(value: Json) -> Fraction:
     >>> rational("1/3")
     Fraction(1, 3)
     """
-    written = text(value)
-    if not _RATIONAL.fullmatch(written) or written.endswith("/0"):
-        raise refused('must have a rational number like "1/3" in this place')
-    if str(exact := Fraction(written)) != written:
-        raise refused("must have rational numbers in lowest terms")
+    given = text(value)
+    plain = _RATIONAL.fullmatch(given) and not given.endswith("/0")
+    _require(plain, 'must have a rational number like "1/3" in this place')
+    exact = Fraction(given)
+    _require(str(exact) == given, "must have rational numbers in lowest terms")
     return exact
 
 
 def _whole(value: Json) -> int:
     exact = rational(value)
-    if exact.denominator != 1:
-        raise refused("must have whole counts")
+    _require(exact.denominator == 1, "must have whole counts")
     return int(exact)
 
 
@@ -362,8 +342,18 @@ def refused(rule: str) -> InvalidRelease:
     return InvalidRelease("specification", rule, fix="get a fresh copy of the release")
 
 
-# Everything that a release holds: views of counts, of sums, and of answers to queries.
+def _require(holds: object, rule: str) -> None:
+    if not holds:
+        raise refused(rule)
 
+
+def _of_type(value: object, kind: type[Kind], rule: str) -> Kind:
+    if not isinstance(value, kind):
+        raise refused(rule)
+    return value
+
+
+# --- views: a form for each kind ---------------------------------------------------------------
 
 Published: TypeAlias = AnyView | SumView | QueryView
 
@@ -380,9 +370,6 @@ def declared_by(view: Published) -> Mapping[str, Domain]:
     if isinstance(view, SumView):
         return view.declared
     return dict(zip(view.columns, view.domains, strict=True))
-
-
-# The views of a release as entries of a specification, and back: a form for each kind of view.
 
 
 VERSION: Final = 1
@@ -487,8 +474,8 @@ def _domain(spec: Json) -> Domain:
 def _columns(view: Entry, *, least: int) -> tuple[str, ...]:
     """The columns of a view that lists them."""
     columns = tuple(text(column) for column in listed(view["columns"]))
-    if not least <= len(columns) <= MOST_AXES or len(set(columns)) < len(columns):
-        raise refused(f"must have {least} to {MOST_AXES} different columns in a view of this kind")
+    fits = least <= len(columns) <= MOST_AXES and len(set(columns)) == len(columns)
+    _require(fits, f"must have {least} to {MOST_AXES} different columns in a view of this kind")
     return columns
 
 
@@ -499,46 +486,40 @@ def _domains(view: Entry) -> tuple[Domain, ...]:
 def _declared(view: Entry, *, least: int) -> dict[str, Domain]:
     """The columns of a view that lists them, each with its domain."""
     columns, domains = _columns(view, least=least), _domains(view)
-    if len(columns) != len(domains):
-        raise refused("must have a domain for each column")
+    _require(len(columns) == len(domains), "must have a domain for each column")
     return dict(zip(columns, domains, strict=True))
 
 
-def _said(view: Entry) -> dict[str, str]:
+def _mechanism(view: Entry) -> dict[str, str]:
     return {"mechanism": text(view["mechanism"]), "why": text(view["why"])}
 
 
 def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
     domain = _domain(view["domain"])
     axis = AxisRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
-    if axis.size != domain.size:
-        raise refused("must have a domain of as many cells as were released")
+    _require(axis.size == domain.size, "must have a domain of as many cells as were released")
     specials = specials_from(view["specials"], domain.specials)
-    return View(column=text(view["column"]), domain=domain, axis=axis, specials=specials, **_said(view))
+    return View(column=text(view["column"]), domain=domain, axis=axis, specials=specials, **_mechanism(view))
 
 
 def _box_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> BoxView:
     boxes = BoxRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
-    return BoxView(columns=_columns(view, least=2), domains=_domains(view), boxes=boxes, **_said(view))
+    return BoxView(columns=_columns(view, least=2), domains=_domains(view), boxes=boxes, **_mechanism(view))
 
 
 def _sum_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> SumView:
     keys, summed = _declared(view, least=0), _summed(view)
     column, domain = text(summed["column"]), _domain(summed["domain"])
+    kind, guarantee = SumRelease.of_kind(text(view["kind"])), guarantee_from(view["guarantee"])
+    axes = tuple(map(Axis.of, keys.values()))
     return SumView(
         keys=tuple(keys),
         column=column,
         declared={**keys, column: domain},
-        sums=_sums(view, parts, keys, domain),
+        sums=cast(Sums, kind.from_parts(parts, guarantee, keys=axes, value=domain)),
         beside=ViewKeyCounts.of_sums(before, tuple(keys), column),
-        **_said(view),
+        **_mechanism(view),
     )
-
-
-def _sums(view: Entry, parts: Parts, keys: Mapping[str, Domain], domain: Domain) -> Sums:
-    kind, guarantee = SumRelease.of_kind(text(view["kind"])), guarantee_from(view["guarantee"])
-    axes = tuple(map(Axis.of, keys.values()))
-    return cast(Sums, kind.from_parts(parts, guarantee, keys=axes, value=domain))
 
 
 def _summed(view: Entry) -> dict[str, Json]:
@@ -556,7 +537,7 @@ def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryVi
     answers = WorkloadRelease.of_kind(text(view["kind"])).from_parts(
         parts, guarantee_from(view["guarantee"]), queries, universe
     )
-    return QueryView(columns=columns, domains=domains, queries=queries, answers=answers, **_said(view))
+    return QueryView(columns=columns, domains=domains, queries=queries, answers=answers, **_mechanism(view))
 
 
 FORMS: Final[Mapping[type, ViewForm]] = {

@@ -1,11 +1,17 @@
-"""Columns of integers and texts about them, as the bytes of one Parquet file, and back."""
+"""Columns of integers and texts about them, as the bytes of one Parquet file, and back.
+
+Parquet writes its footer and the headers of its pages in Thrift's compact protocol. Both are read here, in a
+language that cannot be made to read beyond a buffer, and compared with what the specification announces: one
+row, these columns and no others, so many values, so many bytes. Only then are pages unpacked. So a small file
+cannot ask for much memory, and a decoder never meets a layout that Partita does not write.
+"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +22,11 @@ from partita.public.file_entries import LONGEST, FileColumn
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Thrift's compact protocol, read with limits: no input makes it use more time or memory than given.
-#
-# Parquet writes its footer and the headers of its pages in it. They are read here, in a language that
-# cannot be made to read beyond a buffer, before any other library sees them.
-
+# --- Thrift's compact protocol -----------------------------------------------------------------
 
 Value: TypeAlias = "bool | int | bytes | list[Value] | Struct"
 Struct: TypeAlias = dict[int, Value]
+Kind = TypeVar("Kind")
 
 _STOP, _TRUE, _FALSE, _BYTE, _BINARY, _LIST, _STRUCT = 0, 1, 2, 3, 8, 9, 12
 _INTEGERS: Final = frozenset({4, 5, 6})
@@ -34,7 +37,10 @@ _DEEPEST: Final = 12
 
 @final
 class Thrift:
-    """A reader of `data` from `position` on, which yields at most `items` values."""
+    """A reader of `data` from `position` on, which yields at most `items` values.
+
+    No input makes it use more time or memory than that.
+    """
 
     def __init__(self, data: memoryview, *, position: int = 0, items: int) -> None:
         self.position = position
@@ -64,13 +70,10 @@ class Thrift:
             return self._bytes(self._varint())
         if kind == _BYTE:
             return self._byte()
-        return self._nested(kind, depth + 1)
-
-    def _nested(self, kind: int, depth: int) -> Value:
         if kind == _STRUCT:
-            return self.struct(depth)
+            return self.struct(depth + 1)
         if kind == _LIST:
-            return self._list(depth)
+            return self._list(depth + 1)
         raise _malformed()
 
     def _list(self, depth: int) -> Value:
@@ -78,14 +81,11 @@ class Thrift:
         length, kind = head >> 4, head & 15
         if length == _LONG_LIST:
             length = self._varint()
-        if kind in (_TRUE, _FALSE):
-            return [self._byte() == _TRUE for _ in range(self._affordable(length))]
-        return [self._value(kind, depth) for _ in range(self._affordable(length))]
-
-    def _affordable(self, length: int) -> int:
         if length > self._left:
             raise _malformed()
-        return length
+        if kind in (_TRUE, _FALSE):
+            return [self._byte() == _TRUE for _ in range(length)]
+        return [self._value(kind, depth) for _ in range(length)]
 
     def _integer(self) -> int:
         """A signed integer, written in zigzag."""
@@ -112,15 +112,10 @@ class Thrift:
 
 
 def _malformed() -> InvalidRelease:
-    return InvalidRelease("file", "has a malformed Parquet structure", fix="get a fresh copy of the release")
+    return _refused("has a malformed Parquet structure")
 
 
-# What a release file may look like as Parquet, checked before anything in it is decoded.
-#
-# The footer and every page header are read here and compared with what the specification announces:
-# one row, these columns and no others, so many values, so many bytes. Only then are pages unpacked,
-# so a small file cannot ask for much memory, and a decoder never meets a layout we do not write.
-
+# --- the layout of a file ----------------------------------------------------------------------
 
 _MAGIC: Final = b"PAR1"
 _TAIL: Final = len(_MAGIC) + 4
@@ -270,21 +265,19 @@ def _same(what: str, found: object, expected: object) -> None:
 
 
 def _list(struct: Struct, number: int) -> list[Value]:
-    value = struct.get(number, [])
-    if not isinstance(value, list):
-        raise _refused("has a malformed footer")
-    return value
+    return _of_type(struct.get(number, []), list)
 
 
 def _struct(value: Value) -> Struct:
-    if not isinstance(value, dict):
-        raise _refused("has a malformed footer")
-    return value
+    return _of_type(value, dict)
 
 
 def _bytes(struct: Struct, number: int) -> bytes:
-    value = struct.get(number, b"")
-    if not isinstance(value, bytes):
+    return _of_type(struct.get(number, b""), bytes)
+
+
+def _of_type(value: Value, kind: type[Kind]) -> Kind:
+    if not isinstance(value, kind):
         raise _refused("has a malformed footer")
     return value
 
@@ -298,6 +291,9 @@ def _natural(struct: Struct, number: int) -> int:
 
 def _refused(rule: str) -> InvalidRelease:
     return InvalidRelease("file", rule, fix="get a fresh copy of the release")
+
+
+# --- writing and reading -----------------------------------------------------------------------
 
 
 def to_parquet(
@@ -370,5 +366,4 @@ def _values(chunks: pa.ChunkedArray, column: FileColumn) -> NDArray[Any]:
 
 
 def _undecodable() -> InvalidRelease:
-    fix = "get a fresh copy of the release"
-    return InvalidRelease("file", "holds other columns than its specification says", fix=fix)
+    return _refused("holds other columns than its specification says")

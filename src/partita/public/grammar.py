@@ -30,7 +30,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, NoReturn, final
 
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, check
 from partita.numbers import failure, rational
 from partita.public.conditions import OneOf, Range
 from partita.public.questions import (
@@ -76,10 +76,8 @@ class Tokens:
 
     def __init__(self, text: str, *, example: str) -> None:
         self.example = example
-        if len(text) > _LONGEST:
-            raise InvalidParameter(
-                "question", f"must have at most {_LONGEST} characters", given=len(text), fix="ask several"
-            )
+        rule = f"must have at most {_LONGEST} characters"
+        check(len(text) <= _LONGEST, "question", rule, given=len(text), fix="ask several")
         self._tokens = list(_tokens(text))
         self._next = 0
 
@@ -183,7 +181,7 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-_CONDITIONS: Final = "age between 30 and 39"
+_EXAMPLE: Final = "age between 30 and 39"
 
 
 def parse_question(text: str) -> Question:
@@ -200,7 +198,7 @@ def parse_question(text: str) -> Question:
     partita.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
 did you mean where?
     """
-    tokens = Tokens(text, example=f"count where {_CONDITIONS}")
+    tokens = Tokens(text, example=f"count where {_EXAMPLE}")
     forms = [(form, kind) for kind in KINDS.values() for form in kind.parsed_forms]
     word = tokens.expect(*dict.fromkeys(form.word for form, _ in forms), role="start with")
     missed: list[tuple[int, InvalidParameter]] = []
@@ -220,7 +218,7 @@ def parse_where(text: str, half_spaces: list[HalfSpaceText] | None = None) -> di
     >>> parse_where("age >= 65 and region = north")
     {'age': Range(low='65', high=None, closed='both'), 'region': 'north'}
     """
-    tokens = Tokens(text, example=_CONDITIONS)
+    tokens = Tokens(text, example=_EXAMPLE)
     where = _Reader(tokens).conditions(half_spaces)
     tokens.end()
     return where
@@ -253,7 +251,9 @@ class _Reader:
             case Type.COLUMN:
                 return {parameter.name: self._column()}
             case Type.SHARE:
-                return {parameter.name: self._share()}
+                place = self._text.token.place
+                share = self._text.value("a share such as 0.5")
+                return {parameter.name: failure(share, f"share at character {place} of the question")}
             case Type.BINS:
                 return {parameter.name: self._number_of_bins()}
             case Type.VALUES:
@@ -263,25 +263,20 @@ class _Reader:
         where = self.conditions(found if shapes else None)
         return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
 
-    def _share(self) -> Fraction:
-        place = self._text.token.place
-        return failure(self._text.value("a share such as 0.5"), f"share at character {place} of the question")
-
     def conditions(self, half_spaces: list[HalfSpaceText] | None) -> dict[str, object]:
         """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
         where: dict[str, object] = {}
         while True:
-            if half_spaces is not None and self._is_half_space():
-                self._add_half_space(half_spaces)
+            start = self._text.token
+            if half_spaces is not None and (start.says("-") or self._text.ahead.says("*", "+", "-")):
+                half_spaces.append(self._half_space())
+                if len(half_spaces) > 1:
+                    self._text.refuse(start, "have one half-space")
             else:
-                self._add_condition(where)
+                column, condition = self._column(), self._condition()
+                where[column] = self._both(where[column], condition, start) if column in where else condition
             if not self._text.skip("and"):
                 return where
-
-    def _add_condition(self, where: dict[str, object]) -> None:
-        start, column = self._text.token, self._column()
-        condition = self._condition()
-        where[column] = self._both(where[column], condition, start) if column in where else condition
 
     def _both(self, earlier: object, later: object, start: Token) -> Range:
         """A lower and an upper end of one column, given one after the other."""
@@ -314,15 +309,6 @@ class _Reader:
                 return _range(self._text.value(), None, sign == ">=", True)
             case sign:
                 return _range(None, self._text.value(), True, sign == "<=")
-
-    def _is_half_space(self) -> bool:
-        return self._text.token.says("-") or self._text.ahead.says("*", "+", "-")
-
-    def _add_half_space(self, half_spaces: list[HalfSpaceText]) -> None:
-        start = self._text.token
-        half_spaces.append(self._half_space())
-        if len(half_spaces) > 1:
-            self._text.refuse(start, "have one half-space")
 
     def _half_space(self) -> HalfSpaceText:
         weights: dict[str, Fraction] = {}
@@ -358,9 +344,8 @@ class _Reader:
     def _column(self) -> str:
         token = self._text.token
         if token.kind == "word" and token.text.lower() in RESERVED:
-            self._text.refuse(
-                token, "have a column", fix="name a column; put quotes around it if it is called like that"
-            )
+            fix = "name a column; put quotes around it if it is called like that"
+            self._text.refuse(token, "have a column", fix=fix)
         return self._text.value("a column")
 
 

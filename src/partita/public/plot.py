@@ -1,10 +1,15 @@
-"""A picture of a column; needs matplotlib."""
+"""Pictures of releases: a histogram of a column and a heat map of two.
+
+`plot` and `plot_heat` draw on matplotlib axes. `line_figure` and `heat_figure` make figures of plotly, which
+a reader can zoom into and point at.
+"""
 
 from __future__ import annotations
 
 import calendar
 import datetime
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,11 +25,13 @@ from partita.public.boxes.base import Scale, new_axes
 from partita.public.results import Bins, Cdf, Heat, bins_of, cdf, even_bins
 from partita.public.views import OrderedColumn
 
-_CONFIDENT: Final = 1.96
+CONFIDENT: Final = 1.96
+"""Standard errors from a value to the end of its 95% bar, by the normal law."""
+
 _APART: Final = 0.8
 _MARGIN: Final = 0.1
-_BAR: Final = "#4c78a8"
-_INK: Final = "#2b2b2b"
+_BLUE, _INK, _PLOTLY_INK = "#4c78a8", "#2b2b2b", "#7f7f7f"
+_MILLI: Final = 1000.0
 
 
 def plot(line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str | None = None) -> Any:
@@ -35,10 +42,17 @@ def plot(line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str 
     table = bins_of(line, even_bins(line.axis.size, bins))
     axes = new_axes() if axes is None else axes
     scale = Scale(line.domain, table.lows, table.highs)
-    middles = (scale.edges[:-1] + scale.edges[1:]) / 2
-    _draw(axes, table, middles, _APART if scale.natural is None else np.diff(scale.edges))
+    width = _APART if scale.natural is None else np.diff(scale.edges)
+    middles, counts, half = _middles(scale), *_counts_and_bars(table)
+    axes.bar(middles, counts, width=width, color=_BLUE, edgecolor="white", linewidth=0.5)
+    below = np.minimum(counts, half)
+    axes.errorbar(middles, counts, yerr=[below, half], fmt="none", ecolor=_INK, elinewidth=0.8, capsize=1.5)
     scale.mark(axes, margin=_MARGIN)
-    _describe(axes, line, dataset)
+    axes.set_title(_line_title(line, dataset), loc="left", fontsize="medium")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(line.column)
+    axes.set_ylabel("rows in each bin, with 95% bars")
+    axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
@@ -52,35 +66,13 @@ def title(dataset: str | None, guarantee: Guarantee | None, within: str = "") ->
     return ", ".join(said for said in (dataset, epsilon, within) if said)
 
 
-def _draw(axes: Any, table: Bins, middles: Floats, width: Floats | float) -> None:
-    counts, half = np.maximum(0.0, table.counts.values), _CONFIDENT * table.counts.error
-    axes.bar(middles, counts, width=width, color=_BAR, edgecolor="white", linewidth=0.5)
-    axes.errorbar(
-        middles,
-        counts,
-        yerr=[np.minimum(counts, half), half],
-        fmt="none",
-        ecolor=_INK,
-        elinewidth=0.8,
-        capsize=1.5,
-    )
+def _line_title(line: OrderedColumn, dataset: str | None) -> str:
+    return title(dataset, line.axis.guarantee, getattr(line, "within", ""))
 
 
-def _describe(axes: Any, line: OrderedColumn, dataset: str | None) -> None:
-    within = getattr(line, "within", "")
-    axes.set_title(title(dataset, line.axis.guarantee, within), loc="left", fontsize="medium")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(line.column)
-    axes.set_ylabel("rows in each bin, with 95% bars")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-# Pictures that a reader can zoom into and point at; needs plotly.
-
-
-CONFIDENT: Final = 1.96
-_BLUE, _PLOTLY_INK = "#4c78a8", "#7f7f7f"
-_MILLI: Final = 1000.0
+def _counts_and_bars(table: Bins) -> tuple[Floats, Floats]:
+    """The counts of bins, never below zero, and half the width of each 95% bar."""
+    return np.maximum(0.0, table.counts.values), CONFIDENT * table.counts.error
 
 
 def wanted(interactive: bool | None, axes: Any) -> bool:
@@ -101,7 +93,7 @@ def line_figure(line: OrderedColumn, *, bins: int = 60, dataset: str | None = No
     scale = Scale(line.domain, table.lows, table.highs, milliseconds)
     upto = cdf(line, table.highs)
     drawn = [_bars(table, scale), _steps(upto, scale)]
-    figure = figure_of(drawn, title(dataset, line.axis.guarantee, getattr(line, "within", "")))
+    figure = figure_of(drawn, _line_title(line, dataset))
     figure.update_xaxes(title=as_text(line.column), **_ruler(scale, line.domain.decode([0])[0]))
     figure.update_yaxes(title="rows, with 95% bars", rangemode="tozero")
     figure.update_layout(updatemenus=[_buttons()], bargap=0)
@@ -110,12 +102,8 @@ def line_figure(line: OrderedColumn, *, bins: int = 60, dataset: str | None = No
 
 def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
     """A field for every pair of bins, which tells its count and its error when it is pointed at."""
-    scales = [
-        Scale(domain, lows, highs, milliseconds)
-        for domain, lows, highs in zip(heat.domains, heat.lows, heat.highs, strict=True)
-    ]
-    counts = np.maximum(0.0, heat.counts.values).T
-    darkest = max(1.0, float(heat.counts.error.max()), float(counts.max()))
+    scales = list(map(partial(Scale, calendar=milliseconds), heat.domains, heat.lows, heat.highs))
+    counts, darkest = _shades(heat)
     field = graphs().Heatmap(
         x=scales[0].edges,
         y=scales[1].edges,
@@ -181,27 +169,23 @@ def milliseconds(values: Sequence[datetime.date]) -> list[float]:
 
 
 def _bars(table: Bins, scale: Scale) -> Any:
-    counts, half = np.maximum(0.0, table.counts.values), CONFIDENT * table.counts.error
-    width = np.diff(scale.edges) * (_APART if scale.natural is None else 1.0)
+    counts, half = _counts_and_bars(table)
+    words = map(_between, table.lows, table.highs)
     return graphs().Bar(
         name="histogram",
         x=_middles(scale),
         y=counts,
-        width=width,
+        width=np.diff(scale.edges) * (_APART if scale.natural is None else 1.0),
         marker={"color": _BLUE, "line": {"width": 0}},
         error_y=_errors(half, np.minimum(counts, half)),
-        customdata=[
-            [_between(low, high), count, error]
-            for low, high, count, error in zip(
-                table.lows, table.highs, table.counts.values, table.counts.error, strict=True
-            )
-        ],
-        hovertemplate=_SAID,
+        customdata=list(map(list, zip(words, table.counts.values, table.counts.error, strict=True))),
+        hovertemplate=_HOVER,
     )
 
 
 def _steps(upto: Cdf, scale: Scale) -> Any:
     half = CONFIDENT * upto.counts.error
+    words = (f"up to {as_text(value)}" for value in upto.values)
     return graphs().Scatter(
         name="up to each value",
         x=scale.edges[1:] if scale.natural is not None else _middles(scale),
@@ -211,15 +195,12 @@ def _steps(upto: Cdf, scale: Scale) -> Any:
         line={"color": _BLUE, "width": 1.5},
         marker={"size": 4},
         error_y=_errors(half, np.minimum(upto.counts.values, half)),
-        customdata=[
-            [f"up to {as_text(value)}", count, error]
-            for value, count, error in zip(upto.values, upto.counts.values, upto.counts.error, strict=True)
-        ],
-        hovertemplate=_SAID,
+        customdata=list(map(list, zip(words, upto.counts.values, upto.counts.error, strict=True))),
+        hovertemplate=_HOVER,
     )
 
 
-_SAID: Final = "%{customdata[0]}<br>%{customdata[1]:,.1f} ± %{customdata[2]:,.1f} rows<extra></extra>"
+_HOVER: Final = "%{customdata[0]}<br>%{customdata[1]:,.1f} ± %{customdata[2]:,.1f} rows<extra></extra>"
 
 
 def _errors(above: Floats, below: Floats) -> dict[str, Any]:
@@ -251,22 +232,15 @@ def _middles(scale: Scale) -> Floats:
 
 def _pairs(heat: Heat) -> tuple[Any, Any]:
     """The bins of the first column across and those of the second up, each in words."""
-    across, up = (
-        np.array(list(map(_between, lows, highs)), dtype=object)
-        for lows, highs in zip(heat.lows, heat.highs, strict=True)
-    )
-    pair = np.meshgrid(across, up)
-    return pair[0], pair[1]
+    words = [
+        np.array(list(map(_between, *ends)), dtype=object) for ends in zip(heat.lows, heat.highs, strict=True)
+    ]
+    across, up = np.meshgrid(*words)
+    return across, up
 
 
 def _between(low: object, high: object) -> str:
     return as_text(low if low == high else f"{low} to {high}")
-
-
-# A picture of two columns together, a heat map; needs matplotlib.
-
-
-_COLOURS: Final = "Blues"
 
 
 def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> Any:
@@ -276,14 +250,10 @@ def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> An
     field is darkest whose count is below the largest error: where nobody is, nothing stands out.
     """
     axes = new_axes() if axes is None else axes
-    across, up = (
-        Scale(domain, lows, highs)
-        for domain, lows, highs in zip(heat.domains, heat.lows, heat.highs, strict=True)
-    )
-    counts = np.maximum(0.0, heat.counts.values).T
-    darkest = max(1.0, float(heat.counts.error.max()), float(counts.max()))
+    across, up = map(Scale, heat.domains, heat.lows, heat.highs)
+    counts, darkest = _shades(heat)
     field = axes.pcolormesh(
-        across.edges, up.edges, counts, cmap=_COLOURS, vmin=0.0, vmax=darkest, rasterized=True
+        across.edges, up.edges, counts, cmap="Blues", vmin=0.0, vmax=darkest, rasterized=True
     )
     across.mark(axes, "x")
     up.mark(axes, "y")
@@ -292,3 +262,9 @@ def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> An
     axes.set_title(title(dataset, heat.guarantee, heat.within), loc="left", fontsize="medium")
     axes.figure.colorbar(field, ax=axes, label=f"rows in each field, to a standard error of {heat.errors}")
     return axes
+
+
+def _shades(heat: Heat) -> tuple[Floats, float]:
+    """The counts of fields, never below zero, and the count of the darkest shade."""
+    counts = np.maximum(0.0, heat.counts.values).T
+    return counts, max(1.0, float(heat.counts.error.max()), float(counts.max()))

@@ -16,7 +16,7 @@ from enum import Enum, auto
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
-from partita.errors import InvalidParameter
+from partita.errors import check
 from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
 from partita.public.records import ANSWERS, BINS, CDF, NUMBER, QUANTILE, SUMMARY, TILES, Record, Result
@@ -33,11 +33,8 @@ _PLAIN: Final = re.compile(r"[\w.:+-]+")
 _PIECE: Final = re.compile(r"\{(?P<parameter>\w+)\}|(?P<sign>[][(),])|(?P<word>\w+)")
 _REQUIRED: Final = object()
 _BINS: Final = 12
-_TILES: Final = 10, 6
-"""How many bins two columns have together: rows, and columns that a terminal has room for."""
-
-_STEPS: Final = 20
-"""A cdf without values is shown at every twentieth of the rows."""
+_TILES: Final = 10, 6  # bins of two columns together: rows, and columns that a terminal has room for
+_STEPS: Final = 20  # a cdf without values is shown at every twentieth of the rows
 
 
 class Type(Enum):
@@ -159,11 +156,8 @@ class QuestionKind:
     @cached_property
     def parsed_forms(self) -> list[WrittenForm]:
         """The forms taken apart."""
-        named = {each.name: each for each in self.parameters}
-        return [
-            WrittenForm(_pieces(_PIECE.finditer(form), named), example)
-            for form, example in self.forms.items()
-        ]
+        named, forms = {each.name: each for each in self.parameters}, self.forms.items()
+        return [WrittenForm(_pieces(_PIECE.finditer(form), named), example) for form, example in forms]
 
 
 @final
@@ -183,22 +177,20 @@ class Question:
 
     def __str__(self) -> str:
         fitting = [form for form in self.kind.parsed_forms if self._fits(form)]
-        return _joined(self._written(min(fitting, key=lambda form: len(form.parameters)).pieces))
+        return _join(self._words(min(fitting, key=lambda form: len(form.parameters)).pieces))
 
     def _fits(self, form: WrittenForm) -> bool:
         """Whether the form has every parameter that does not have its default."""
         others = (each for each in self.kind.parameters if each.name not in form.parameters)
         return all(each.type is Type.HALF_SPACE or self[each.name] == each.default for each in others)
 
-    def _written(self, pieces: Iterable[Piece]) -> Iterator[str]:
+    def _words(self, pieces: Iterable[Piece]) -> Iterator[str]:
+        """The words of a form; an optional part is left out if none of its parameters has an argument."""
         for piece in pieces:
-            if isinstance(piece, WrittenForm):
-                yield from self._written(piece.pieces) if self._needs(piece) else ()
-            else:
+            if not isinstance(piece, WrittenForm):
                 yield piece if isinstance(piece, str) else self._argument(piece)
-
-    def _needs(self, option: WrittenForm) -> bool:
-        return any(self._argument(each) for each in option.pieces if isinstance(each, Parameter))
+            elif any(self._argument(each) for each in piece.pieces if isinstance(each, Parameter)):
+                yield from self._words(piece.pieces)
 
     def _argument(self, parameter: Parameter) -> str:
         """An argument as text; empty if there is none."""
@@ -282,7 +274,7 @@ def _pieces(found: Iterator[re.Match[str]], named: Mapping[str, Parameter]) -> t
     return tuple(pieces)
 
 
-def _joined(words: Iterable[str]) -> str:
+def _join(words: Iterable[str]) -> str:
     """Words with spaces between them, but inside parentheses and in front of commas."""
     text = ""
     for word in words:
@@ -309,13 +301,9 @@ def _check_same_ends(column: str, one: Range, other: Range) -> None:
     """An end that is open agrees with any other."""
     lows = None in (one.low, other.low) or one.low_closed == other.low_closed
     highs = None in (one.high, other.high) or one.high_closed == other.high_closed
-    if not (lows and highs):
-        raise InvalidParameter(
-            "question",
-            f"must have the same kinds of ends in all ranges of {column!r}",
-            given=f"{_condition(column, one)} beside {_condition(column, other)}",
-            fix="write <= and >= in all of them",
-        )
+    rule = f"must have the same kinds of ends in all ranges of {column!r}"
+    given = f"{_condition(column, one)} beside {_condition(column, other)}"
+    check(lows and highs, "question", rule, given=given, fix="write <= and >= in all of them")
 
 
 def _cdf(release: Release, column: str, at: Sequence[str], where: Where) -> Cdf:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from partita.public.file_entries import Published
     from partita.public.questions import Question
     from partita.public.release import Release
-    from partita.public.results import Bins, Cdf, Heat, Quantile
+    from partita.public.results import Quantile
     from partita.public.sums.base import Ratio, SumAnswer
 
 Record: TypeAlias = Mapping[str, object]
@@ -79,9 +79,8 @@ class Number(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line."""
-        from partita.public.base import figure
-
-        return Text([(record["question"], figure(record["value"]), figure(record["error"]), *_spans(record))])
+        numbers = _figure(record["value"]), _figure(record["error"])
+        return Text([(record["question"], *numbers, *_spans(record))])
 
 
 @final
@@ -138,11 +137,9 @@ class ColumnResult:
 
     def text(self, value: Any) -> str:
         """A cell as text."""
-        from partita.public.base import figure
-
         if self.cell is Cell.SHARE:
             return f"{100 * value:.2f}%"
-        return figure(value) if self.cell is Cell.NUMBER else str(value)
+        return _figure(value) if self.cell is Cell.NUMBER else str(value)
 
 
 @dataclass(frozen=True)
@@ -177,11 +174,9 @@ class Tiles(TableResult):
 
     def text(self, question: Question, record: Shown) -> Text:
         """A line for each bin of the first column, and a cell for each of the second."""
-        from partita.public.base import figure
-
         rows = [list(tiles) for _, tiles in groupby(record[self.name], key=lambda tile: tile["low"][0])]
         lines = [
-            (_bin(tiles[0], 0), *(f"{figure(tile['count'])} ± {figure(tile['error'])}" for tile in tiles))
+            (_bin(tiles[0], 0), *(f"{_figure(tile['count'])} ± {_figure(tile['error'])}" for tile in tiles))
             for tiles in rows
         ]
         return Text(lines, (f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])))
@@ -203,11 +198,15 @@ def _ends(pair: tuple[object, object]) -> Record:
 
 def _spans(record: Shown) -> Iterable[str]:
     """Both bars of an answer of one line."""
-    from partita.public.base import figure
-
     for ends in (record["interval"], record["worst"]):
-        shown = (figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
+        shown = (_figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
         yield " .. ".join(shown)
+
+
+def _figure(number: float) -> str:
+    from partita.public.base import figure  # here, because the command line parses questions without NumPy
+
+    return figure(number)
 
 
 def _measure(number: float) -> str:
@@ -224,23 +223,6 @@ def _numbers(answers: Answers) -> tuple[list[float], list[float]]:
     return answers.values.ravel().tolist(), answers.error.ravel().tolist()
 
 
-def _cdf_rows(found: Cdf) -> Iterable[Sequence[object]]:
-    return zip(found.values, found.fractions.tolist(), *_numbers(found.counts), strict=True)
-
-
-def _bin_rows(found: Bins) -> Iterable[Sequence[object]]:
-    return zip(found.lows, found.highs, *_numbers(found.counts), strict=True)
-
-
-def _tile_rows(found: Heat) -> Iterable[Sequence[object]]:
-    """Bins of the first column one after the other; low and high are a value for each column."""
-    return zip(product(*found.lows), product(*found.highs), *_numbers(found.counts), strict=True)
-
-
-def _answer_rows(found: tuple[list[str], Answers]) -> Iterable[Sequence[object]]:
-    return zip(found[0], *_numbers(found[1]), strict=True)
-
-
 _COUNTED: Final = (ColumnResult("count", Cell.NUMBER, "count"), ColumnResult("error", Cell.NUMBER, "± error"))
 
 NUMBER: Final = Number()
@@ -251,7 +233,7 @@ CDF: Final = TableResult(
     "A distribution at some values.",
     "How many rows are at most a value.",
     (ColumnResult("value", Cell.VALUE, "at most"), ColumnResult("share", Cell.SHARE, "share"), *_COUNTED),
-    _cdf_rows,
+    lambda found: zip(found.values, found.fractions.tolist(), *_numbers(found.counts), strict=True),
     cumulative=True,
 )
 BINS: Final = TableResult(
@@ -259,14 +241,15 @@ BINS: Final = TableResult(
     "Counts in bins.",
     "From one value to another, both in it, and how many rows.",
     (ColumnResult("low", Cell.VALUE, "from"), ColumnResult("high", Cell.VALUE, "to"), *_COUNTED),
-    _bin_rows,
+    lambda found: zip(found.lows, found.highs, *_numbers(found.counts), strict=True),
 )
 TILES: Final = Tiles(
     "histogram",
     "Counts in bins of two columns, row by row.",
     "A bin of two columns: the values of the first and of the second.",
     (ColumnResult("low", Cell.PAIR, "from"), ColumnResult("high", Cell.PAIR, "to"), *_COUNTED),
-    _tile_rows,
+    # Bins of the first column one after the other; low and high are a value for each column.
+    lambda found: zip(product(*found.lows), product(*found.highs), *_numbers(found.counts), strict=True),
 )
 ANSWERS: Final = TableResult(
     "answers",
@@ -277,7 +260,7 @@ ANSWERS: Final = TableResult(
         ColumnResult("value", Cell.NUMBER, "answer"),
         ColumnResult("error", Cell.NUMBER, "± error"),
     ),
-    _answer_rows,
+    lambda found: zip(found[0], *_numbers(found[1]), strict=True),
 )
 
 

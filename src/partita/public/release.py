@@ -27,7 +27,7 @@ from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
 from partita.public.conditions import Ends, Where, is_single, parse_conditions
 from partita.public.file_entries import Published, published
 from partita.public.plot import heat_figure, line_figure, plot, plot_heat, wanted
-from partita.public.report import check_views, citation, report
+from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
     Bins,
@@ -47,192 +47,13 @@ from partita.public.sums.view import SumView
 from partita.public.views import BoxView, ScaledView, Slice, View, columns_of, having
 from partita.public.workload.release import QueryView
 
-# Questions about answers to queries that were published.
-
-
-class QueryQuestions:
-    """What can be asked of the view of queries."""
-
-    queries: QueryView | None
-
-    def answers(self) -> Answers:
-        """The answers to all queries that were published, in their order; `labels` says which is which."""
-        return self._answered.answers.answers()
-
-    def answer(self, index: int) -> Answer:
-        """The answer to one of the queries that were published."""
-        return self._answered.answer(integer(index, "index", low=0, high=len(self._answered) - 1))
-
-    def labels(self) -> list[str]:
-        """Every query that was published as text, in the order of the answers."""
-        return [self._answered.label(index) for index in range(len(self._answered))]
-
-    @property
-    def _answered(self) -> QueryView:
-        if self.queries is not None:
-            return self.queries
-        rule = "must have been published, and this release has none"
-        fix = 'publish with queries=, for example queries="ranges(age) * value(salary)"'
-        raise InvalidParameter("queries", rule, given="no queries", fix=fix)
-
-
-# Questions about sums, and which view answers them: the one with the fewest keys that has all asked for.
-
-
-class SumQuestions:
-    """What can be asked of the views of sums."""
-
-    sums: tuple[SumView, ...]
-
-    def sum(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
-    ) -> SumAnswer:
-        """The sum of a column over the rows that are in the cells asked for, and what values it covers.
-
-        For columns that were published with `sums=`. Conditions are on keys: `sum("salary", age=(30, 39))`.
-        """
-        asked = parse_conditions(where, columns, closed)
-        return summing(self.sums, column, asked).sum(asked)
-
-    def mean(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
-    ) -> Ratio:
-        """The mean of a column over the rows asked for that hold a number.
-
-        Where there may be no such row at all it is not determinable, and says so.
-        """
-        asked = parse_conditions(where, columns, closed)
-        return summing(self.sums, column, asked).mean(asked)
-
-    def variance(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
-    ) -> Ratio:
-        """The variance of a column over the rows asked for; for columns published with `moments=`."""
-        asked = parse_conditions(where, columns, closed)
-        return summing(self.sums, column, asked).variance(asked)
-
-    def std(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
-    ) -> Ratio:
-        """The standard deviation of a column over the rows asked for; for those with `moments=`."""
-        asked = parse_conditions(where, columns, closed)
-        return summing(self.sums, column, asked).std(asked)
-
-
-def summing(sums: Sequence[SumView], column: object, asked: Iterable[str]) -> SumView:
-    """The view of sums of the column with the fewest keys that has all keys asked for; the first such."""
-    of_column = [view for view in sums if view.column == column]
-    if not of_column:
-        raise _not_summed(sums, column)
-    wanted = list(asked)
-    fitting = [view for view in of_column if set(wanted) <= set(view.keys)]
-    if not fitting:
-        raise _no_keys(of_column, wanted)
-    return min(fitting, key=lambda view: len(view.keys))
-
-
-def _not_summed(sums: Sequence[SumView], column: object) -> InvalidParameter:
-    summed = list(dict.fromkeys(view.column for view in sums))
-    near = get_close_matches(column, summed, n=1) if isinstance(column, str) else []
-    rule = f"one of {_listed(summed)}" if summed else "summed, and this release has counts only"
-    fix = f"did you mean {near[0]!r}?" if near else f"publish with sums=[{column!r}]"
-    return InvalidParameter("column", f"must be {rule}", given=column, fix=fix)
-
-
-def _no_keys(views: Sequence[SumView], wanted: Sequence[str]) -> InvalidParameter:
-    column = views[0].column
-    there = " and ".join(f"({_listed(view.keys)})" for view in views)
-    rule = f"must name keys by which {column!r} was summed, and those are {there}"
-    fix = f"ask by these, or publish with views=[({_listed(wanted)},), ...] and sums=[{column!r}]"
-    return InvalidParameter("where", rule, given=", ".join(map(str, wanted)), fix=fix)
-
-
-def _listed(columns: Iterable[object]) -> str:
-    return ", ".join(map(repr, columns))
-
-
-# Made-up rows that look like a release: a function of released numbers, without any chance.
-
-
 MOST_ROWS: Final = 10**7
-
-
-def synthetic(views: Sequence[AnyView], rows: int) -> dict[str, list[object]]:
-    """`rows` values for each column; None for a row in a special cell.
-
-    The columns of a view are made together. A column that several views have is made by the one of
-    most columns, the first of those.
-    """
-    made: dict[str, list[object]] = {}
-    for view in sorted(views, key=lambda view: len(view.columns), reverse=True):
-        checkpoint()
-        if not made.keys() >= set(view.columns):
-            made = _made(view, rows) | made
-    return {column: made[column] for column in columns_of(views)}
-
-
-def _made(view: AnyView, rows: int) -> dict[str, list[object]]:
-    """The columns of one view, in an order that follows from their names by a hash.
-
-    So it says nothing about the rows, nor about columns of other views.
-    """
-    listed = [_alone(view, rows)] if isinstance(view, View) else _together(view, rows)
-    order = _order("\n".join(view.columns), rows).tolist()
-    pairs = zip(view.columns, listed, strict=True)
-    return {column: [values[row] for row in order] for column, values in pairs}
-
-
-def _alone(view: View, rows: int) -> list[object]:
-    """Every range of pieces of the release, and the special cells together, get their share of the rows.
-
-    Shares are right to one row, and the values in a piece are evenly spaced.
-    """
-    curve = view.axis.curve
-    beside = sum(view.specials.value(name) for name in view.domain.specials)
-    weights = np.append(curve.counts, beside)
-    shares = apportion(rows, weights if weights.sum() > 0 else np.append(curve.widths, 0.0))
-    return [*view.domain.decode(list(_cells(curve, shares[:-1]))), *[None] * int(shares[-1])]
-
-
-def _together(view: BoxView, rows: int) -> list[list[object]]:
-    points = view.boxes.points(rows)
-    return [_values(domain, points[:, number]) for number, domain in enumerate(view.domains)]
-
-
-def _values(domain: Domain, positions: UInts) -> list[object]:
-    """The value at each position of an axis; None at a special cell."""
-    first = Axis.of(domain).before
-    ordinary = (positions >= first) & (positions - np.uint64(first) < domain.size)
-    values = np.full(positions.size, None, object)
-    values[ordinary] = _objects(domain.decode(positions[ordinary] - np.uint64(first)))
-    return values.tolist()
-
-
-def _objects(values: Sequence[object]) -> NDArray[Any]:
-    """A flat array of these objects, whatever they are."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-def _cells(curve: Curve, shares: NDArray[np.int64]) -> Iterator[int]:
-    """In each piece as many cells as its share, in the middles of equal parts of it."""
-    used = np.flatnonzero(shares)
-    starts, ends = curve.starts[used].tolist(), curve.ends[used].tolist()
-    for start, end, share in zip(starts, ends, shares[used].tolist(), strict=True):
-        width = end - start + 1
-        yield from (start + (2 * i + 1) * width // (2 * share) for i in range(share))
-
-
-def _order(name: str, rows: int) -> NDArray[Any]:
-    """A fixed order of the rows, as irregular as a hash of a name."""
-    stream = hashlib.shake_256(name.encode("utf-8", "surrogatepass")).digest(8 * rows)
-    return np.argsort(np.frombuffer(stream, "<u8"), kind="stable")
+"""Rows that `synthesize` makes at most: time and memory against a larger table."""
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Release(SumQuestions, QueryQuestions):
+class Release:
     """Views of a table, published once. Every question is free, and so is every copy.
 
     `guarantee` is what all views promise together, to the last digit. It is None if one of them was made
@@ -253,10 +74,10 @@ class Release(SumQuestions, QueryQuestions):
     are counted only if they are asked for by name. The ends of a range fall in cells as values do: a
     Real column rounds them to its step, and a Timestamp column counts their whole slots.
 
-    A column that is not asked for is not constrained: who has no salary is still counted by age. The view
-    of fewest columns that has all columns asked for gives the answer, the first of several such. All
-    views counted the same rows: their values are brought to one total, the best that they know together,
-    while errors and guaranteed bounds stay those of what was released.
+    A column without a condition is not constrained: who has no salary is still counted by age. The view of
+    fewest columns that has all columns of a question answers it, the first of several such. All views
+    counted the same rows: their values are brought to one total, the best that they know together, while
+    errors and guaranteed bounds stay those of what was released.
 
     `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
     conditions on their keys. `answers` are those to the queries that were published.
@@ -283,6 +104,7 @@ class Release(SumQuestions, QueryQuestions):
 
     def view(self, *columns: str) -> AnyView:
         """What was released about these columns: the view of fewest columns that has all of them."""
+        self._check_counts()
         return having(self.views, columns)
 
     def count(
@@ -294,7 +116,7 @@ class Release(SumQuestions, QueryQuestions):
         region: object = None,
         **columns: object,
     ) -> Answer:
-        """How many rows are in the cells asked for; without any column, how many there are.
+        """How many rows are in the given cells; without any condition, how many there are.
 
         `closed` says which ends of a range belong to it: "both", "left", "right" or "neither", for all
         columns or, as a mapping, column by column. Of a range,
@@ -305,10 +127,10 @@ class Release(SumQuestions, QueryQuestions):
         counted the same rows.
         """
         if isinstance(region, HalfSpace | Polygon):
-            asked = parse_conditions(where, columns, closed)
-            return self._having_shape(region, asked).within(region, asked)
-        asked = parse_conditions(where, columns | self._column_region(region), closed)
-        return self._having(*asked).count(asked) if asked else self._total
+            conditions = parse_conditions(where, columns, closed)
+            return self._find_region_view(region, conditions).within(region, conditions)
+        conditions = parse_conditions(where, columns | self._column_region(region), closed)
+        return self._find_view(*conditions).count(conditions) if conditions else self._total
 
     def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
         """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
@@ -318,8 +140,8 @@ class Release(SumQuestions, QueryQuestions):
         mean to `count`. Of several columns, all have equally many ranges, or one that goes with all;
         a set of values or a special cell of one of several columns goes with all, too.
         """
-        asked = parse_conditions(where, columns, closed)
-        return self._having(*asked).counts(asked)
+        conditions = parse_conditions(where, columns, closed)
+        return self._find_view(*conditions).counts(conditions)
 
     def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
@@ -328,7 +150,7 @@ class Release(SumQuestions, QueryQuestions):
         """
         added = parse_conditions(first, {}, closed, beside=second)
         taken = parse_conditions(second, {}, closed, beside=first)
-        one, other = self._having(*added), self._having(*taken)
+        one, other = self._find_view(*added), self._find_view(*taken)
         if one is other:
             return one.difference(added, taken)
         return one.count(added) + -other.count(taken)
@@ -336,11 +158,11 @@ class Release(SumQuestions, QueryQuestions):
     def slice(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Slice:
-        """One column as a line of counts, of all rows or of those that are in the cells asked for."""
-        asked = parse_conditions(where, columns, closed)
-        view = self._having(column, *asked)
-        _check_apart((column,), asked)
-        return view.slice(column, asked)
+        """One column as a line of counts, of all rows or of those that are in the given cells."""
+        conditions = parse_conditions(where, columns, closed)
+        view = self._find_view(column, *conditions)
+        _check_distinct((column,), conditions)
+        return view.slice(column, conditions)
 
     def cdf(
         self,
@@ -355,7 +177,7 @@ class Release(SumQuestions, QueryQuestions):
         """How many rows, and which share of those with a value on the axis, do not exceed each of the values.
 
         Without `values`, at the last value of every piece of the release: between those the
-        counts rise evenly. Other columns that are asked for say which rows are counted:
+        counts rise evenly. Conditions on other columns say which rows are counted:
         `cdf("salary", [20_000, 50_000], age=(30, 39))`.
         """
         return cdf(self.slice(column, where, closed=closed, **columns), values)
@@ -396,7 +218,7 @@ class Release(SumQuestions, QueryQuestions):
     ) -> Quantile | list[Quantile]:
         """The least value that at least a share q of the rows on the axis do not exceed; one q or many.
 
-        Other columns that are asked for say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`.
+        Conditions on other columns say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`.
         """
         line = self.slice(column, where, closed=closed, **columns)
         return quantiles(line, [q])[0] if is_single(q) else quantiles(line, cast(Iterable[object], q))
@@ -440,15 +262,61 @@ class Release(SumQuestions, QueryQuestions):
         """Counts in bins of equally many cells, of one column or of two: `histogram("age", "salary")`.
 
         Where the bins lie follows from the domains alone. Of two columns, `bins` is one number for both, or
-        a pair. Other columns that are asked for say which rows are counted.
+        a pair. Conditions on other columns say which rows are counted.
         """
         if not isinstance(second, str):
             line = self.slice(column, where, closed=closed, **columns)
             return bins_of(line, bins if second is None else second)
-        asked = parse_conditions(where, columns, closed)
-        view = self._having(column, second, *asked)
-        _check_apart((column, second), asked)
-        return heat_of(view, (column, second), bins, asked)
+        conditions = parse_conditions(where, columns, closed)
+        view = self._find_view(column, second, *conditions)
+        _check_distinct((column, second), conditions)
+        return heat_of(view, (column, second), bins, conditions)
+
+    def sum(
+        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+    ) -> SumAnswer:
+        """The sum of a column over the rows in the given cells, and what values it covers.
+
+        For columns that were published with `sums=`. Conditions are on keys: `sum("salary", age=(30, 39))`.
+        """
+        conditions = parse_conditions(where, columns, closed)
+        return find_sum_view(self.sums, column, conditions).sum(conditions)
+
+    def mean(
+        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+    ) -> Ratio:
+        """The mean of a column over the rows in the given cells that hold a number.
+
+        Where there may be no such row at all it is not determinable, and says so.
+        """
+        conditions = parse_conditions(where, columns, closed)
+        return find_sum_view(self.sums, column, conditions).mean(conditions)
+
+    def variance(
+        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+    ) -> Ratio:
+        """The variance of a column over the rows in the given cells; for those with `moments=`."""
+        conditions = parse_conditions(where, columns, closed)
+        return find_sum_view(self.sums, column, conditions).variance(conditions)
+
+    def std(
+        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+    ) -> Ratio:
+        """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
+        conditions = parse_conditions(where, columns, closed)
+        return find_sum_view(self.sums, column, conditions).std(conditions)
+
+    def answers(self) -> Answers:
+        """The answers to all queries that were published, in their order; `labels` says which is which."""
+        return self._queries.answers.answers()
+
+    def answer(self, index: int) -> Answer:
+        """The answer to one of the queries that were published."""
+        return self._queries.answer(integer(index, "index", low=0, high=len(self._queries) - 1))
+
+    def labels(self) -> list[str]:
+        """Every query that was published as text, in the order of the answers."""
+        return [self._queries.label(index) for index in range(len(self._queries))]
 
     def synthesize(self, n: int | None = None) -> dict[str, list[object]]:
         """n made-up rows that look like the release, a list of values for each column.
@@ -459,7 +327,7 @@ class Release(SumQuestions, QueryQuestions):
         a special cell, its value is None. Without n, as many rows as were counted.
         """
         counted = max(0, round(self.count().value)) if n is None else n
-        return synthetic(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
+        return synthesize_rows(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
 
     def error(self, beta: float = 0.05) -> float:
         """With probability 1 - beta no range of a column, and no box, misses the truth by more.
@@ -496,19 +364,22 @@ class Release(SumQuestions, QueryQuestions):
         """A picture on matplotlib axes, which are returned; or, interactive, a figure of plotly.
 
         Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each.
-        Other columns that are asked for say which rows are counted. It is interactive if that is asked for,
+        Conditions on other columns say which rows are counted. It is interactive if that is asked for,
         and by itself in a notebook that has plotly; not on axes of yours.
         """
-        dataset, moving = self.provenance.dataset, wanted(interactive, axes)
+        dataset, interactive = self.provenance.dataset, wanted(interactive, axes)
         if second is None:
             line, number = self.slice(column, where, closed=closed, **columns), cast(int, bins)
-            if moving:
+            if interactive:
                 return line_figure(line, bins=number, dataset=dataset)
             return plot(line, bins=number, axes=axes, dataset=dataset)
         across, up = bins_of_two(bins)
-        even = even_bins(self._size(column), across), even_bins(self._size(second), up)
+        width, height = (self.slice(name).domain.size for name in (column, second))
+        even = even_bins(width, across), even_bins(height, up)
         heat = self.histogram(column, second, even, where=where, closed=closed, **columns)
-        return heat_figure(heat, dataset=dataset) if moving else plot_heat(heat, axes=axes, dataset=dataset)
+        return (
+            heat_figure(heat, dataset=dataset) if interactive else plot_heat(heat, axes=axes, dataset=dataset)
+        )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a file, whole or not at all."""
@@ -522,14 +393,17 @@ class Release(SumQuestions, QueryQuestions):
         return f"Release({', '.join([*self.columns, *beside])}; {promise})"
 
     def _repr_html_(self) -> str:
-        from partita.public.report import release_card
-
         return release_card(self)
 
-    def _size(self, column: str) -> int:
-        return self.slice(column).domain.size
+    @property
+    def _queries(self) -> QueryView:
+        if self.queries is not None:
+            return self.queries
+        rule = "must have been published, and this release has none"
+        fix = 'publish with queries=, for example queries="ranges(age) * value(salary)"'
+        raise InvalidParameter("queries", rule, given="no queries", fix=fix)
 
-    def _having(self, *columns: str) -> ScaledView:
+    def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
         self._check_counts()
         return having(self._scaled, columns)
@@ -542,27 +416,28 @@ class Release(SumQuestions, QueryQuestions):
     @property
     def _total(self) -> Answer:
         """How many rows there are: by the counts, else by a query that asks for just that, else by sums."""
-        asked = None if self.queries is None else self.queries.total
-        others = [asked, *(view.total for view in self.sums[:1])]
-        found = None if self.views else next((each for each in others if each is not None), None)
-        if found is not None:
-            return found
+        if not self.views:
+            asked = None if self.queries is None else self.queries.total
+            if asked is not None:
+                return asked
+            if self.sums:
+                return self.sums[0].total
         self._check_counts()
         return total(self.views)
 
-    def _column_region(self, asked: object) -> dict[str, object]:
-        """What is asked of a column that is called region, if anything is."""
-        if asked is None:
+    def _column_region(self, condition: object) -> dict[str, object]:
+        """The condition on a column that is called region, if there is one."""
+        if condition is None:
             return {}
-        if "region" in self.columns:
-            return {"region": asked}
         rule = "must be a HalfSpace or a Polygon, as no column is called region"
         fix = "pass for example HalfSpace({'income': 1, 'rent': -3}, at_most=0)"
-        raise InvalidParameter("region", rule, given=asked, fix=fix)
+        check("region" in self.columns, "region", rule, given=condition, fix=fix)
+        return {"region": condition}
 
-    def _having_shape(self, region: PublicRegion, asked: Where) -> ScaledView:
+    def _find_region_view(self, region: PublicRegion, conditions: Where) -> ScaledView:
         """The view that answers about a shape: one of several columns, if one has all that are asked for."""
-        columns = *region.columns, *asked
+        self._check_counts()
+        columns = *region.columns, *conditions
         wide = [view for view in self._scaled if isinstance(view.view, BoxView)]
         return having([view for view in wide if {*columns} <= {*view.columns}] or self._scaled, columns)
 
@@ -579,8 +454,93 @@ class Release(SumQuestions, QueryQuestions):
         return tuple(ScaledView.to_total(view, agreed) for view in self.views)
 
 
-def _check_apart(columns: tuple[str, ...], asked: Where) -> None:
+def _check_distinct(columns: tuple[str, ...], conditions: Where) -> None:
     """Refuse a column that is asked about twice, or that is also a condition."""
+    rule, fix = "must be asked about once, and not be a condition on itself", "leave one of them out"
     for place, column in enumerate(columns):
-        rule, fix = "must be asked about once, and not be a condition on itself", "leave one of them out"
-        check(column not in columns[:place] and column not in asked, "column", rule, given=column, fix=fix)
+        repeated = column in columns[:place] or column in conditions
+        check(not repeated, "column", rule, given=column, fix=fix)
+
+
+def find_sum_view(sums: Sequence[SumView], column: object, keys: Iterable[str]) -> SumView:
+    """The view of sums of the column with the fewest keys that has all these keys; the first such."""
+    of_column = [view for view in sums if view.column == column]
+    if not of_column:
+        summed = list(dict.fromkeys(view.column for view in sums))
+        near = get_close_matches(column, summed, n=1) if isinstance(column, str) else []
+        rule = f"one of {_join(summed)}" if summed else "summed, and this release has counts only"
+        fix = f"did you mean {near[0]!r}?" if near else f"publish with sums=[{column!r}]"
+        raise InvalidParameter("column", f"must be {rule}", given=column, fix=fix)
+    needed = list(keys)
+    fitting = [view for view in of_column if set(needed) <= set(view.keys)]
+    there = " and ".join(f"({_join(view.keys)})" for view in of_column)
+    rule = f"must name keys by which {column!r} was summed, and those are {there}"
+    fix = f"ask by these, or publish with views=[({_join(needed)},), ...] and sums=[{column!r}]"
+    check(fitting, "where", rule, given=", ".join(map(str, needed)), fix=fix)
+    return min(fitting, key=lambda view: len(view.keys))
+
+
+def _join(columns: Iterable[object]) -> str:
+    return ", ".join(map(repr, columns))
+
+
+# --- synthetic rows: a deterministic function of released numbers ------------------------------
+
+
+def synthesize_rows(views: Sequence[AnyView], rows: int) -> dict[str, list[object]]:
+    """`rows` values for each column; None for a row in a special cell.
+
+    The columns of a view are synthesized together. A column of several views comes from the one of most
+    columns, the first of those.
+    """
+    found: dict[str, list[object]] = {}
+    for view in sorted(views, key=lambda view: len(view.columns), reverse=True):
+        checkpoint()
+        if not found.keys() >= set(view.columns):
+            found = _synthesize_view(view, rows) | found
+    return {column: found[column] for column in columns_of(views)}
+
+
+def _synthesize_view(view: AnyView, rows: int) -> dict[str, list[object]]:
+    """The columns of one view, in an order that follows from their names by a hash.
+
+    So it says nothing about the rows, nor about columns of other views.
+    """
+    if isinstance(view, View):
+        columns = [_column_values(view, rows)]
+    else:
+        points = view.boxes.points(rows)
+        columns = [_decode(domain, points[:, place]) for place, domain in enumerate(view.domains)]
+    stream = hashlib.shake_256("\n".join(view.columns).encode("utf-8", "surrogatepass")).digest(8 * rows)
+    order = np.argsort(np.frombuffer(stream, "<u8"), kind="stable").tolist()
+    pairs = zip(view.columns, columns, strict=True)
+    return {column: [values[row] for row in order] for column, values in pairs}
+
+
+def _column_values(view: View, rows: int) -> list[object]:
+    """Every piece of the release, and the special cells together, get their share of the rows.
+
+    Shares are right to one row, and the values in a piece are evenly spaced.
+    """
+    curve = view.axis.curve
+    beside = sum(view.specials.value(name) for name in view.domain.specials)
+    weights = np.append(curve.counts, beside)
+    shares = apportion(rows, weights if weights.sum() > 0 else np.append(curve.widths, 0.0))
+    return [*view.domain.decode(list(_spaced_cells(curve, shares[:-1]))), *[None] * int(shares[-1])]
+
+
+def _spaced_cells(curve: Curve, shares: NDArray[np.int64]) -> Iterator[int]:
+    """In each piece as many cells as its share, in the middles of equal parts of it."""
+    used = np.flatnonzero(shares)
+    starts, ends = curve.starts[used].tolist(), curve.ends[used].tolist()
+    for start, end, share in zip(starts, ends, shares[used].tolist(), strict=True):
+        width = end - start + 1
+        yield from (start + (2 * i + 1) * width // (2 * share) for i in range(share))
+
+
+def _decode(domain: Domain, positions: UInts) -> list[object]:
+    """The value at each position of an axis; None at a special cell."""
+    first = np.uint64(Axis.of(domain).before)
+    ordinary = (positions >= first) & (positions - first < domain.size)
+    decoded = iter(domain.decode(positions[ordinary] - first))
+    return [next(decoded) if each else None for each in ordinary.tolist()]

@@ -1,15 +1,19 @@
-"""What a release says about itself: plain sentences, each a function of public facts and released numbers."""
+"""What a release says about itself, each a function of public facts and released numbers.
+
+The report in plain sentences, a chart of a column for a terminal, what to cite, the card of a notebook, and
+the check that the views of a release fit together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
 from partita.answer import Answer
-from partita.domain.base import Domain, Special
+from partita.domain.base import Special
 from partita.domain.category import Category
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee
@@ -24,8 +28,7 @@ from partita.public.workload.release import QueryView
 if TYPE_CHECKING:
     from partita.public.release import Release
 
-# A histogram of a column in text, for a terminal.
-
+# --- a histogram in text -----------------------------------------------------------------------
 
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _FULL: Final = "█"
@@ -40,31 +43,32 @@ def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: b
     Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
     """
     table = bins_of(line, bins)
-    labels, numbers = _labels(table), _numbers(table, "+-" if ascii_only else "±")
-    room = max(_SHORTEST_BAR, width - len(labels[0]) - max(map(len, numbers)) - _GAPS)
+    labels, numbers = _align(_ranges(table)), _numbers(table, "+-" if ascii_only else "±")
+    longest = max(_SHORTEST_BAR, width - len(labels[0]) - max(map(len, numbers)) - _GAPS)
     values = table.counts.values.tolist()
     most = max(*values, 0.0) or 1.0
-    bars = [_bar(room * max(0.0, value) / most, ascii_only) for value in values]
+    bars = [_bar(longest * max(0.0, value) / most, ascii_only) for value in values]
     rows = zip(labels, bars, numbers, strict=True)
-    return [f"{label}  {bar:<{room}}  {number}" for label, bar, number in rows]
+    return [f"{label}  {bar:<{longest}}  {number}" for label, bar, number in rows]
 
 
-def _labels(table: Bins) -> list[str]:
-    lows = [shortened(str(low), _LONGEST_VALUE) for low in table.lows]
-    highs = [shortened(str(high), _LONGEST_VALUE) for high in table.highs]
-    ends = [low if low == high else f"{low} to {high}" for low, high in zip(lows, highs, strict=True)]
-    longest = max(map(len, ends))
-    return [end.rjust(longest) for end in ends]
+def _ranges(table: Bins) -> Iterator[str]:
+    for ends in zip(table.lows, table.highs, strict=True):
+        low, high = (shortened(str(end), _LONGEST_VALUE) for end in ends)
+        yield low if low == high else f"{low} to {high}"
 
 
 def _numbers(table: Bins, plus_minus: str) -> list[str]:
-    values = [figure(value) for value in table.counts.values.tolist()]
-    longest = max(map(len, values))
-    errors = table.counts.error.tolist()
-    return [
-        f"{value:>{longest}} {plus_minus} {figure(error)}"
-        for value, error in zip(values, errors, strict=True)
-    ]
+    values = _align(map(figure, table.counts.values.tolist()))
+    pairs = zip(values, table.counts.error.tolist(), strict=True)
+    return [f"{value} {plus_minus} {figure(error)}" for value, error in pairs]
+
+
+def _align(texts: Iterable[str]) -> list[str]:
+    """Texts of equal lengths, which end below each other."""
+    listed = list(texts)
+    longest = max(map(len, listed))
+    return [text.rjust(longest) for text in listed]
 
 
 def _bar(length: float, ascii_only: bool) -> str:
@@ -75,8 +79,7 @@ def _bar(length: float, ascii_only: bool) -> str:
     return _FULL * whole + _EIGHTHS[eighths]
 
 
-# What to cite: the library, and the papers behind the mechanisms of a release.
-
+# --- what to cite ------------------------------------------------------------------------------
 
 PAPERS: Final[Mapping[str, str]] = {
     "DMNS06": """@inproceedings{DMNS06,
@@ -135,7 +138,12 @@ PAPERS: Final[Mapping[str, str]] = {
 }
 """BibTeX entries by their keys in docs/references.md."""
 
-_NOISE: Final = "CKS20"
+_NOISE_PAPER: Final = "CKS20"
+_LIBRARY: Final = """@software{{partita,
+  author  = {{{{The Partita developers}}}},
+  title   = {{Partita: differentially private statistics with exact noise}},
+  version = {{{version}}},
+}}"""
 
 
 def citation(mechanisms: Iterable[str], *, version: str) -> str:
@@ -148,19 +156,11 @@ def citation(mechanisms: Iterable[str], *, version: str) -> str:
     """
     behind = {name: keys for kind in ReleaseKind.kinds().values() for name, keys in kind.papers.items()}
     keys = dict.fromkeys(key for name in mechanisms for key in behind.get(name, ()))
-    return "\n\n".join([_library(version), *(PAPERS[key] for key in [*keys, _NOISE])]) + "\n"
+    papers = [PAPERS[key] for key in [*keys, _NOISE_PAPER]]
+    return "\n\n".join([_LIBRARY.format(version=version), *papers]) + "\n"
 
 
-def _library(version: str) -> str:
-    return f"""@software{{partita,
-  author  = {{{{The Partita developers}}}},
-  title   = {{Partita: differentially private statistics with exact noise}},
-  version = {{{version}}},
-}}"""
-
-
-# How a release looks in a notebook: its promise, its views, and a picture of each column.
-
+# --- the card of a notebook --------------------------------------------------------------------
 
 _DRAWN: Final = 40
 _MOST_COLUMNS: Final = 30
@@ -175,16 +175,18 @@ def release_card(release: Release) -> str:
         ("ledger", "debited" if origin.recorded else "not recorded"),
         ("rows", _rows(release)),
     ]
-    return card(
-        f"Release of {origin.dataset}" if origin.dataset else "Release", facts, below=_tables(release)
-    )
+    title = f"Release of {origin.dataset}" if origin.dataset else "Release"
+    return card(title, facts, below=_tables(release))
 
 
 def _tables(release: Release) -> Iterator[Html]:
-    made = [(_name(view), view.mechanism, promise(view.guarantee)) for view in release.published]
-    yield grid(("view", "mechanism", "promise"), made, left=3)
+    views = [(_name(view), view.mechanism, promise(view.guarantee)) for view in release.published]
+    yield grid(("view", "mechanism", "promise"), views, left=3)
     if release.columns:
-        yield grid(("column", "may hold", "", "rows"), _columns(release), left=3, note=_note(release))
+        more = len(release.columns) - _MOST_COLUMNS
+        beyond = f" And {more} more columns." if more > 0 else ""
+        note = f"Rows with a value; those below, above, invalid or null are not drawn.{beyond}"
+        yield grid(("column", "may hold", "", "rows"), _columns(release), left=3, note=note)
 
 
 def _rows(release: Release) -> str | None:
@@ -202,20 +204,13 @@ def _columns(release: Release) -> Iterator[Row]:
         yield shortened(column, LONGEST), values_of(line.domain), drawn, number(line.axis.curve.total)
 
 
-def _note(release: Release) -> str:
-    more = len(release.columns) - _MOST_COLUMNS
-    beyond = f" And {more} more columns." if more > 0 else ""
-    return f"Rows with a value; those below, above, invalid or null are not drawn.{beyond}"
-
-
 def _name(view: Published) -> str:
     if isinstance(view, QueryView):
         return shortened(f"{len(view):,} queries of {view_name(view.columns)}", LONGEST)
     return shortened(view.name if isinstance(view, SumView) else view_name(view.columns), LONGEST)
 
 
-# Views that make up a release: of different columns, declared in one way, and with one promise.
-
+# --- views that fit together -------------------------------------------------------------------
 
 _FIX: Final = "get a fresh copy of the release"
 
@@ -223,15 +218,15 @@ _FIX: Final = "get a fresh copy of the release"
 def check_views(views: Sequence[Published], guarantee: Guarantee | None) -> None:
     """Refuse views that are not of different columns, or that do not promise together what is claimed."""
     rule, fix = "must be of different columns", "release each set of columns once"
-    check_release(views and len({_about(view) for view in views}) >= len(views), "views", rule, fix=fix)
+    check_release(views and len({_subject(view) for view in views}) >= len(views), "views", rule, fix=fix)
     check_release(_agree_on_domains(views), "views", "must declare a column in one way", fix=_FIX)
     rule = "must be what its views promise together"
-    check_release(guarantee == _promised(views), "guarantee", rule, fix=_FIX)
+    check_release(guarantee == _compose(views), "guarantee", rule, fix=_FIX)
     rule = "must have the noise that is promised"
     check_release(all(view.keeps_its_promise for view in views), "views", rule, fix=_FIX)
 
 
-def _about(view: Published) -> tuple[object, ...]:
+def _subject(view: Published) -> tuple[object, ...]:
     """What no two views of a release have in common."""
     if isinstance(view, QueryView):
         return ("queries",)
@@ -240,7 +235,7 @@ def _about(view: Published) -> tuple[object, ...]:
     return "counts", frozenset(view.columns)
 
 
-def _promised(views: Sequence[Published]) -> Guarantee | None:
+def _compose(views: Sequence[Published]) -> Guarantee | None:
     """What views of the same people promise together; None if one of them promises nothing."""
     guarantees = [view.guarantee for view in views if view.guarantee is not None]
     if len(guarantees) < len(views):
@@ -258,76 +253,9 @@ def _agree_on_domains(views: Sequence[Published]) -> bool:
     return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)
 
 
-# What a report says about sums and about answers to queries.
+# --- the report --------------------------------------------------------------------------------
 
-
-_LONGEST: Final = 100
-
-
-def numbers_contents(published: Sequence[Published]) -> Iterator[str]:
-    """Sums and answers in a few words each."""
-    summed = dict.fromkeys(view.column for view in published if isinstance(view, SumView))
-    if summed:
-        yield f"noisy sums of {', '.join(summed)}"
-    for view in published:
-        if isinstance(view, QueryView):
-            yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
-
-
-def sums_about(view: SumView) -> str:
-    """The summed column, its domain and its keys, and what is in its special cells."""
-    by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
-    declared = f"Sums of {view.column}, declared as {shortened(repr(view.domain), _LONGEST)}{by}."
-    return f"{declared} {special_cells(view.column, view.specials)}"
-
-
-def special_cells(column: str, counts: Mapping[str, Answer]) -> str:
-    """What is in the special cells of a column, each with an error of its own."""
-    said = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
-    return f"Special cells of {column}: {', '.join(said)}."
-
-
-def queries_about(view: QueryView) -> str:
-    """How many queries there are, and what they are."""
-    said = shortened(str(view.queries), _LONGEST)
-    return f"Answers to {_number_of_queries(view)} about {', '.join(view.columns)}: {said}."
-
-
-def numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:
-    """How far sums and answers may be from the truth."""
-    if any(isinstance(view, SumView) for view in published):
-        yield (
-            "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
-            "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
-            "them the further out they are, as it says; the bar is about exactly that."
-        )
-    for view in published:
-        if isinstance(view, QueryView):
-            yield (
-                f"Error of answers: with a probability of at least {100 * (1 - beta):.10g}% no answer to a "
-                f"query misses the truth by more than {figure(view.error(beta))}."
-            )
-
-
-def numbers_rules(published: Sequence[Published]) -> Iterator[str]:
-    """How values are taken that are no plain numbers within bounds."""
-    if any(isinstance(view, SumView) for view in published):
-        yield (
-            "Rule: in a sum, a value beyond the declared bounds counts as the nearer bound, and one that is "
-            "missing or cannot be read counts as nothing; a mean is over the rows that hold a number."
-        )
-    if any(isinstance(view, QueryView) for view in published):
-        yield (
-            "Rule: in a query, the value of a cell beyond the declared bounds is the nearer bound, "
-            "and that of a missing or invalid one is 0."
-        )
-
-
-def _number_of_queries(view: QueryView) -> str:
-    return f"{len(view):,} quer{'y' if len(view) == 1 else 'ies'}"
-
-
-_LONGEST_DOMAIN: Final = 100
+_LONGEST_TEXT: Final = 100
 _LARGEST_EXPONENT: Final = 10
 _MUCH: Final = 0.25
 """A bound on all errors above this share of the rows says little about any one box."""
@@ -352,20 +280,62 @@ def report(
         _origin(published, provenance),
         f"Guarantee: {promise_words(guarantee)}",
         _cost(guarantee, provenance),
-        *map(_released, published),
+        *map(_describe_view, published),
         *([] if error is None else [_accuracy(views, beta, error)]),
-        *numbers_accuracy(published, beta),
-        *_rules(published, guarantee, provenance),
-        *numbers_rules(published),
+        *_numbers_accuracy(published, beta),
+        *_rules(views, guarantee, provenance),
+        *_numbers_rules(published),
     ]
     return "\n".join(lines)
 
 
+def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
+    """What is in the special cells of a column, each with an error of its own."""
+    cells = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
+    return f"Special cells of {column}: {', '.join(cells)}."
+
+
+def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:
+    """How far sums and answers may be from the truth."""
+    if any(isinstance(view, SumView) for view in published):
+        yield (
+            "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
+            "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
+            "them the further out they are, as it says; the bar is about exactly that."
+        )
+    for view in published:
+        if isinstance(view, QueryView):
+            yield (
+                f"Error of answers: with a probability of at least {100 * (1 - beta):.10g}% no answer to a "
+                f"query misses the truth by more than {figure(view.error(beta))}."
+            )
+
+
+def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
+    """How values are taken that are no plain numbers within bounds."""
+    if any(isinstance(view, SumView) for view in published):
+        yield (
+            "Rule: in a sum, a value beyond the declared bounds counts as the nearer bound, and one that is "
+            "missing or cannot be read counts as nothing; a mean is over the rows that hold a number."
+        )
+    if any(isinstance(view, QueryView) for view in published):
+        yield (
+            "Rule: in a query, the value of a cell beyond the declared bounds is the nearer bound, "
+            "and that of a missing or invalid one is 0."
+        )
+
+
+def _number_of_queries(view: QueryView) -> str:
+    return f"{len(view):,} quer{'y' if len(view) == 1 else 'ies'}"
+
+
 def _origin(published: Sequence[Published], provenance: Provenance) -> str:
     dataset = f" of the dataset {provenance.dataset!r}" if provenance.dataset else ""
+    column, value = provenance.part or ("", "")
+    part = f" Only rows where {column} is {value!r} are counted." if provenance.part else ""
     return (
         f"A release{dataset} with {' and '.join(_contents(published))}, "
-        f"made on {provenance.day} with Partita {provenance.version}.{_part(provenance)}"
+        f"made on {provenance.day} with Partita {provenance.version}.{part}"
     )
 
 
@@ -374,14 +344,12 @@ def _contents(published: Sequence[Published]) -> Iterator[str]:
     views = [view for view in published if isinstance(view, AnyView)]
     if views:
         yield f"noisy counts along {', '.join(columns_of(views))}"
-    yield from numbers_contents(published)
-
-
-def _part(provenance: Provenance) -> str:
-    if provenance.part is None:
-        return ""
-    column, value = provenance.part
-    return f" Only rows where {column} is {value!r} are counted."
+    summed = dict.fromkeys(view.column for view in published if isinstance(view, SumView))
+    if summed:
+        yield f"noisy sums of {', '.join(summed)}"
+    for view in published:
+        if isinstance(view, QueryView):
+            yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
 
 
 def promise_words(guarantee: Guarantee | None) -> str:
@@ -408,63 +376,53 @@ def factor_words(guarantee: Guarantee) -> str:
 
 
 def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
-    cost = "nothing" if guarantee is None else f"epsilon {guarantee.epsilon}{_failing(guarantee)}"
+    cost = "nothing" if guarantee is None else _price(guarantee)
     where = "recorded in a ledger" if provenance.recorded else "not recorded in any ledger"
     return f"Cost: {cost}, {where}. Questions to the release cost nothing."
 
 
-def _released(view: Published) -> str:
-    share = f", with epsilon {view.guarantee.epsilon}{_failing(view.guarantee)}" if view.guarantee else ""
-    released = form_of(view).released(view)
+def _describe_view(view: Published) -> str:
+    share = f", with {_price(view.guarantee)}" if view.guarantee else ""
     sentences = [
-        _about_release(view),
+        _declare(view),
         f"Released by the mechanism {view.mechanism!r}{share}.",
         view.why,
-        released.story,
+        form_of(view).released(view).story,
         *_specials(view),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _about_release(view: Published) -> str:
+def _price(guarantee: Guarantee) -> str:
+    return f"epsilon {guarantee.epsilon}" + ("" if guarantee.pure else f" and delta {guarantee.delta}")
+
+
+def _declare(view: Published) -> str:
+    """What a view is about: its columns and their domains, or its queries."""
     if isinstance(view, SumView):
-        return sums_about(view)
-    return queries_about(view) if isinstance(view, QueryView) else _declared(view)
-
-
-def _specials(view: Published) -> Iterable[str]:
-    """What is in the special cells of a view of counts."""
-    if isinstance(view, View):
-        return [_beside(view)]
-    return map(partial(_special_cells, view), view.columns) if isinstance(view, BoxView) else ()
-
-
-def _failing(guarantee: Guarantee) -> str:
-    return "" if guarantee.pure else f" and delta {guarantee.delta}"
-
-
-def _declared(view: AnyView) -> str:
+        by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
+        declared = f"Sums of {view.column}, declared as {shortened(repr(view.domain), _LONGEST_TEXT)}{by}."
+        return f"{declared} {_special_cells(view.column, view.specials)}"
+    if isinstance(view, QueryView):
+        queries = shortened(str(view.queries), _LONGEST_TEXT)
+        return f"Answers to {_number_of_queries(view)} about {', '.join(view.columns)}: {queries}."
     columns = [
-        f"{column}, declared as {shortened(repr(domain), _LONGEST_DOMAIN)}: {_cells(domain)}"
+        f"{column}, declared as {shortened(repr(domain), _LONGEST_TEXT)}: "
+        f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
         for column, domain in zip(view.columns, view.domains, strict=True)
     ]
     return f"{'Column' if len(columns) == 1 else 'Columns together:'} {'; '.join(columns)}."
 
 
-def _cells(domain: Domain) -> str:
-    return f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
-
-
-def _beside(view: View) -> str:
-    beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.domain.specials)
-    return f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
-
-
-def _special_cells(view: BoxView, column: str) -> str:
-    """What is in the special cells of one of several columns."""
-    domain = view.declared[column]
-    counts = {name: view.count({column: Special.named(name)}) for name in domain.specials}
-    return special_cells(column, counts)
+def _specials(view: Published) -> Iterator[str]:
+    """What is in the special cells of a view of counts."""
+    if isinstance(view, View):
+        beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.domain.specials)
+        yield f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
+    elif isinstance(view, BoxView):
+        for column in view.columns:
+            cells = view.declared[column].specials
+            yield _special_cells(column, {name: view.count({column: Special.named(name)}) for name in cells})
 
 
 def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
@@ -477,10 +435,7 @@ def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
     return f"{bound} {_HINT}" if together and error > _MUCH * total(views).value else bound
 
 
-def _rules(
-    published: Sequence[Published], guarantee: Guarantee | None, provenance: Provenance
-) -> Iterator[str]:
-    views = [view for view in published if isinstance(view, AnyView)]
+def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
     domains = [domain for view in views for domain in view.domains]
     if any(not isinstance(domain, Category) for domain in domains):
         yield (

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import partita as pt
 from partita.domain import Category, Integer
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.boxes.regions import HalfSpace, Polygon
@@ -332,6 +333,19 @@ def test_a_column_may_be_called_region(together: Publish) -> None:
     assert release.histogram("x", 2, region="Bari").counts.values.tolist() == [1.0, 2.0]
     assert release.counts(x=([0], [3]), region="Rome").values.tolist() == [2.0]
     assert release.quantile("x", 1, region="Rome").value == 4
+
+
+def test_regions_need_counts() -> None:
+    """A release of answers to queries refuses a region as it refuses a range, and a view."""
+    release = pt.publish({"x": [1, 2]}, {"x": DIGIT}, epsilon=1, queries="ranges(x)")
+
+    for ask in (
+        lambda: release.count(region=HalfSpace({"x": 1}, at_most=2)),
+        lambda: release.count(x=(0, 3)),
+        lambda: release.view("x"),
+    ):
+        with pytest.raises(InvalidParameter, match=r"^column must be one whose counts were released"):
+            ask()
 
 
 def test_wrong_regions_are_refused_by_name(together: Publish) -> None:

@@ -173,13 +173,13 @@ def test_releases_are_kept_as_long_as_there_is_room(shelf: Path) -> None:
 def test_many_who_ask_at_once_wait_for_one_to_load(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that takes long to load is loaded once."""
     loaded: list[str] = []
-    real = Catalogue._loader
+    real = catalogue_module._load_entry
 
-    def counting(self: Catalogue, name: str) -> object:
+    def counting(folder: Path, name: str) -> object:
         loaded.append(name)
-        return real(self, name)
+        return real(folder, name)
 
-    monkeypatch.setattr(Catalogue, "_loader", counting)
+    monkeypatch.setattr(catalogue_module, "_load_entry", counting)
     catalogue = Catalogue(shelf, WorkerPool())
 
     async def all_at_once() -> None:

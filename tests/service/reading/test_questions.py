@@ -16,8 +16,8 @@ from partita.public.grammar import parse_question
 from partita.public.questions import COUNT, QueryRunner
 from partita.public.records import plain
 from partita.public.release import Release
-from partita.service.reading.catalogue import written
-from partita.service.reading.questions import Answering, Bars, barred, deviations
+from partita.service.reading.catalogue import encode_json
+from partita.service.reading.questions import Answerer, Bars, add_bars, deviations
 
 from .conftest import LIMITS, Client
 
@@ -114,7 +114,7 @@ def test_an_interval_of_a_count_does_not_go_below_zero() -> None:
     """Where there is hardly anybody, the bar alone would."""
     nobody = COUNT(where={"age": "99"})
 
-    shown = Answering(LIMITS).answer(cast(Release, Sparse()), nobody, Bars(confidence=0.9))
+    shown = Answerer(LIMITS).answer(cast(Release, Sparse()), nobody, Bars(confidence=0.9))
 
     half = 2.0 * deviations(0.9)
     assert shown["half"] == half > 1.0
@@ -148,7 +148,7 @@ def test_guaranteed_bounds_are_given_where_they_are_asked_for(client: Client) ->
 )
 def test_noise_that_dominates_is_flagged(value: float, error: float, small: bool) -> None:
     """A bar that is as wide as its value is large says so."""
-    assert barred({"value": value, "error": error}, 2.0)["small"] is small
+    assert add_bars({"value": value, "error": error}, 2.0)["small"] is small
 
 
 @pytest.mark.parametrize("what", ["sum", "mean", "variance", "std"])
@@ -168,7 +168,7 @@ def test_sums_and_means_are_those_of_the_release(client: Client, release: Releas
 
 def test_what_is_not_determinable_is_null_and_small() -> None:
     """JSON has no numbers that are none, and no infinite ones."""
-    shown = written(barred({"value": math.nan, "error": math.inf}, 2.0))
+    shown = encode_json(add_bars({"value": math.nan, "error": math.inf}, 2.0))
 
     assert json.loads(shown) == {"value": None, "error": None, "half": None, "small": True}
 
@@ -228,6 +228,20 @@ def test_all_published_queries_are_answered(client: Client, shelf: Any) -> None:
 
     assert [row["query"] for row in rows][:3] == expected.labels()[:3]
     assert [row["value"] for row in rows] == expected.answers().values.tolist()
+
+
+@pytest.mark.parametrize("where", ["2*age <= 30", "2*age <= 30 and age < 5", "age < 5"])
+def test_conditions_on_a_release_without_counts_are_refused(client: Client, where: str) -> None:
+    """A range or a half-space gets a typed error, by an address and by a body."""
+    replies = [
+        client.get("/releases/asked/count", where=where),
+        client.post("/releases/asked/count", json={"where": where}),
+    ]
+
+    for reply in replies:
+        assert reply.status_code == 400
+        assert reply.json()["error"]["kind"] == "InvalidParameter"
+        assert "whose counts were released" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

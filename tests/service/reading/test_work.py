@@ -20,7 +20,14 @@ from partita.public.questions import HalfSpaceText, Question
 from partita.public.release import Release
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
-from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, WorkerPool, check_work
+from partita.service.reading.work import (
+    FairSemaphore,
+    Lanes,
+    ReleaseSizes,
+    WorkerPool,
+    WorkEstimate,
+    check_work,
+)
 from partita.service.settings import Limits
 from tests.questions import cdf, count, heat_map, histogram, quantile
 
@@ -135,16 +142,16 @@ def test_values_that_lie_side_by_side_are_one_box(asking: Client) -> None:
 )
 def test_work_grows_with_each_of_its_factors(crowd: Release, less: Question, more: Question) -> None:
     """More bins, values or boxes are predicted to be more work; an upper bound is one."""
-    exact, at_most = Predicted(ReleaseSizes(crowd)), Predicted(ReleaseSizes(crowd), at_most=True)
+    exact, at_most = WorkEstimate(ReleaseSizes(crowd)), WorkEstimate(ReleaseSizes(crowd), at_most=True)
 
     assert 0 < exact.of(less) < exact.of(more)
     assert exact.of(more) <= at_most.of(more)
 
 
 def test_twice_the_boxes_are_twice_the_work_of_a_histogram(crowd: Release) -> None:
-    """Predicted work is proportional to the product."""
+    """WorkEstimate work is proportional to the product."""
     one, two = (
-        Predicted(ReleaseSizes(crowd)).of(histogram("salary", 100, {"age": members(*ages)}))
+        WorkEstimate(ReleaseSizes(crowd)).of(histogram("salary", 100, {"age": members(*ages)}))
         for ages in ((1, 3), (1, 3, 5, 7))
     )
 
@@ -153,12 +160,12 @@ def test_twice_the_boxes_are_twice_the_work_of_a_histogram(crowd: Release) -> No
 
 def test_what_a_release_cannot_answer_is_no_work(crowd: Release) -> None:
     """It is refused with a reason of its own, not as too much."""
-    assert Predicted(ReleaseSizes(crowd)).of(histogram("nowhere", 10, {})) == 0
+    assert WorkEstimate(ReleaseSizes(crowd)).of(histogram("nowhere", 10, {})) == 0
 
 
 def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> None:
     """Small counts stay in their lane, whatever else is asked."""
-    predicted = Predicted(ReleaseSizes(crowd), at_most=True)
+    predicted = WorkEstimate(ReleaseSizes(crowd), at_most=True)
     ages, towns = members(*range(0, 62, 2)), members(*range(0, 62, 2))
 
     assert predicted.of(count({"age": members(1, 3)}), beta=False) <= LIMITS.small_work
@@ -167,7 +174,7 @@ def test_a_count_is_small_and_a_large_set_of_boxes_is_not(crowd: Release) -> Non
 
 def test_guaranteed_bounds_of_a_quantile_are_not_small(crowd: Release) -> None:
     """They are found by halving the column, and each step counts on both of its sides."""
-    predicted = Predicted(ReleaseSizes(crowd), at_most=True)
+    predicted = WorkEstimate(ReleaseSizes(crowd), at_most=True)
     median = quantile(Fraction(1, 2), "salary", {"town": members(1)})
     counted = count({"town": members(1), "salary": members(1)})
 
@@ -177,7 +184,7 @@ def test_guaranteed_bounds_of_a_quantile_are_not_small(crowd: Release) -> None:
 
 def test_a_few_boxes_are_compared_with_the_views_of_their_sides(crowd: Release) -> None:
     """That is most of the work of a count, up to a number of boxes, so a few of them are not small."""
-    predicted = Predicted(ReleaseSizes(crowd), at_most=True)
+    predicted = WorkEstimate(ReleaseSizes(crowd), at_most=True)
     one, few = (
         predicted.of(count({"town": members(*range(0, 2 * number, 2)), "age": members(1)}), beta=True)
         for number in (1, 8)

@@ -14,7 +14,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from partita.service.errors import not_found
 from partita.service.reading.batches import BODY_MODELS, count_routes
 from partita.service.reading.catalogue import Catalogue, Replies, set_openapi
-from partita.service.reading.questions import Answering, question_routes
+from partita.service.reading.questions import Answerer, question_routes
 from partita.service.reading.releases import download_routes, release_routes
 from partita.service.reading.streams import StreamWatcher, stream_routes
 from partita.service.reading.views import view_routes
@@ -110,15 +110,15 @@ def reading_app(settings: ServiceSettings, *, now: Callable[[], int] = time.time
     lanes = Lanes()
     catalogue = Catalogue(settings.folder, lanes.opening)
     replies = Replies.create(lanes, public=settings.public)
-    answering, watch = Answering(settings.limits), StreamWatcher(settings, now=now)
+    answerer, watch = Answerer(settings.limits), StreamWatcher(settings, now=now)
     app.state.watch = watch
-    app.include_router(question_routes(catalogue, replies, answering))
+    app.include_router(question_routes(catalogue, replies, answerer))
     app.include_router(count_routes(catalogue, lanes, settings.limits))
-    app.include_router(view_routes(catalogue, replies, answering))
+    app.include_router(view_routes(catalogue, replies, answerer))
     app.include_router(download_routes(catalogue, replies, settings.limits))
-    app.include_router(release_routes(catalogue, replies, answering, watch))
+    app.include_router(release_routes(catalogue, replies, answerer, watch))
     app.include_router(stream_routes(watch, lanes, settings.limits))
-    secure(app, settings, side="reading", releases=catalogue.size, now=now)
+    secure(app, settings, side="reading", releases=lambda: len(catalogue.names()), now=now)
     app.include_router(pages_router())
     set_openapi(app, BODY_MODELS)
     return app

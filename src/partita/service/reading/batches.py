@@ -15,18 +15,17 @@ from typing import Annotated, Any, Final, TypeAlias, final
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, WithJsonSchema
+from pydantic import Discriminator, Field, Tag, ValidationError, WithJsonSchema
 from pydantic_core import from_json, to_json
 
 from partita.answer import Answers
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, check
 from partita.public.conditions import Closed, Range
-from partita.public.release import Release
 from partita.service.errors import Refusal
-from partita.service.reading.catalogue import ERRORS, JSON, Catalogue, Name
-from partita.service.reading.questions import AskedCell, Shown, conditions_of, places
+from partita.service.reading.catalogue import ERRORS, JSON, NO_STORE, Catalogue, Name
+from partita.service.reading.questions import JsonCondition, StrictModel, parse_any_conditions, places
 from partita.service.reading.questions import read as read_parameters
-from partita.service.reading.work import FairSemaphore, Lanes, Predicted, ReleaseSizes, check_work
+from partita.service.reading.work import FairSemaphore, Lanes, ReleaseSizes, WorkEstimate, check_work
 from partita.service.settings import Limits
 
 # ---- the batch ----
@@ -40,20 +39,16 @@ Column: TypeAlias = Annotated[list[Any], WithJsonSchema(_VALUES)]
 """Values of a column; their domain parses them."""
 
 
-class RangeArrays(BaseModel):
+class RangeArrays(StrictModel):
     """Ranges of a column: all their low ends and all their high ends; null is an open end."""
-
-    model_config = ConfigDict(extra="forbid")
 
     low: Column
     high: Column
     closed: Closed = "both"
 
 
-class ValueArray(BaseModel):
+class ValueArray(StrictModel):
     """Single values of a column."""
-
-    model_config = ConfigDict(extra="forbid")
 
     values: Column
 
@@ -70,15 +65,13 @@ def _form(asked: object) -> str:
 AnyForm: TypeAlias = Annotated[
     Annotated[RangeArrays, Tag("ranges")]
     | Annotated[ValueArray, Tag("values")]
-    | Annotated[AskedCell, Tag("one")],
+    | Annotated[JsonCondition, Tag("one")],
     Discriminator(_form),
 ]
 
 
-class Batch(BaseModel):
+class Batch(StrictModel):
     """Many counts: arrays of equal lengths for some columns, and conditions that go with all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     where: dict[str, AnyForm] = Field(
         min_length=1, examples=[{"age": {"low": [0, 18], "high": [17, 64]}, "salary": [50_000, None]}]
@@ -86,13 +79,11 @@ class Batch(BaseModel):
     errors: bool = Field(default=False, description="whether to give standard errors too, which takes longer")
 
 
-class NoParameters(BaseModel):
+class NoParameters(StrictModel):
     """A batch has no parameters in its address: one that is given there is refused."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class CountsAnswer(Shown):
+class CountsAnswer(StrictModel):
     """The counts, in the order of the ranges."""
 
     values: list[float]
@@ -106,22 +97,17 @@ class BatchConditions:
 
     where: Mapping[str, object]
 
-    def check(self, limits: Limits) -> BatchConditions:
-        """Return self if it has no more ranges than are allowed."""
-        if self._rows > limits.ranges:
-            raise _too_many(self._rows, limits)
-        return self
+    def check(self, limits: Limits) -> None:
+        """Refuse more ranges than are allowed."""
+        rule = f"must have at most {limits.ranges:,} ranges"
+        check(self._rows <= limits.ranges, "where", rule, given=self._rows, fix="send several batches")
 
     def work(self, facts: ReleaseSizes, *, errors: bool) -> int:
         """The predicted work of the counts and their errors; 0 if the release cannot answer."""
         try:
-            return Predicted(facts).rows((), self.where, self._rows, errors=errors)
+            return WorkEstimate(facts).rows((), self.where, self._rows, errors=errors)
         except InvalidParameter:
             return 0
-
-    def counts(self, release: Release) -> Answers:
-        """The counts."""
-        return release.counts(self.where)
 
     @property
     def _rows(self) -> int:
@@ -145,11 +131,13 @@ def parse_batch(facts: ReleaseSizes, body: bytes, limits: Limits) -> BatchTask:
         raise RequestValidationError(places(error, "body")) from None
     except ValueError:
         raise RequestValidationError([_NO_JSON]) from None
-    many = _parse_conditions(batch).check(limits)
-    return BatchTask(
-        many.work(facts, errors=batch.errors),
-        lambda: _to_json(many.counts(facts.release), errors=batch.errors),
-    )
+    conditions = _parse_conditions(batch)
+    conditions.check(limits)
+
+    def make() -> bytes:
+        return _to_json(facts.release.counts(conditions.where), errors=batch.errors)
+
+    return BatchTask(conditions.work(facts, errors=batch.errors), make)
 
 
 def _to_json(counts: Answers, *, errors: bool) -> bytes:
@@ -165,7 +153,7 @@ def _parse_conditions(batch: Batch) -> BatchConditions:
         elif isinstance(asked, ValueArray):
             where[column] = _column(asked.values)
         else:
-            where |= conditions_of({column: asked})
+            where |= parse_any_conditions({column: asked})
     return BatchConditions(where)
 
 
@@ -185,11 +173,6 @@ def _arrays(value: object) -> list[Any]:
     return [part for part in parts if isinstance(part, list | pa.Array)]
 
 
-def _too_many(given: int, limits: Limits) -> InvalidParameter:
-    rule = f"must have at most {limits.ranges:,} ranges"
-    return InvalidParameter("where", rule, given=given, fix="send several batches")
-
-
 # ---- the route ----
 
 BODY_MODELS: Final = (Batch,)
@@ -198,7 +181,6 @@ BODY_MODELS: Final = (Batch,)
 _SMALL: Final = 2**16
 """Bytes of a body that is parsed in the lane of small work, at once."""
 
-_NO_STORE: Final = {"Cache-Control": "no-store"}
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -240,11 +222,11 @@ def count_routes(catalogue: Catalogue, lanes: Lanes, limits: Limits) -> APIRoute
             body = await request.body()
             task = await lanes.small.run(lambda: read(body))
             made = await lanes.lane(small=task.work <= limits.small_work).run(task.make)
-            return Response(made, media_type=JSON, headers=_NO_STORE)
+            return Response(made, media_type=JSON, headers=NO_STORE)
         async with bodies.place():
             body = await request.body()
             made = await lanes.large.run(lambda: read(body).make())
-            return Response(made, media_type=JSON, headers=_NO_STORE)
+            return Response(made, media_type=JSON, headers=NO_STORE)
 
     return router
 

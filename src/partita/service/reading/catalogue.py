@@ -42,22 +42,12 @@ from partita.service.errors import Refusal, not_found
 from partita.service.reading.work import Lanes, ReleaseSizes, WorkerPool
 from partita.service.settings import NAME, VERSION
 
-# Building blocks of the routes: names in addresses, the OpenAPI document, CSV, downloads, an LRU cache.
-
-
 # ---- names in addresses ----
 
 NAMED: Final = "the name of the release: that of its file, without .release.parquet"
 PATTERN: Final[dict[str, Any]] = {"pattern": f"^{NAME.pattern}$"}
 
-Name: TypeAlias = Annotated[
-    str,
-    Path(
-        description=NAMED,
-        examples=["people"],
-        json_schema_extra=PATTERN,
-    ),
-]
+Name: TypeAlias = Annotated[str, Path(description=NAMED, examples=["people"], json_schema_extra=PATTERN)]
 """Any text: a text that is not a valid name gives a 404."""
 
 
@@ -112,12 +102,8 @@ def format_csv(rows: Iterable[Iterable[object]]) -> str:
     "town,count\n'=1+2,-3.5\n-7,\n"
     """
     sink = io.StringIO()
-    csv.writer(sink, lineterminator="\n").writerows(map(_cells, rows))
+    csv.writer(sink, lineterminator="\n").writerows([_cell(plain(value)) for value in row] for row in rows)
     return sink.getvalue()
-
-
-def _cells(row: Iterable[object]) -> list[object]:
-    return [_cell(plain(value)) for value in row]
 
 
 def _cell(value: object) -> object:
@@ -131,6 +117,7 @@ def _cell(value: object) -> object:
 JSON: Final = "application/json"
 CSV: Final = "text/csv; charset=utf-8"
 PARQUET: Final = "application/vnd.apache.parquet"
+NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 def file_route(operation: str, summary: str, media_type: str) -> dict[str, Any]:
@@ -327,10 +314,6 @@ class Catalogue:
         """The names of all releases, sorted."""
         return list_names(self._folder)
 
-    def size(self) -> int:
-        """The number of releases."""
-        return len(self.names())
-
     def identity(self, name: str) -> FileIdentity | None:
         """The identity of the file that has this name now, if any."""
         return find_identity(self._folder, name)
@@ -353,19 +336,18 @@ class Catalogue:
     def file(self, entry: Entry) -> BinaryIO:
         """The open file of an entry; 404 if it was removed or replaced."""
         handle, found = open_regular_file(self._folder, entry.name) or (None, None)
-        if handle is None:
-            raise not_found("release")
-        if found != entry.identity:
+        if handle is not None and found == entry.identity:
+            return open(handle, "rb")
+        if handle is not None:
             os.close(handle)
-            raise not_found("release")
-        return open(handle, "rb")
+        raise not_found("release")
 
     def _cached(self, name: str, identity: FileIdentity) -> Entry | None:
         entry = self._entries.get(identity)
         return entry if entry is not None and entry.name == name else None
 
     async def _load(self, name: str, identity: FileIdentity) -> Entry:
-        entry = await self._run_once("load", name, identity, lambda: self._loader(name)())
+        entry = await self._run_once("load", name, identity, lambda: _load_entry(self._folder, name))
         if entry is None:
             raise not_found("release")
         self._entries.put(entry.identity, entry, max(entry.identity.size, _LEAST_WEIGHT))
@@ -380,9 +362,6 @@ class Catalogue:
             self._running[key] = asyncio.create_task(self._threads.run(work))
             self._running[key].add_done_callback(lambda _: self._running.pop(key, None))
         return await asyncio.shield(self._running[key])
-
-    def _loader(self, name: str) -> Callable[[], Entry | None]:
-        return lambda: _load_entry(self._folder, name)
 
 
 def _prepare(entry: Entry) -> Entry:
@@ -452,7 +431,13 @@ class Replies:
     ) -> Response:
         """A JSON response about a release, computed in a thread unless it is cached or `quick`."""
         return await self.data(
-            request, entry, lambda: written(make()), media_type=JSON, small=small, quick=quick, fixed=fixed
+            request,
+            entry,
+            lambda: encode_json(make()),
+            media_type=JSON,
+            small=small,
+            quick=quick,
+            fixed=fixed,
         )
 
     async def data(
@@ -494,7 +479,7 @@ class Replies:
         return body
 
 
-def written(record: Record) -> bytes:
+def encode_json(record: Record) -> bytes:
     """A record as JSON; numbers that are not finite become null."""
     return to_json(plain(record))
 

@@ -1,6 +1,16 @@
-"""What a release answers, as models: the document of the API shows them, and tests hold answers to them.
+"""Routes that ask a release one question each, and the models of questions and answers.
 
-Answers that are tables have models made from their columns.
+Each kind of question has two models, made from the table of question kinds. As parameters of an address,
+conditions are text in the language of questions. In the body of a request they may be JSON too. Both are the
+same question to the release. In JSON a condition is
+
+    42, "Rome"                                  one value
+    [30, 39]                                    from 30 to 39, both included; null is an open end
+    {"low": 30, "high": 40, "closed": "left"}   a range that says which of its ends belong to it
+    {"in": ["Rome", "Bari"]}                    any of these values
+    {"is": "null"}                              a special cell
+
+Numbers mean what they are written as, within the precision of JSON; a number as text is exact.
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 from starlette.datastructures import QueryParams
 
 from partita.domain.base import Special
-from partita.errors import InvalidParameter
+from partita.errors import check
 from partita.numbers import failure, rational
 from partita.public.conditions import Closed, OneOf, Range
 from partita.public.grammar import parse_question, parse_where
@@ -40,14 +50,15 @@ from partita.service.reading.catalogue import (
     ERRORS,
     JSON,
     NAMED,
+    NO_STORE,
     PATTERN,
     Catalogue,
     Entry,
     Name,
     Replies,
-    written,
+    encode_json,
 )
-from partita.service.reading.work import Predicted, check_work
+from partita.service.reading.work import WorkEstimate, check_work
 from partita.service.settings import Limits
 
 Value: TypeAlias = int | str
@@ -57,13 +68,13 @@ Value: TypeAlias = int | str
 _ERROR: Final = "the standard error, by a calibrated model and not a guarantee; the same in a batch of counts"
 
 
-class Shown(BaseModel):
-    """Entries of an answer, all of which are known."""
+class StrictModel(BaseModel):
+    """A model without other entries than those that it names."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Interval(Shown):
+class Interval(StrictModel):
     """Bounds that hold with about this confidence; a calibrated model, not a guarantee.
 
     Of a count of ranges and single values they are the value and `half` to either side, never below zero. Of
@@ -76,7 +87,7 @@ class Interval(Shown):
     high: float | None = Field(examples=[12105.8], description="null where nothing bounds it")
 
 
-class Worst(Shown):
+class Worst(StrictModel):
     """Bounds that fail with probability at most beta, whatever the data."""
 
     beta: float
@@ -84,7 +95,7 @@ class Worst(Shown):
     high: float | None
 
 
-class NumberAnswer(Shown):
+class NumberAnswer(StrictModel):
     """A number with its error."""
 
     question: str = Field(examples=["count where age between 30 and 39"])
@@ -96,7 +107,7 @@ class NumberAnswer(Shown):
     small: bool = Field(description="whether noise dominates: the bar is as wide as the value is large")
 
 
-class CoversDetails(Shown):
+class CoversDetails(StrictModel):
     """Which values count in full."""
 
     low: float | None
@@ -113,7 +124,7 @@ class SummaryAnswer(NumberAnswer):
     covers: CoversDetails
 
 
-class ValueInterval(Shown):
+class ValueInterval(StrictModel):
     """Values between which the true one lies with about this confidence; a model."""
 
     confidence: float
@@ -121,7 +132,7 @@ class ValueInterval(Shown):
     high: Value
 
 
-class ValueWorst(Shown):
+class ValueWorst(StrictModel):
     """Values between which the true one lies, except with probability beta."""
 
     beta: float
@@ -129,14 +140,14 @@ class ValueWorst(Shown):
     high: Value
 
 
-class Ranks(Shown):
+class Ranks(StrictModel):
     """Between which shares of the rows the value stands."""
 
     low: float
     high: float
 
 
-class QuantileAnswer(Shown):
+class QuantileAnswer(StrictModel):
     """A value of a column, and between which values and ranks it lies."""
 
     question: str = Field(examples=["median of salary"])
@@ -180,101 +191,79 @@ def _table_model(name: str, table: TableResult) -> type[BaseModel]:
     columns: dict[str, Any] = {column.name: (_CELLS[column.cell], ...) for column in table.columns}
     bars: dict[str, Any] = {"half": (float, ...)} if "error" in columns else {}
     bars |= {"small": (bool, ...)} if bars and "share" not in columns else {}
-    row = create_model(f"{name}Row", __base__=Shown, __doc__=table.row, **columns, **bars)
+    row = create_model(f"{name}Row", __base__=StrictModel, __doc__=table.row, **columns, **bars)
     rows: dict[str, Any] = {table.name: (list[row], ...)}  # type: ignore[valid-type]
-    return create_model(f"{name}Answer", __base__=Shown, __doc__=table.title, question=(str, ...), **rows)
+    return create_model(
+        f"{name}Answer", __base__=StrictModel, __doc__=table.title, question=(str, ...), **rows
+    )
 
 
-# What can be asked of a release, as models made from the table of question kinds.
-#
-# Each kind has two. As parameters of an address, conditions are text in the language of questions. In the
-# body
-# of a request they may be JSON too. Both are the same question to the release. In JSON a condition is
-#
-#     42, "Rome"                                  one value
-#     [30, 39]                                    from 30 to 39, both included; null is an open end
-#     {"low": 30, "high": 40, "closed": "left"}   a range that says which of its ends belong to it
-#     {"in": ["Rome", "Bari"]}                    any of these values
-#     {"is": "null"}                              a special cell
-#
-# Numbers mean what they are written as, within the precision of JSON; a number as text is exact.
+# ---- questions ----
 
-
-AskedValue: TypeAlias = (
+JsonValue: TypeAlias = (
     StrictInt
     | Annotated[float, Field(strict=True, allow_inf_nan=False)]
     | Annotated[StrictStr, Field(max_length=1000)]
 )
 """One value of a column: a number, or text as the column is written."""
 
-_MOST_VALUES = 1000
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Between(_Strict):
+class Between(StrictModel):
     """A range that says which of its ends belong to it; an end that is null is open."""
 
-    low: AskedValue | None = None
-    high: AskedValue | None = None
+    low: JsonValue | None = None
+    high: JsonValue | None = None
     closed: Closed = "both"
 
 
-class Members(_Strict):
+class Members(StrictModel):
     """Any of several values."""
 
-    values: list[AskedValue] = Field(
-        alias="in", min_length=1, max_length=_MOST_VALUES, examples=[["Rome", "Bari"]]
-    )
+    values: list[JsonValue] = Field(alias="in", min_length=1, max_length=1000, examples=[["Rome", "Bari"]])
 
 
-class Beside(_Strict):
+class Beside(StrictModel):
     """What is beside the axis of a column: missing, unreadable, out of bounds, or no declared label."""
 
     cell: Literal["null", "invalid", "below", "above", "other"] = Field(alias="is")
 
 
 Pair: TypeAlias = Annotated[
-    list[AskedValue | None],
+    list[JsonValue | None],
     Field(
         min_length=2, max_length=2, description="from a value to another, both included; null is an open end"
     ),
 ]
-AskedCell: TypeAlias = AskedValue | Pair | Between | Members | Beside
-JsonWhere: TypeAlias = dict[str, AskedCell]
-AnyWhere: TypeAlias = str | JsonWhere
+JsonCondition: TypeAlias = JsonValue | Pair | Between | Members | Beside
+AnyWhere: TypeAlias = str | dict[str, JsonCondition]
 
 
-def conditions_of(where: AnyWhere, half_spaces: list[HalfSpaceText] | None = None) -> dict[str, object]:
+def parse_any_conditions(
+    where: AnyWhere, half_spaces: list[HalfSpaceText] | None = None
+) -> dict[str, object]:
     """Conditions from text or from JSON; a half-space, which only text may have, goes in the list, if any."""
     if isinstance(where, str):
         return parse_where(where, half_spaces) if where.strip() else {}
     return {column: _condition(cell) for column, cell in where.items()}
 
 
-def _condition(cell: AskedCell) -> object:
+def _condition(cell: JsonCondition) -> object:
     match cell:
         case [low, high]:
-            return Range(_text(low), _text(high))
+            return Range(_to_text(low), _to_text(high))
         case Between(low=low, high=high, closed=closed):
-            return Range(_text(low), _text(high), closed)
+            return Range(_to_text(low), _to_text(high), closed)
         case Members(values=values):
-            return OneOf(tuple(map(said, values)))
+            return OneOf(tuple(map(_to_text, values)))
         case Beside(cell=special):
             return Special.named(special)
         case _:
-            return said(cell)
+            return _to_text(cell)
 
 
-def said(value: object) -> str:
-    """A value as text, which a column reads exactly."""
-    return value if isinstance(value, str) else repr(value)
-
-
-def _text(end: object) -> str | None:
-    return None if end is None else said(end)
+def _to_text(value: object) -> Any:
+    """A value as text, which a column reads exactly; None, an open end, stays as it is."""
+    return value if value is None or isinstance(value, str) else repr(value)
 
 
 _BINS: Final = 12
@@ -286,16 +275,14 @@ _TYPES: Final[Mapping[Type, Any]] = {
     Type.COLUMN: _Column,
     Type.SHARE: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)],
     Type.BINS: Annotated[int, Field(ge=1, le=2**20)],
-    Type.VALUES: Annotated[list[AskedValue], Field(max_length=4096)],
+    Type.VALUES: Annotated[list[JsonValue], Field(max_length=4096)],
     Type.CONDITIONS: AnyWhere,
 }
 """Parameters in the body of a request; in an address, conditions are text."""
 
 
-class Bars(BaseModel):
+class Bars(StrictModel):
     """How sure error bars are."""
-
-    model_config = ConfigDict(extra="forbid")
 
     confidence: float = Field(default=0.95, gt=0, lt=1, description="of the interval, which is a model")
     beta: float | None = Field(
@@ -371,11 +358,11 @@ def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str,
         case Type.SHARE:
             return {parameter.name: rational(given, parameter.name)}
         case Type.VALUES:
-            return {parameter.name: tuple(map(said, given))}
+            return {parameter.name: tuple(map(_to_text, given))}
         case Type.CONDITIONS:
             found: list[HalfSpaceText] = []
             shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
-            where = conditions_of(given, found if shapes else None)
+            where = parse_any_conditions(given, found if shapes else None)
             return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
     return {parameter.name: given}
 
@@ -383,12 +370,9 @@ def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str,
 Model = TypeVar("Model", bound=BaseModel)
 
 
-# FastAPI could read parameters and show them, and takes longer to read a question than the release takes to
-# answer many.
-
-
 def read(model: type[Model], given: QueryParams) -> Model:
     """The model that the parameters of an address make, each by its name; lists are repeated."""
+    # FastAPI would take longer to read a question than the release takes to answer many.
     entries = {name: given.getlist(name) if _is_list(model, name) else given[name] for name in given}
     try:
         return model.model_validate(entries)
@@ -440,13 +424,13 @@ def _is_list(model: type[BaseModel], name: str) -> bool:
     return field is not None and get_origin(field.annotation) is list
 
 
-# Questions to a release within the limits of the service, and its answers with bars at the confidence.
+# ---- answers within the limits of the service ----
 
 
 @final
 @dataclass(frozen=True)
-class Answering:
-    """Asks releases what the limits allow."""
+class Answerer:
+    """Asks releases questions that the limits allow, and adds error bars to the answers."""
 
     limits: Limits
 
@@ -457,32 +441,32 @@ class Answering:
         """
         self._check(release, question)
         if bars.beta is None and _is_plain(question):
-            record = _counted(release, question, bars.confidence)
+            record = _count_alone(release, question, bars.confidence)
         else:
             runner = QueryRunner(release=release, confidence=bars.confidence, beta=bars.beta)
             record = runner.answer(question)
-        return barred(record, deviations(bars.confidence))
+        return add_bars(record, deviations(bars.confidence))
 
-    def answered(self, entry: Entry, question: Question, bars: Bars) -> Record:
+    def answer_entry(self, entry: Entry, question: Question, bars: Bars) -> Record:
         """The same of a release of the catalogue, which learns what it was asked for.
 
         Refused before anything is done if it would be too much work.
         """
         self._check(entry.opened, question)
-        check_work(Predicted(entry.facts).of(question, beta=bars.beta is not None), self.limits)
+        check_work(WorkEstimate(entry.facts).of(question, beta=bars.beta is not None), self.limits)
         record = self.answer(entry.opened, question, bars)
         entry.counted.update(_column(question, bars))
         return record
 
     def is_small(self, entry: Entry, question: Question, bars: Bars) -> bool:
         """Whether a question is so little work, at most, that it has a lane of its own."""
-        predicted = Predicted(entry.facts, at_most=True).of(question, beta=bars.beta is not None)
+        predicted = WorkEstimate(entry.facts, at_most=True).of(question, beta=bars.beta is not None)
         return predicted <= self.limits.small_work
 
     def is_quick(self, entry: Entry, question: Question, bars: Bars) -> bool:
         """Whether an answer is made sooner than a thread is told: a range of one column, not the first."""
         column = _column(question, bars)
-        return bool(column) and column <= entry.counted and _is_alone(entry.opened, column)
+        return bool(column) and column <= entry.counted and isinstance(entry.opened.view(*column), View)
 
     def check_text(self, text: str, parameter: str) -> None:
         """Refuse a text that is longer than any question needs to be."""
@@ -493,16 +477,14 @@ class Answering:
         _check_most(parameter, number, self.limits.points, "points")
 
     def _check(self, release: Release, question: Question) -> None:
-        bins = [each for each in question.having(Type.BINS) if each is not None]
-        if bins:
-            self.check_points(math.prod(bins))
+        self.check_points(math.prod(each for each in question.having(Type.BINS) if each is not None))
         for each in question.kind.having(Type.VALUES):
             self.check_points(len(question[each.name]), each.name)
         if question.kind.result is ANSWERS and release.queries is not None:
             _check_most("answers", len(release.queries), self.limits.ranges, "queries")
 
 
-def barred(record: Record, z: float) -> Record:
+def add_bars(record: Record, z: float) -> Record:
     """The record with a half-width beside every error; and of a count, whether noise dominates it."""
     rows = {name: [_row(row, z) for row in each] for name, each in record.items() if isinstance(each, list)}
     return {**record, **(_bar(record, z) if "error" in record else {}), **rows}
@@ -528,58 +510,40 @@ def _is_plain(question: Question) -> bool:
 
 def _column(question: Question, bars: Bars) -> set[str]:
     """The one column that a plain count is about; none for all other questions."""
-    return (
-        set(question["where"])
-        if bars.beta is None and _is_plain(question) and len(question["where"]) == 1
-        else set()
-    )
+    alone = bars.beta is None and _is_plain(question) and len(question["where"]) == 1
+    return set(question["where"]) if alone else set()
 
 
-def _is_alone(release: Release, column: set[str]) -> bool:
-    return isinstance(release.view(*column), View)
-
-
-def _counted(release: Release, question: Question, confidence: float) -> Record:
+def _count_alone(release: Release, question: Question, confidence: float) -> Record:
     """A batch of one count: guaranteed bounds, which nobody asked for, take longer than all the rest."""
     found = release.counts(question["where"])
-    value, error = found.values.item(), found.error.item()
+    value, error = found.values.item(), found.spread().item()
     half = deviations(confidence) * error
     interval = {"confidence": confidence, "low": max(0.0, value - half), "high": max(0.0, value + half)}
     return {"question": str(question), "value": value, "error": error, "interval": interval}
 
 
-def _row(row: Record, z: float) -> Record:
+def _row(row: Mapping[str, Any], z: float) -> Record:
     """A row of a histogram or of answers; shares of a cdf are small at its beginning, and mean it."""
     if "error" not in row:
         return row
-    if "share" in row:
-        return {**row, "half": z * _number(row, "error")}
-    return {**row, **_bar(row, z)}
+    return {**row, **({"half": z * float(row["error"])} if "share" in row else _bar(row, z))}
 
 
-def _bar(row: Record, z: float) -> Record:
-    half = z * _number(row, "error")
-    return {"half": half, "small": is_small(_number(row, "value" if "value" in row else "count"), half)}
-
-
-def _number(row: Mapping[str, Any], name: str) -> float:
-    return float(row[name])
+def _bar(row: Mapping[str, Any], z: float) -> Record:
+    half = z * float(row["error"])
+    return {"half": half, "small": is_small(float(row["value" if "value" in row else "count"]), half)}
 
 
 def _check_most(parameter: str, number: int, most: int, what: str) -> None:
-    if number > most:
-        raise InvalidParameter(
-            parameter, f"must have at most {most:,} {what} here", given=number, fix="ask for less at once"
-        )
+    rule = f"must have at most {most:,} {what} here"
+    check(number <= most, parameter, rule, given=number, fix="ask for less at once")
 
 
-# Routes that ask a release one question each: by an address, with conditions as text, or by a body.
-
+# ---- routes ----
 
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
-AnyAsked = TypeVar("AnyAsked", bound=QuestionRequest)
-
-_UNKEPT: Final = {"Cache-Control": "no-store"}
+AnyRequest = TypeVar("AnyRequest", bound=QuestionRequest)
 
 
 @final
@@ -589,23 +553,23 @@ class Questions:
 
     catalogue: Catalogue
     replies: Replies
-    answering: Answering
+    answerer: Answerer
 
     def by_address(self, model: type[QuestionRequest]) -> Endpoint:
-        """Answers what an address asks; an answer that is kept is not even read for what it asks."""
+        """Answers what an address asks; the question of a cached answer is not even parsed."""
 
         async def ask(request: Request) -> Response:
             entry = await self.catalogue.ready(request.path_params["name"])
-            asking = cache(lambda: self._checked(read(model, request.query_params)))
+            asking = cache(lambda: self._check(read(model, request.query_params)))
 
             def make() -> Record:
-                return self.answering.answered(entry, asking().question(), asking())
+                return self.answerer.answer_entry(entry, asking().question(), asking())
 
             def quick() -> bool:
-                return self.answering.is_quick(entry, asking().question(), asking())
+                return self.answerer.is_quick(entry, asking().question(), asking())
 
             def small() -> bool:
-                return self.answering.is_small(entry, asking().question(), asking())
+                return self.answerer.is_small(entry, asking().question(), asking())
 
             return await self.replies.json(request, entry, make, small=small, quick=quick)
 
@@ -616,28 +580,28 @@ class Questions:
 
         async def ask(name: Name, asking: QuestionRequest) -> Response:
             entry = await self.catalogue.ready(name)
-            question = self._checked(asking).question()
-            lane = self.replies.lanes.lane(small=self.answering.is_small(entry, question, asking))
-            body = await lane.run(lambda: written(self.answering.answered(entry, question, asking)))
-            return Response(body, media_type=JSON, headers=_UNKEPT)
+            question = self._check(asking).question()
+            lane = self.replies.lanes.lane(small=self.answerer.is_small(entry, question, asking))
+            body = await lane.run(lambda: encode_json(self.answerer.answer_entry(entry, question, asking)))
+            return Response(body, media_type=JSON, headers=NO_STORE)
 
         ask.__annotations__["asking"] = Annotated[model, Body()]
         return ask
 
-    def _checked(self, asking: AnyAsked) -> AnyAsked:
+    def _check(self, asking: AnyRequest) -> AnyRequest:
         for parameter, text in asking:
             if isinstance(text, str):
-                self.answering.check_text(text, parameter)
+                self.answerer.check_text(text, parameter)
         return asking
 
 
-def question_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:
+def question_routes(catalogue: Catalogue, replies: Replies, answerer: Answerer) -> APIRouter:
     """Addresses for every kind of question, and one for any question as text.
 
     Kinds whose conditions may be left out can be asked by an address, those with any conditions by a body.
     """
     router = APIRouter(prefix="/releases/{name}", tags=["questions"], responses=ERRORS)
-    questions = Questions(catalogue, replies, answering)
+    questions = Questions(catalogue, replies, answerer)
     models = {name: answer_model(kind) for name, kind in KINDS.items()}
     for name, kind in KINDS.items():
         conditions = kind.having(Type.CONDITIONS)

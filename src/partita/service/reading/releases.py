@@ -12,8 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.errors import InvalidParameter
-from partita.guarantee import Guarantee
+from partita.errors import InvalidParameter, check
 from partita.public.file_entries import guarantee_entries, provenance_entries
 from partita.public.questions import COUNT
 from partita.public.records import Record, column_records, query_record, sum_records, view_records
@@ -34,10 +33,10 @@ from partita.service.reading.catalogue import (
     Replies,
     attachment,
     csv_bytes,
+    encode_json,
     file_route,
-    written,
 )
-from partita.service.reading.questions import Answering, Bars, NumberAnswer, Shown
+from partita.service.reading.questions import Answerer, Bars, NumberAnswer, StrictModel
 from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
 from partita.service.reading.work import check_work, values_work
 from partita.service.settings import Limits
@@ -45,7 +44,7 @@ from partita.service.settings import Limits
 # ---- models ----
 
 
-class GuaranteeDetails(Shown):
+class GuaranteeDetails(StrictModel):
     """The guarantee of a release, exactly and in words."""
 
     epsilon: str = Field(examples=["1/2"], description="exact")
@@ -59,7 +58,7 @@ class GuaranteeDetails(Shown):
     words: str
 
 
-class ReleaseEntry(Shown):
+class ReleaseEntry(StrictModel):
     """A release in the catalogue."""
 
     name: str = Field(examples=["people"])
@@ -71,14 +70,14 @@ class ReleaseEntry(Shown):
     guarantee: GuaranteeDetails | None = None
 
 
-class CatalogueIndex(Shown):
+class CatalogueIndex(StrictModel):
     """All releases and streams."""
 
     releases: list[ReleaseEntry]
     streams: list[StreamEntry]
 
 
-class CountEntry(Shown):
+class CountEntry(StrictModel):
     """A noisy count."""
 
     value: float | None
@@ -96,7 +95,7 @@ class ColumnDetails(BaseModel):
     specials: dict[str, CountEntry] = Field(description="what is beside the axis")
 
 
-class PublishedView(Shown):
+class PublishedView(StrictModel):
     """What was published together, and how."""
 
     view: str = Field(examples=["age x salary"])
@@ -106,14 +105,14 @@ class PublishedView(Shown):
     why: str
 
 
-class ErrorBound(Shown):
+class ErrorBound(StrictModel):
     """With probability 1 - beta no count of a range misses the truth by more."""
 
     beta: float
     bound: float | None
 
 
-class ReleaseDetails(Shown):
+class ReleaseDetails(StrictModel):
     """All public facts of a release."""
 
     name: str
@@ -157,7 +156,7 @@ def summarize_release(entry: Entry) -> Record:
     }
 
 
-def describe_release(entry: Entry, answering: Answering) -> Record:
+def describe_release(entry: Entry, answerer: Answerer) -> Record:
     """All public facts of a release."""
     release = entry.opened
     provenance = provenance_entries(release.provenance)
@@ -173,7 +172,7 @@ def describe_release(entry: Entry, answering: Answering) -> Record:
         ],
         "sums": sum_records(release),
         "queries": query_record(release, _BETA),
-        "total": _total(release, answering),
+        "total": _total(release, answerer),
         "error": {"beta": _BETA, "bound": release.error(_BETA) if release.views else None},
         "report": release.report(_BETA),
         "citation": release.citation(),
@@ -186,19 +185,12 @@ def _guarantee(release: Release) -> Record | None:
     promise, numbers = release.guarantee, guarantee_entries(release.guarantee)
     if promise is None or not isinstance(numbers, Mapping):
         return None
-    return {
-        **numbers,
-        "epsilon_value": _epsilon_value(promise),
-        "factor": factor_words(promise),
-        "words": promise_words(promise),
-    }
-
-
-def _epsilon_value(promise: Guarantee) -> float | None:
     try:
-        return float(promise.epsilon)
+        epsilon = float(promise.epsilon)
     except OverflowError:
-        return None
+        epsilon = None
+    words = {"factor": factor_words(promise), "words": promise_words(promise)}
+    return {**numbers, "epsilon_value": epsilon, **words}
 
 
 def _column(release: Release, record: Mapping[str, Any]) -> Record:
@@ -206,23 +198,18 @@ def _column(release: Release, record: Mapping[str, Any]) -> Record:
     return {"name": record["column"], **record["domain"], "size": size, "specials": record["specials"]}
 
 
-def _total(release: Release, answering: Answering) -> Record | None:
+def _total(release: Release, answerer: Answerer) -> Record | None:
     """The number of rows; null if the release cannot answer."""
     try:
-        return answering.answer(release, COUNT(), Bars())
+        return answerer.answer(release, COUNT(), Bars())
     except InvalidParameter:
         return None
 
 
 def _links(name: str) -> Record:
     base = f"/releases/{quote(name)}"
-    ends = {
-        "page": "",
-        "json": ".json",
-        "file": "/file",
-        "report": "/report.txt",
-        "citation": "/citation.bib",
-    }
+    ends = {"page": "", "json": ".json", "file": "/file"}
+    ends |= {"report": "/report.txt", "citation": "/citation.bib"}
     return {what: base + end for what, end in ends.items()}
 
 
@@ -249,11 +236,9 @@ class Listing:
 
     async def _entry(self, name: str) -> Record | None:
         identity = self.catalogue.identity(name)
-        if identity is None:
-            return None
-        return self.entries.get((name, identity)) or await self._load(name)
-
-    async def _load(self, name: str) -> Record | None:
+        cached = None if identity is None else self.entries.get((name, identity))
+        if identity is None or cached is not None:
+            return cached
         try:
             entry = await self.catalogue.get(name)
         except Refusal as refusal:
@@ -266,7 +251,7 @@ class Listing:
 
 
 def release_routes(
-    catalogue: Catalogue, replies: Replies, answering: Answering, watch: StreamWatcher
+    catalogue: Catalogue, replies: Replies, answerer: Answerer, watch: StreamWatcher
 ) -> APIRouter:
     """The catalogue and its releases; the pages have the same addresses without `.json`."""
     router = APIRouter(tags=["catalogue"], responses=ERRORS)
@@ -276,7 +261,7 @@ def release_routes(
     async def index() -> Response:
         streams = await replies.lanes.small.run(lambda: stream_entries(watch))
         entries = [entry.model_dump(mode="json") for entry in streams]
-        body = written({"releases": await listing.all(), "streams": entries})
+        body = encode_json({"releases": await listing.all(), "streams": entries})
         return Response(body, media_type=JSON, headers=_ASK_AGAIN)
 
     @router.get(
@@ -288,7 +273,7 @@ def release_routes(
     async def release(request: Request, name: Name) -> Response:
         entry = await catalogue.ready(name)
         return await replies.json(
-            request, entry, lambda: describe_release(entry, answering), small=lambda: True, fixed=True
+            request, entry, lambda: describe_release(entry, answerer), small=lambda: True, fixed=True
         )
 
     return router
@@ -318,14 +303,6 @@ class Download:
         return self.path.replace(".", "_")
 
 
-def _report(release: Release) -> bytes:
-    return f"{release.report()}\n".encode()
-
-
-def _citation(release: Release) -> bytes:
-    return release.citation().encode()
-
-
 def _synthetic_csv(release: Release, rows: int) -> bytes:
     columns = release.synthesize(rows)
     return csv_bytes(list(columns), zip(*columns.values(), strict=True))
@@ -341,8 +318,18 @@ def _synthetic_parquet(release: Release, rows: int) -> bytes:
 
 
 TEXTS: Final = (
-    Download("report.txt", "text/plain; charset=utf-8", "The report", _report),
-    Download("citation.bib", "application/x-bibtex; charset=utf-8", "What to cite, in BibTeX", _citation),
+    Download(
+        "report.txt",
+        "text/plain; charset=utf-8",
+        "The report",
+        lambda release: f"{release.report()}\n".encode(),
+    ),
+    Download(
+        "citation.bib",
+        "application/x-bibtex; charset=utf-8",
+        "What to cite, in BibTeX",
+        lambda release: release.citation().encode(),
+    ),
 )
 TABLES: Final = (
     Download("synthesize.csv", CSV, "Made-up rows, as CSV", _synthetic_csv),
@@ -395,10 +382,8 @@ def download_routes(catalogue: Catalogue, replies: Replies, limits: Limits) -> A
         headers = {**caching, **attachment(name + SUFFIX), "Content-Length": str(entry.identity.size)}
         return StreamingResponse(_chunks(catalogue.file(entry)), media_type=PARQUET, headers=headers)
 
-    for what, endpoint in [
-        *((each, text(each)) for each in TEXTS),
-        *((each, table(each)) for each in TABLES),
-    ]:
+    for what in (*TEXTS, *TABLES):
+        endpoint = text(what) if what in TEXTS else table(what)
         router.add_api_route(
             f"/{what.path}", endpoint, **file_route(what.operation, what.summary, what.media_type)
         )
@@ -414,7 +399,5 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
 
 def _check_rows(rows: int, limits: Limits, *, columns: int) -> None:
     """Refuse more values than can be drawn within a request: the work grows with values, not rows."""
-    most = limits.rows // max(1, columns)
-    if rows > most:
-        fix = "ask for fewer, or load the file"
-        raise InvalidParameter("rows", f"must be at most {most:,} here", given=rows, fix=fix)
+    most, fix = limits.rows // max(1, columns), "ask for fewer, or load the file"
+    check(rows <= most, "rows", f"must be at most {most:,} here", given=rows, fix=fix)

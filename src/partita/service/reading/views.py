@@ -19,7 +19,7 @@ from pydantic import Field
 
 from partita.answer import Answers
 from partita.domain.base import Domain, Special
-from partita.errors import InvalidParameter
+from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
 from partita.public.questions import COUNT, write_conditions
@@ -39,15 +39,15 @@ from partita.service.reading.catalogue import (
     file_route,
 )
 from partita.service.reading.questions import (
-    Answering,
+    Answerer,
     Bars,
     Column,
     NumberAnswer,
-    Shown,
-    conditions_of,
+    StrictModel,
     deviations,
+    parse_any_conditions,
 )
-from partita.service.reading.work import Predicted, check_work
+from partita.service.reading.work import WorkEstimate, check_work
 
 # ---- snippets to copy ----
 
@@ -119,8 +119,7 @@ class ChartAxis:
             _window_cell(domain, end, name) for end, name in zip(window, ("from", "to"), strict=True)
         )
         first, last = low or 0, domain.size - 1 if high is None else high
-        if first > last:
-            raise InvalidParameter("from", "must not lie behind to", given=window[0], fix="swap the two ends")
+        check(first <= last, "from", "must not lie behind to", given=window[0], fix="swap the two ends")
         size = last - first + 1
         return ChartAxis(column, domain, first, size, even_bins(size, bins))
 
@@ -157,22 +156,20 @@ class ChartView:
     axes: Sequence[ChartAxis]
     where: Where
     bars: Bars
-    answering: Answering
+    answerer: Answerer
 
     def __post_init__(self) -> None:
-        if len(self._columns) < len(self.axes):
-            raise InvalidParameter(
-                "y", "must be another column than x", given=self.axes[0].column, fix="leave it out"
-            )
+        rule, given = "must be another column than x", self.axes[0].column
+        check(len(self._columns) == len(self.axes), "y", rule, given=given, fix="leave it out")
 
-    def work(self, predicted: Predicted) -> int:
+    def work(self, predicted: WorkEstimate) -> int:
         """The predicted work; 0 if the release cannot answer, which raises later."""
         try:
             return self._work(predicted)
         except InvalidParameter:
             return 0
 
-    def _work(self, predicted: Predicted) -> int:
+    def _work(self, predicted: WorkEstimate) -> int:
         columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]
         where, shown = self.where, self.filter
         work = predicted.rows(columns, shown, math.prod(bins))
@@ -207,11 +204,7 @@ class ChartView:
             for axis, place in zip(self.axes, places, strict=True)
             for side in (0, 1)
         ]
-        numbers = (
-            counts.values.ravel().tolist(),
-            counts.error.ravel().tolist(),
-            (z * counts.error).ravel().tolist(),
-        )
+        numbers = (each.ravel().tolist() for each in (counts.values, counts.error, z * counts.error))
         heads = [f"{axis.column} {side}" for axis in self.axes for side in ("from", "to")]
         return [*heads, "count", "error", "half"], list(zip(*ends, *numbers, strict=True))
 
@@ -219,11 +212,6 @@ class ChartView:
     def filter(self) -> Where:
         """Conditions on columns that are not shown."""
         return {column: condition for column, condition in self.where.items() if column not in self._columns}
-
-    @cached_property
-    def selection(self) -> Where:
-        """Conditions on columns that are shown."""
-        return {column: condition for column, condition in self.where.items() if column in self._columns}
 
     @property
     def _columns(self) -> set[str]:
@@ -251,24 +239,18 @@ class ChartView:
         }
 
     def _count(self, where: Where) -> Record:
-        return self.answering.answer(self.release, COUNT(where=where), self.bars)
+        return self.answerer.answer(self.release, COUNT(where=where), self.bars)
 
     def _ranges(self) -> Record:
-        """The ranges of the selection, which the brush of the page shows."""
-        return {
-            column: {"low": range_.low, "high": range_.high}
-            for column, range_ in self.selection.items()
-            if isinstance(range_, Range)
-        }
+        """The ranges of the selection, which are conditions on columns that are shown."""
+        ranges = {column: each for column, each in self.where.items() if isinstance(each, Range)}
+        shown = {column: each for column, each in ranges.items() if column in self._columns}
+        return {column: {"low": each.low, "high": each.high} for column, each in shown.items()}
 
     def _one_column(self) -> Record:
         [axis] = self.axes
-        return {
-            "cdf": self._cdf(axis),
-            "quantiles": self._quantiles(axis),
-            "specials": self._specials(axis),
-            "conditional": None,
-        }
+        found = {"cdf": self._cdf(axis), "quantiles": self._quantiles(axis)}
+        return {**found, "specials": self._specials(axis), "conditional": None}
 
     def _two_columns(self) -> Record:
         """Each column by itself, given what is selected of the other."""
@@ -355,18 +337,18 @@ class ChartRequest(Bars):
     )
     y_high: str | None = Field(default=None, alias="y_to", max_length=1000, description="that of y ends here")
 
-    def view(self, release: Release, answering: Answering) -> ChartView:
+    def view(self, release: Release, answerer: Answerer) -> ChartView:
         """The chart of a release."""
-        answering.check_text(self.where, "where")
+        answerer.check_text(self.where, "where")
         bins = self.bins or (_LINE if self.y is None else _SIDE)
-        answering.check_points(bins if self.y is None else bins**2)
+        answerer.check_points(bins if self.y is None else bins**2)
         axes = [ChartAxis.of(release, self.x, (self.low, self.high), bins)]
         if self.y is not None:
             axes.append(ChartAxis.of(release, self.y, (self.y_low, self.y_high), bins))
-        return ChartView(release, axes, conditions_of(self.where), self, answering)
+        return ChartView(release, axes, parse_any_conditions(self.where), self, answerer)
 
 
-class AxisAnswer(Shown):
+class AxisAnswer(StrictModel):
     """The bins of a column, in text as questions read it."""
 
     column: str
@@ -378,7 +360,7 @@ class AxisAnswer(Shown):
     size: str = Field(description="how many cells the window has")
 
 
-class CurveAnswer(Shown):
+class CurveAnswer(StrictModel):
     """Shares of the rows up to some values, with a band."""
 
     at: list[str]
@@ -387,7 +369,7 @@ class CurveAnswer(Shown):
     high: list[float]
 
 
-class QuantileMark(Shown):
+class QuantileMark(StrictModel):
     """A quantile and its interval."""
 
     q: float
@@ -396,7 +378,7 @@ class QuantileMark(Shown):
     high: str
 
 
-class SpecialCount(Shown):
+class SpecialCount(StrictModel):
     """The count of a special cell."""
 
     name: str
@@ -405,21 +387,21 @@ class SpecialCount(Shown):
     half: float
 
 
-class RangeEnds(Shown):
+class SelectedRange(StrictModel):
     """A range; null is an open end."""
 
     low: str | None
     high: str | None
 
 
-class SelectionAnswer(Shown):
+class SelectionAnswer(StrictModel):
     """The selection and its count."""
 
-    ranges: dict[str, RangeEnds]
+    ranges: dict[str, SelectedRange]
     count: NumberAnswer
 
 
-class Conditional(Shown):
+class Conditional(StrictModel):
     """One column, given what is selected of the other."""
 
     of: str
@@ -430,14 +412,14 @@ class Conditional(Shown):
     small: list[bool]
 
 
-class Conditionals(Shown):
+class Conditionals(StrictModel):
     """Both columns, each given the other."""
 
     x: Conditional
     y: Conditional
 
 
-class Snippets(Shown):
+class Snippets(StrictModel):
     """The selection, to be copied."""
 
     python: str
@@ -445,7 +427,7 @@ class Snippets(Shown):
     text: str
 
 
-class ChartAnswer(Shown):
+class ChartAnswer(StrictModel):
     """The data of a chart; with two columns, there is a row of numbers for each bin of x."""
 
     release: str
@@ -469,7 +451,7 @@ class ChartAnswer(Shown):
     links: dict[str, str]
 
 
-def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) -> APIRouter:
+def view_routes(catalogue: Catalogue, replies: Replies, answerer: Answerer) -> APIRouter:
     """The charts of a release; the page has the same address without `.json`."""
     router = APIRouter(prefix="/releases/{name}", tags=["views"], responses=ERRORS)
 
@@ -479,16 +461,16 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
         origin = str(request.base_url).rstrip("/")
 
         def make() -> Record:
-            return _view_record(_check_work(entry, asking, answering), asking, name=name, origin=origin)
+            return _view_record(_check_work(entry, asking, answerer), asking, name=name, origin=origin)
 
-        return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answering))
+        return await replies.json(request, entry, make, small=lambda: _is_small(entry, asking, answerer))
 
     @router.get("/view.csv", **file_route("view_csv", "What is seen, as a table", CSV))
     async def view_csv(request: Request, name: Name, asking: Annotated[ChartRequest, Query()]) -> Response:
         entry = await catalogue.ready(name)
 
         def make() -> bytes:
-            heads, rows = _check_work(entry, asking, answering).rows()
+            heads, rows = _check_work(entry, asking, answerer).rows()
             return csv_bytes(heads, iter(rows))
 
         return await replies.data(
@@ -496,24 +478,24 @@ def view_routes(catalogue: Catalogue, replies: Replies, answering: Answering) ->
             entry,
             make,
             media_type=CSV,
-            small=lambda: _is_small(entry, asking, answering),
+            small=lambda: _is_small(entry, asking, answerer),
             headers=attachment(f"{name}.view.csv"),
         )
 
     return router
 
 
-def _check_work(entry: Entry, asking: ChartRequest, answering: Answering) -> ChartView:
+def _check_work(entry: Entry, asking: ChartRequest, answerer: Answerer) -> ChartView:
     """The chart, unless it would be too much work."""
-    view = asking.view(entry.opened, answering)
-    check_work(view.work(Predicted(entry.facts)), answering.limits)
+    view = asking.view(entry.opened, answerer)
+    check_work(view.work(WorkEstimate(entry.facts)), answerer.limits)
     return view
 
 
-def _is_small(entry: Entry, asking: ChartRequest, answering: Answering) -> bool:
+def _is_small(entry: Entry, asking: ChartRequest, answerer: Answerer) -> bool:
     """Whether an upper bound of the work fits the lane of small work."""
-    view = asking.view(entry.opened, answering)
-    return view.work(Predicted(entry.facts, at_most=True)) <= answering.limits.small_work
+    view = asking.view(entry.opened, answerer)
+    return view.work(WorkEstimate(entry.facts, at_most=True)) <= answerer.limits.small_work
 
 
 def _view_record(view: ChartView, asking: ChartRequest, *, name: str, origin: str) -> Record:

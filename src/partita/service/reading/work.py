@@ -30,12 +30,13 @@ from partita.lazy import cached_property
 from partita.public.base import Stop, Stopped, stoppable
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.conditions import OneOf, Where
+from partita.public.file_entries import form_of
 from partita.public.questions import Question, Type
 from partita.public.records import ANSWERS, QuantileValue, Summary, TableResult
-from partita.public.release import Release, summing
+from partita.public.release import Release, find_sum_view
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
-from partita.public.views import BoxView, View, number_of_boxes
+from partita.public.views import View, number_of_boxes
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.settings import Limits
@@ -95,7 +96,7 @@ class ReleaseSizes:
 
 @final
 @dataclass(frozen=True)
-class Predicted:
+class WorkEstimate:
     """The work of questions to one release. With `at_most`, an upper bound that does not look at values."""
 
     facts: ReleaseSizes
@@ -190,7 +191,7 @@ class Predicted:
         return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
 
     def _summary(self, column: str, where: Where) -> int:
-        view = summing(self.facts.release.sums, column, where)
+        view = find_sum_view(self.facts.release.sums, column, where)
         boxes = self._number({key: view.declared[key] for key in view.keys}, where)
         return _SUM * (_ANSWER + _ANSWER_TERM * boxes + self.facts.numbers(view) // _ANSWER_NUMBERS)
 
@@ -224,14 +225,7 @@ def check_work(predicted: int, limits: Limits) -> None:
 
 
 def _released(view: AnyView | SumView) -> int:
-    parts = (
-        view.boxes.parts()
-        if isinstance(view, BoxView)
-        else view.axis.parts()
-        if isinstance(view, View)
-        else view.sums.parts()
-    )
-    return sum(int(series.size) for series in parts.series.values())
+    return sum(int(series.size) for series in form_of(view).released(view).parts().series.values())
 
 
 # ---- threads that callers share ----
