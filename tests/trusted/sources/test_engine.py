@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from partita.errors import InvalidParameter, SourceError
-from partita.trusted.sources.engine import PREFIX, _settings, scratch, sweep
+from partita.trusted.sources.engine import PREFIX, _settings, remove_abandoned, scratch
 from partita.trusted.sources.open import open_source
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,7 +90,7 @@ def test_a_sweep_spares_the_living(temporary: Path) -> None:
     (temporary / f"{PREFIX}file").write_text("")
     (temporary / f"{PREFIX}new").mkdir()
     with scratch() as directory:
-        sweep()
+        remove_abandoned()
 
         assert directory.exists()
     assert {path.name for path in temporary.iterdir()} == {
@@ -102,12 +102,12 @@ def test_a_sweep_spares_the_living(temporary: Path) -> None:
 
 
 def test_a_directory_that_was_never_locked_goes_after_an_hour(temporary: Path) -> None:
-    """A process that died while making its directory leaves it to a later sweep."""
+    """A process that died while making its directory leaves it to a later clean-up."""
     unborn = temporary / f"{PREFIX}unborn"
     unborn.mkdir()
     os.utime(unborn, (0, 0))
 
-    sweep()
+    remove_abandoned()
 
     assert not unborn.exists()
 
@@ -184,7 +184,7 @@ def test_an_interrupt_while_rows_are_read_is_one(temporary: Path, columns: list[
 def test_an_interrupted_count_leaves_nothing(temporary: Path, columns: list[str]) -> None:
     """After SIGINT in the middle of a count the process ends as interrupted, and its directory is gone."""
     program = (
-        "import sys\nimport pyarrow as pa\nfrom partita.sources import open_source\n"
+        "import sys\nimport pyarrow as pa\nfrom partita.trusted.sources.open import open_source\n"
         "columns = sys.argv[1:]\n"
         "schema = pa.schema([(name, pa.int64()) for name in columns])\n"
         "def rows():\n"
@@ -238,7 +238,7 @@ def test_what_memory_cannot_hold_spills_in_private_and_is_removed(temporary: Pat
 def test_what_a_killed_process_leaves_is_removed_at_the_next_start(temporary: Path) -> None:
     """After kill -9 in the middle of the work, the next count clears the directory away."""
     program = (
-        "import time\nfrom partita.sources.scratch import scratch\n"
+        "import time\nfrom partita.trusted.sources.engine import scratch\n"
         "with scratch() as directory:\n"
         "    (directory / 'spill').write_text('secret'); print('ready', flush=True); time.sleep(60)\n"
     )
