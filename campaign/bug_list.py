@@ -1566,8 +1566,8 @@ SOURCES: Final = (
         "sources",
         "rows of other parts are counted too",
         "trusted/sources/tally.py",
-        "encoded.special == Special.ORDINARY)",
-        "encoded.special != Special.NULL)",
+        "matches.special == Special.ORDINARY)",
+        "matches.special != Special.NULL)",
         "tests/trusted/sources/test_where.py::test_every_row_is_in_one_part_at_most",
     ),
     Bug(

@@ -107,7 +107,7 @@ def test_an_interrupted_query_ends_quietly(release: Path) -> None:
 @pytest.mark.parametrize(
     "patch",
     [
-        "import partita.trusted.sources.engine as place\nplace.Grouped.counts = stop",
+        "import partita.trusted.sources.engine as place\nplace.LocalSource.counts = stop",
         "import partita.publish.publish as place\nplace.draw = stop",
     ],
 )

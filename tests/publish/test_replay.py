@@ -16,7 +16,7 @@ from partita.audit.cases_tables import publish_cases
 from partita.testing import ReplayBroken, ReplayedLoss, ZeroNoise, replay, replay_publish, system_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
 from partita.trusted.noise.system import SYSTEM
-from partita.trusted.sources.engine import Grouped
+from partita.trusted.sources.engine import LocalSource
 
 SLOW = {
     "GlobalTruncation",
@@ -42,7 +42,7 @@ TEETH = {
 def _rows_are_grouped_once() -> Iterator[None]:
     """Most of the time of a small publish goes into grouping rows, which is the same for the same table."""
     known: dict[Any, Any] = {}
-    shipped = Grouped.counts
+    shipped = LocalSource.counts
 
     def counts(self: Any, keys: Sequence[str], sums: Sequence[str] = ()) -> Any:
         table = (repr(self.rows.data), tuple(keys), tuple(sums))
@@ -51,7 +51,7 @@ def _rows_are_grouped_once() -> Iterator[None]:
         return known[table]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Grouped, "counts", counts)
+        patch.setattr(LocalSource, "counts", counts)
         yield
 
 

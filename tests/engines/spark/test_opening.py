@@ -13,7 +13,7 @@ import pytest
 from partita.errors import InvalidData, InvalidParameter, SourceError
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.spark.counts import to_cells, to_longs, whole_groups
-from partita.trusted.sources.spark.session import Cluster, is_spark, sent
+from partita.trusted.sources.spark.session import Cluster, is_spark, pack_worker
 from partita.trusted.sources.spark.source import SparkSource, aggregate
 
 
@@ -100,7 +100,7 @@ def test_a_worker_that_fails_says_nothing_of_its_rows() -> None:
         raise ValueError("canary")
 
     pytest.importorskip("pyspark", reason="PySpark is not installed")
-    found = sent(fail)(iter([1]))
+    found = pack_worker(fail)(iter([1]))
     assert next(found) == 1
     with pytest.raises(RuntimeError) as raised:
         next(found)
@@ -125,9 +125,9 @@ def test_a_block_is_read_as_it_was_packed(rows: int) -> None:
     """One without cells, too, keeps its shard and its columns."""
     packed = pytest.importorskip("partita.trusted.sources.spark.counts", reason="PySpark is not installed")
     kinds, cells = np.zeros((rows, 2), np.uint8), np.arange(2 * rows, dtype=np.uint64).reshape(rows, 2)
-    block = packed.Block(7, kinds, cells, np.ones(rows, np.int64))
+    block = packed.CellBlock(7, kinds, cells, np.ones(rows, np.int64))
 
-    [found] = packed.Block.read(iter([block.batch()]))
+    [found] = packed.CellBlock.read(iter([block.batch()]))
 
     assert found.shard == 7
     assert [part.tolist() for part in found[1:]] == [part.tolist() for part in block[1:]]

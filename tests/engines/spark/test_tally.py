@@ -158,7 +158,7 @@ BOUNDS = [
 def test_spark_places_integers_as_we_do(frame: Any) -> None:
     """Its expressions subtract what our own code subtracts, at the ends of 64 bits and beyond them."""
     raw = Raw.of(frame, ["whole"])
-    values = [row["k0"] for row in raw.grouped().collect()]
+    values = [row["k0"] for row in raw.group().collect()]
     for low, high in BOUNDS:
         domain = {"whole": Integer(low, high)}
         assert are_integers(domain, raw)

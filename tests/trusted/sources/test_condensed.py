@@ -41,7 +41,7 @@ def test_condensed_counts_are_those_of_the_engine_alone(monkeypatch: pytest.Monk
     rows = {"v": np.random.default_rng(0).integers(-50, 50, 10_000)}
     monkeypatch.setattr(engine, "_BLOCK", 1000)
     ours = open_source(rows).counts(["v"])
-    monkeypatch.setattr("partita.trusted.sources.engine.condensable", lambda schema: False)
+    monkeypatch.setattr("partita.trusted.sources.engine.is_condensable", lambda schema: False)
 
     assert ours.equals(open_source(rows).counts(["v"]))
 

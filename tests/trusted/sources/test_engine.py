@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from partita.errors import InvalidParameter, SourceError
-from partita.trusted.sources.engine import PREFIX, _settings, scratch, sweep
+from partita.trusted.sources.engine import PREFIX, _settings, remove_abandoned, scratch
 from partita.trusted.sources.open import open_source
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,7 +90,7 @@ def test_a_sweep_spares_the_living(temporary: Path) -> None:
     (temporary / f"{PREFIX}file").write_text("")
     (temporary / f"{PREFIX}new").mkdir()
     with scratch() as directory:
-        sweep()
+        remove_abandoned()
 
         assert directory.exists()
     assert {path.name for path in temporary.iterdir()} == {
@@ -102,12 +102,12 @@ def test_a_sweep_spares_the_living(temporary: Path) -> None:
 
 
 def test_a_directory_that_was_never_locked_goes_after_an_hour(temporary: Path) -> None:
-    """A process that died while making its directory leaves it to a later sweep."""
+    """A process that died while making its directory leaves it to a later clean-up."""
     unborn = temporary / f"{PREFIX}unborn"
     unborn.mkdir()
     os.utime(unborn, (0, 0))
 
-    sweep()
+    remove_abandoned()
 
     assert not unborn.exists()
 

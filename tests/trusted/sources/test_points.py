@@ -16,7 +16,7 @@ from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, SourceError
 from partita.trusted.secret import Points
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally import bound, tally
+from partita.trusted.sources.tally import bound_contributions, tally
 from tests.trusted.sources.conftest import SCHEMA, TABLE
 
 from .conftest import exact
@@ -138,7 +138,7 @@ def test_rows_of_a_person_are_bounded_together() -> None:
 
     cells = [schema["age"].encode(ages), schema["region"].encode(regions)]
     persons, ones = np.array(ids) - 1, np.ones(52, np.int64)
-    kept, counts = bound(persons, [b"1", b"2"], cells, ones, limit=3, salt=b"s")
+    kept, counts = bound_contributions(persons, [b"1", b"2"], cells, ones, limit=3, salt=b"s")
     rows = zip(kept[0].cells.tolist(), kept[1].tolist(), counts.tolist(), strict=True)
     exact: Counter[tuple[int, ...]] = Counter()
     for age, region, count in rows:

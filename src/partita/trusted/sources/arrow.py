@@ -1,11 +1,15 @@
-"""Columns of Python values, each kept as what it is, whatever stands beside it.
+"""Columns as Arrow arrays: Parquet files, tables and mappings, and the few types that all engines group.
 
-A list has no declared type. To infer one from its values would let one person's value change
-how everybody else's is read, so each value is written as a tag and some bytes on its own, and
+A list of Python values has no declared type. To infer one from its values would let one person's value
+change how everybody else's is read, so each value is written as a tag and some bytes on its own, and
 read back by itself when a domain encodes it. Engines group the bytes.
 
     s text   b bytes   t boolean   i integer   f float   q fraction   d decimal
     D day    T time    ! a value that no domain can read
+
+An engine may round time stamps, show whichever zero came first or refuse bytes that are not text. So a
+column is first widened to one of the types that `Source.counts` promises, and times travel
+through the engine as plain integers.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import datetime
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -26,23 +31,29 @@ from pyarrow import types
 
 from partita.domain.columns import SECOND, day_and_nanosecond
 from partita.errors import SourceError, check_source
-from partita.trusted.sources.base import Batches, File, attempt, positions, quietly
+from partita.trusted.sources.base import Batches, File, attempt, attempt_each, locate_columns
 
 _MISSING: Final = {"NoneType", "NAType", "NaTType"}
 _NO_VALUE: Final[tuple[object, ...]] = ()
+_DAYS: Final = ("Y", "M", "W", "D")
+_COARSE: Final = ("h", "m", "s")
+_FINE: Final = ("ms", "us", "ns")
+_DIGITS: Final = 38  # of the widest decimal that all engines have
+
+UNREADABLE: Final = b"\xff"
+"""The value of a cell that could not be read: not UTF-8, so every domain finds it invalid, or other."""
 
 
 class PythonScalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """One such value."""
+    """One Python value in a column of tagged bytes."""
 
     def as_py(self, **options: Any) -> Any:
-        """The Python value itself."""
         del options
         return None if self.value is None else from_bytes(self.value.as_py())
 
 
 class PythonType(pa.ExtensionType):  # type: ignore[misc]
-    """The Arrow type of such a column: tagged bytes."""
+    """The Arrow type of a column of Python values: tagged bytes."""
 
     def __init__(self) -> None:
         super().__init__(pa.large_binary(), "partita.python")
@@ -62,19 +73,25 @@ PYTHON: Final = PythonType()
 
 
 def python_array(values: list[Any]) -> Any:
-    """A list of any Python values as a column. None, pandas.NA and NaT are null; none raises."""
+    """A list of any Python values as a column. None, pandas.NA and NaT are null; no value raises."""
     storage = pa.array([to_bytes(value) for value in values], pa.large_binary())
     return pa.ExtensionArray.from_storage(PYTHON, storage)
 
 
 def to_bytes(value: object) -> bytes | None:
-    """The tagged bytes of a value; equal ones for equal values of a kind.
+    """The tagged bytes of a value; equal values of one kind have equal bytes.
 
     >>> [to_bytes(value) for value in (5, "5", True, None, [5])]
     [b'i5', b's5', b't1', None, b'!']
     """
     try:
-        return _tagged(value.item() if isinstance(value, np.generic) else value)
+        plain: Any = value.item() if isinstance(value, np.generic) else value
+        if type(plain).__name__ in _MISSING:
+            return None
+        for kinds, tag, write in _WRITERS:
+            if isinstance(plain, kinds):
+                return tag + bytes(write(plain))
+        return b"!"
     except Exception:
         return b"!"
 
@@ -86,15 +103,6 @@ def from_bytes(tagged: bytes) -> Any:
     [5, '5', Fraction(1, 3), ()]
     """
     return _READERS[tagged[:1]](tagged[1:])
-
-
-def _tagged(value: Any) -> bytes | None:
-    if type(value).__name__ in _MISSING:
-        return None
-    for kinds, tag, write in _WRITERS:
-        if isinstance(value, kinds):
-            return tag + bytes(write(value))
-    return b"!"
 
 
 def _float(value: float) -> bytes:
@@ -132,16 +140,47 @@ _READERS: Final[dict[bytes, Any]] = {
     b"!": lambda text: _NO_VALUE,
 }
 
-# The columns of a mapping: NumPy arrays by their declared type, lists value by value.
+
+# Tables in memory and streams of batches, of any library that speaks the Arrow interface.
+@dataclass(frozen=True, repr=False)
+class Frame:
+    """An object with `__arrow_c_stream__`; a RecordBatchReader can be read only once."""
+
+    data: Any
+    _read: list[bool] = field(default_factory=list)
+
+    def read(self, columns: Sequence[str]) -> Batches:
+        """These columns, in batches as they come."""
+        rule, fix = "can be read once only", "make a new reader, or pass a table"
+        check_source(not self._read or not isinstance(self.data, pa.RecordBatchReader), "data", rule, fix=fix)
+        reader = attempt(lambda: pa.RecordBatchReader.from_stream(self.data), _no_table())
+        places = locate_columns(columns, reader.schema.names)
+        self._read.append(True)
+        schema = pa.schema([reader.schema.field(place) for place in places])
+        return Batches(schema, self._batches(reader, places, schema))
+
+    def _batches(self, reader: Any, places: Sequence[int], schema: Any) -> Iterator[Any]:
+        for batch in attempt_each(iter(reader), _no_table()):
+            yield pa.record_batch([batch.column(place) for place in places], schema=schema)
 
 
-_DAYS: Final = ("Y", "M", "W", "D")
-_COARSE: Final = ("h", "m", "s")
-_FINE: Final = ("ms", "us", "ns")
+@dataclass(frozen=True, repr=False)
+class Mapped:
+    """A mapping of column names to NumPy arrays, lists or Arrow columns, all of the same length."""
+
+    data: Mapping[str, Any]
+
+    def read(self, columns: Sequence[str]) -> Batches:
+        """These columns."""
+        locate_columns(columns, list(self.data))
+        arrays = {name: to_column(self.data[name], name) for name in columns}
+        _check_lengths({**self.data, **arrays})
+        table = pa.table(arrays)
+        return Batches(table.schema, iter(table.to_batches()))
 
 
-def column_of(values: Any, name: str) -> Any:
-    """A column of a mapping as a pyarrow ChunkedArray or Array."""
+def to_column(values: Any, name: str) -> Any:
+    """A column of a mapping as a pyarrow ChunkedArray or Array: NumPy by its type, lists value by value."""
     refused = SourceError(
         f"column {name!r}", "must be one column of values", fix="pass a NumPy array, a list or an Arrow array"
     )
@@ -175,7 +214,7 @@ def _from_numpy(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _moments(array: np.ndarray[Any, Any]) -> Any:
-    """Days as dates; hours, minutes and seconds as seconds, brought nearer if beyond all domains."""
+    """Days as dates; hours, minutes and seconds as seconds, moved to the edge if beyond all domains."""
     unit, multiple = np.datetime_data(array.dtype)
     counts, missing = array.astype(array.dtype.newbyteorder("=")).view(np.int64), np.isnat(array)
     if unit in _FINE and multiple == 1:
@@ -188,63 +227,19 @@ def _moments(array: np.ndarray[Any, Any]) -> Any:
     return pa.array(day * 86_400 + nanosecond // SECOND, pa.timestamp("s"), mask=missing)
 
 
-# Tables in memory and streams of batches, of any library that speaks the Arrow interface.
-
-
-@dataclass(frozen=True, repr=False)
-class Frame:
-    """An object with `__arrow_c_stream__`; a reader, which forgets what it has given, is read once."""
-
-    data: Any
-    _read: list[bool] = field(default_factory=list)
-
-    def read(self, columns: Sequence[str]) -> Batches:
-        """The columns asked for, in batches as they come."""
-        rule, fix = "can be read once only", "make a new reader, or pass a table"
-        check_source(not self._read or not isinstance(self.data, pa.RecordBatchReader), "data", rule, fix=fix)
-        reader = attempt(lambda: pa.RecordBatchReader.from_stream(self.data), _no_table())
-        places = positions(columns, reader.schema.names)
-        self._read.append(True)
-        schema = pa.schema([reader.schema.field(place) for place in places])
-        return Batches(schema, self._batches(reader, places, schema))
-
-    def _batches(self, reader: Any, places: Sequence[int], schema: Any) -> Iterator[Any]:
-        for batch in quietly(iter(reader), _no_table()):
-            yield pa.record_batch([batch.column(place) for place in places], schema=schema)
-
-
-@dataclass(frozen=True, repr=False)
-class Mapped:
-    """A mapping of column names to NumPy arrays, lists or Arrow columns, all of the same length."""
-
-    data: Mapping[str, Any]
-
-    def read(self, columns: Sequence[str]) -> Batches:
-        """The columns asked for."""
-        names = list(self.data)
-        positions(columns, names)
-        arrays = {name: column_of(self.data[name], name) for name in columns}
-        _check_lengths({**self.data, **arrays})
-        table = pa.table(arrays)
-        return Batches(table.schema, iter(table.to_batches()))
-
-
 def _check_lengths(columns: Mapping[str, Any]) -> None:
-    """Refuse columns that cannot be those of the same rows, be they read now or not."""
-    lengths = {name: length for name, column in columns.items() if (length := _length(column)) is not None}
+    """Refuse columns of different lengths, whether they are read now or not.
+
+    A column without a length is refused when it is read.
+    """
+    lengths: dict[str, int] = {}
+    for name, column in columns.items():
+        with suppress(Exception):
+            lengths[name] = len(column)
     first = next(iter(lengths))
     for name, length in lengths.items():
-        if length != lengths[first]:
-            fix = "check how they were made"
-            raise SourceError(f"columns {first!r} and {name!r}", "must have the same length", fix=fix)
-
-
-def _length(column: Any) -> int | None:
-    """How many values there are; None for what cannot say so, which is refused once it is read."""
-    try:
-        return len(column)
-    except Exception:
-        return None
+        pair, fix = f"columns {first!r} and {name!r}", "check how they were made"
+        check_source(length == lengths[first], pair, "must have the same length", fix=fix)
 
 
 def _no_table() -> SourceError:
@@ -252,54 +247,42 @@ def _no_table() -> SourceError:
     return SourceError("data", "must be a table that the Arrow interface can carry", fix=fix)
 
 
-# Columns of every Arrow type, as a few types that all engines group alike.
-#
-# An engine may round time stamps, show whichever zero came first or refuse bytes that are not text. So a
-# column is first widened to one of the types that `Source.counts` promises, and times travel
-# through the engine as plain integers.
-
-
-UNREADABLE: Final = b"\xff"
-"""The value of a cell that could not be read: no UTF-8, so every domain finds it invalid, or other."""
-
-_DIGITS: Final = 38
-
-
 def wide_type(kind: Any, name: str) -> Any:
     """The type that a column of this type has in a grouped count."""
-    if kind == PYTHON:
+    if kind == PYTHON or types.is_boolean(kind) or types.is_date(kind):
         return kind
     if isinstance(kind, pa.BaseExtensionType):
         return wide_type(kind.storage_type, name)
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return wide_type(kind.value_type, name)
-    if types.is_boolean(kind):
-        return kind
     if types.is_integer(kind):
         return kind if types.is_uint64(kind) else pa.int64()
     if types.is_floating(kind):
         return pa.float64()
     if types.is_decimal(kind) and kind.scale >= 0 and kind.precision <= _DIGITS:
         return pa.decimal128(_DIGITS, kind.scale)
-    if types.is_date(kind):
-        return kind
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit, None if kind.tz is None else "UTC")
     if _is_text(kind) or types.is_decimal(kind) or types.is_null(kind):
         return pa.large_binary()
-    rule = f"must hold numbers, text, dates or times, not {_family(kind)}"
+    # Field names inside a nested type might come from the data, so the type itself is not shown.
+    family = "times of day, durations or intervals" if types.is_temporal(kind) else "values of another type"
+    family = "lists, structures or maps" if types.is_nested(kind) else family
+    rule = f"must hold numbers, text, dates or times, not {family}"
     fix = "choose another column, or take out one field of it first"
     raise SourceError(f"column {name!r}", rule, fix=fix)
 
 
-def wide(array: Any, name: str) -> Any:
-    """The same rows in the type that `wide_type` says."""
+def widen(array: Any, name: str) -> Any:
+    """The same rows in the type that `wide_type` gives."""
     kind = wide_type(array.type, name)
     if kind == PYTHON:
         return array
-    plain = _plain(array)
+    plain = _decode(array)
     if types.is_floating(kind):
-        return _one_zero_one_nan(plain.cast(kind))
+        floats = plain.cast(kind)
+        # Adding 0.0 turns -0.0 into 0.0; every NaN becomes the same one.
+        return pc.if_else(pc.is_nan(floats), pa.scalar(np.nan, pa.float64()), pc.add(floats, 0.0))
     if types.is_decimal(plain.type) and types.is_large_binary(kind):
         return plain.cast(pa.large_string()).cast(kind)
     return plain.cast(kind)
@@ -323,7 +306,7 @@ def from_engine(array: Any, kind: Any) -> Any:
     return array.cast(kind)
 
 
-def distinct(column: Any) -> tuple[Any, Any]:
+def find_distinct(column: Any) -> tuple[Any, Any]:
     """The distinct values of a wide column, as a domain reads them, and which one each row has."""
     whole = column.combine_chunks()
     coded = to_engine(whole).dictionary_encode(null_encoding="encode")
@@ -333,54 +316,39 @@ def distinct(column: Any) -> tuple[Any, Any]:
 
 
 def sort(table: Any, keys: int) -> Any:
-    """A grouped count in the order that `Source.counts` promises, whatever engine counted."""
-    return table.take(_order(table, keys)).combine_chunks()
+    """A grouped count in the order that `Source.counts` promises, whatever engine counted.
+
+    One column of distinct integers is sorted by NumPy, several times faster; null comes last.
+    """
+    if keys == 1 and types.is_integer(table.column(0).type):
+        order = np.argsort(table.column(0).fill_null(0).to_numpy())
+        null = table.column(0).is_null().to_numpy()[order]
+        order = np.concatenate([order[~null], order[null]])
+    else:
+        numbered = table.rename_columns([str(column) for column in range(table.num_columns)])
+        order = pc.sort_indices(numbered, [(str(key), "ascending") for key in range(keys)])
+    return table.take(order).combine_chunks()
 
 
 def check_sum(kind: Any, name: str) -> None:
     """Refuse to add up a column that is not of integers."""
-    if types.is_integer(kind):
-        return
     rule = "must hold integers to be added up, because a sum of floats depends on the order of the rows"
     fix = "name it among the keys and weigh its values by their counts"
-    raise SourceError(f"column {name!r}", rule, fix=fix)
+    check_source(types.is_integer(kind), f"column {name!r}", rule, fix=fix)
 
 
-def _order(table: Any, keys: int) -> Any:
-    """Where the rows of a grouped count, which are distinct, stand in their order."""
-    if keys == 1 and types.is_integer(table.column(0).type):
-        return _order_of_integers(table.column(0))
-    numbered = table.rename_columns([str(column) for column in range(table.num_columns)])
-    return pc.sort_indices(numbered, [(str(key), "ascending") for key in range(keys)])
-
-
-def _order_of_integers(column: Any) -> Any:
-    """The same for one column of distinct integers, several times faster; null last."""
-    order = np.argsort(column.fill_null(0).to_numpy())
-    null = column.is_null().to_numpy()[order]
-    return np.concatenate([order[~null], order[null]])
-
-
-def _plain(array: Any) -> Any:
+def _decode(array: Any) -> Any:
     """The same rows without an extension type, dictionary, run-end encoding or views."""
     if isinstance(array, pa.ExtensionArray):
-        return _plain(array.storage)
+        return _decode(array.storage)
     if types.is_run_end_encoded(array.type):
-        return _plain(pc.run_end_decode(array))
+        return _decode(pc.run_end_decode(array))
     if types.is_dictionary(array.type):
-        return _unviewed(_plain(array.dictionary)).take(array.indices)
+        values = _decode(array.dictionary)
+        # Arrow cannot take rows of string and binary views.
+        viewed = types.is_string_view(values.type) or types.is_binary_view(values.type)
+        return (values.cast(pa.large_binary()) if viewed else values).take(array.indices)
     return array
-
-
-def _unviewed(array: Any) -> Any:
-    """The same rows, where they are views of text or bytes, as bytes: Arrow takes rows of those only."""
-    viewed = types.is_string_view(array.type) or types.is_binary_view(array.type)
-    return array.cast(pa.large_binary()) if viewed else array
-
-
-def _one_zero_one_nan(floats: Any) -> Any:
-    """Adding 0.0 turns -0.0 into 0.0, and any NaN becomes the usual one."""
-    return pc.if_else(pc.is_nan(floats), pa.scalar(np.nan, pa.float64()), pc.add(floats, 0.0))
 
 
 def _is_text(kind: Any) -> bool:
@@ -395,54 +363,43 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _family(kind: Any) -> str:
-    """What kind of type it is; the names of its fields might come from the data, and stay out."""
-    if types.is_nested(kind):
-        return "lists, structures or maps"
-    return "times of day, durations or intervals" if types.is_temporal(kind) else "values of another type"
-
-
-# Parquet files, a batch of rows at a time. Never mapped: a file cut short would end the process.
-
-
 @dataclass(frozen=True)
 class Parquet:
-    """Parquet files that have the same types in the columns asked for."""
+    """Parquet files that have the same types in the columns that are read, a batch of rows at a time.
+
+    They are never mapped into memory: a file cut short would end the process.
+    """
 
     files: Sequence[File]
 
     def read(self, columns: Sequence[str]) -> Batches:
-        """The columns asked for; files may differ in the width of their numbers only."""
-        schemas = [_schema(file, columns) for file in self.files]
+        """These columns; files may differ in the width of their numbers only."""
+        schemas = [_read_schema(file, columns) for file in self.files]
         for file, schema in zip(self.files, schemas, strict=True):
-            _check_same(file, schema, schemas[0])
+            for mine, other in zip(schema, schemas[0], strict=True):
+                rule = f"must have one type in column {mine.name!r}, not {mine.type} and {other.type}"
+                fix = "write the files again with one type"
+                check_source(mine.type == other.type, file.label, rule, fix=fix)
         return Batches(schemas[0], self._batches(schemas[0].names))
 
     def _batches(self, names: list[str]) -> Iterator[Any]:
         for file in self.files:
             with file.reading() as stream:
-                for batch in quietly(_decoded(stream, names), _no_parquet(file)):
+                for batch in attempt_each(_read_batches(stream, names), _no_parquet(file)):
                     yield batch.select(names)
 
 
-def _decoded(stream: BinaryIO, names: Sequence[str]) -> Iterator[Any]:
+def _read_batches(stream: BinaryIO, names: Sequence[str]) -> Iterator[Any]:
     yield from pq.ParquetFile(stream).iter_batches(columns=names, use_threads=False)
 
 
-def _schema(file: File, columns: Sequence[str]) -> Any:
+def _read_schema(file: File, columns: Sequence[str]) -> Any:
     with file.reading() as stream:
         present = attempt(lambda: pq.read_schema(stream), _no_parquet(file))
-    fields = [present.field(place) for place in positions(columns, present.names)]
+    fields = [present.field(place) for place in locate_columns(columns, present.names)]
     return pa.schema([(field.name, wide_type(field.type, field.name)) for field in fields])
-
-
-def _check_same(file: File, schema: Any, first: Any) -> None:
-    for mine, other in zip(schema, first, strict=True):
-        if mine.type != other.type:
-            rule = f"must have one type in column {mine.name!r}, not {mine.type} and {other.type}"
-            raise SourceError(file.shown, rule, fix="write the files again with one type")
 
 
 def _no_parquet(file: File) -> SourceError:
     fix = "check that it is, and is not encrypted"
-    return SourceError(file.shown, "must be a whole Parquet file", fix=fix)
+    return SourceError(file.label, "must be a whole Parquet file", fix=fix)

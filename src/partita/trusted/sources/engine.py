@@ -25,43 +25,75 @@ import pyarrow as pa
 from pyarrow import types
 
 from partita.errors import PartitaError, SourceError, check
-from partita.trusted.sources.arrow import check_sum, from_engine, sort, to_engine, wide, wide_type
+from partita.trusted.sources.arrow import check_sum, from_engine, sort, to_engine, wide_type, widen
 from partita.trusted.sources.base import Batches, Rows, Table, attempt, checked
-from partita.trusted.sources.tally import firsts
+from partita.trusted.sources.tally import find_starts
 
-# One column of integers, condensed: each value once a block, with the number of its rows.
-#
-# To sort a block of integers costs less than to hash its rows one by one, and leaves the engine
-# little to group.
-
-
-_BLOCK: Final = 2**21
+PREFIX: Final = "partita-scratch-"
+_LOCK: Final = "lock"
+_UNLOCKED_SECONDS: Final = 3600  # after this long without a lock file, its creator must be dead
+_BLOCK: Final = 2**21  # rows that are sorted at once: memory against the number of groups left to DuckDB
 
 
-def condensable(schema: Any) -> bool:
+@final
+@dataclass(frozen=True, repr=False)
+class LocalSource:
+    """A `Source` over rows that are read again for each count, and grouped on this machine."""
+
+    rows: Rows
+    threads: int | None = None
+    memory: int | None = None
+
+    def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
+        """Exact counts of distinct raw values; see `Source.counts`."""
+        keys, sums = checked(keys, "keys"), checked(sums, "sums")
+        check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
+        rows = self.rows.read(list(dict.fromkeys([*keys, *sums])))
+        kinds = [wide_type(field.type, field.name) for field in rows.schema]
+        places = [*range(len(keys)), *(rows.schema.names.index(name) for name in sums)]
+        for place, name in zip(places[len(keys) :], sums, strict=True):
+            check_sum(kinds[place], name)
+        rows = _prepare(rows, kinds, places)
+        counted = is_condensable(rows.schema)
+        table = group(
+            condense(rows, threads=self.threads) if counted else rows,
+            keys=len(keys),
+            counted=counted,
+            threads=self.threads,
+            memory=self.memory,
+        )
+        return finish(table, kinds[: len(keys)], keys, sums)
+
+    def __repr__(self) -> str:
+        return f"Source({type(self.rows).__name__}, secret)"
+
+
+# One column of integers is condensed first: sorting a block of integers costs less than hashing its rows one
+# by one, and leaves the engine little to group.
+def is_condensable(schema: Any) -> bool:
     """Whether rows are nothing but one integer, or null."""
     return len(schema) == 1 and bool(types.is_integer(schema.field(0).type))
 
 
-def condensed(rows: Batches, *, threads: int | None) -> Batches:
+def condense(rows: Batches, *, threads: int | None) -> Batches:
     """The distinct values of each block of rows, and how many rows have each.
 
-    Unless there is one thread only, a block is sorted while the next one is read.
+    With more than one thread, a block is sorted while the next one is read.
     """
     schema = rows.schema.append(pa.field("rows", pa.int64()))
-    count, blocks = partial(_counted, schema), _blocks(rows.batches)
-    return Batches(schema, map(count, blocks) if threads == 1 else _overlapped(count, blocks))
+    count, blocks = partial(_count_block, schema), _blocks(rows.batches)
+    return Batches(schema, map(count, blocks) if threads == 1 else _map_ahead(count, blocks))
 
 
-def _overlapped(work: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
-    """The work on each item, done while the next one comes."""
+def _map_ahead(work: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+    """The work on each item, done while the next item is read."""
     with ThreadPoolExecutor(1) as worker:
-        under_way: list[Future[Any]] = []
+        pending: list[Future[Any]] = []
         for item in items:
-            under_way.append(worker.submit(work, item))
-            if len(under_way) > 1:
-                yield under_way.pop(0).result()
-        for last in under_way:
+            pending.append(worker.submit(work, item))
+            if len(pending) > 1:
+                yield pending.pop(0).result()
+        for last in pending:
             yield last.result()
 
 
@@ -77,10 +109,10 @@ def _blocks(batches: Iterator[Any]) -> Iterator[list[Any]]:
         yield block
 
 
-def _counted(schema: Any, block: list[Any]) -> Any:
+def _count_block(schema: Any, block: list[Any]) -> Any:
     values = np.concatenate([column.drop_null().to_numpy() for column in block])
     values.sort()
-    first = firsts([values])
+    first = find_starts([values])
     keys, counts = pa.array(values[first]), pa.array(np.diff(first, append=values.size))
     nulls = sum(column.null_count for column in block)
     if nulls:
@@ -89,26 +121,19 @@ def _counted(schema: Any, block: list[Any]) -> Any:
     return pa.record_batch([keys, counts], schema=schema)
 
 
-# A private directory for what does not fit into memory, gone when the work is done.
-#
-# Each directory has a file that its process keeps locked. The kernel drops the lock when the
-# process dies, however it dies, and the next one to need a directory removes those without
-# a living owner. The lock is taken before the file gets its name, so a directory being made is
-# never mistaken for an abandoned one.
-
-
-PREFIX: Final = "partita-scratch-"
-_LOCK: Final = "lock"
-_UNBORN_SECONDS: Final = 3600
-
-
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A fresh directory that only this user can enter, removed in the end."""
-    sweep()
+    """A fresh directory that only this user can enter, removed in the end.
+
+    Each directory has a file that its process keeps locked. The kernel drops the lock when the
+    process dies, however it dies, and the next process that needs a directory removes those without
+    a living owner. The lock is taken before the file gets its name, so a new directory is
+    never mistaken for an abandoned one.
+    """
+    remove_abandoned()
     directory = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
-        descriptor = _locked(directory)
+        descriptor = _lock(directory)
         try:
             yield directory
         finally:
@@ -117,15 +142,15 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def sweep() -> None:
+def remove_abandoned() -> None:
     """Remove what dead processes of this user have left behind."""
     for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if _ours(directory) and _abandoned(directory):
+            if _is_ours(directory) and _is_abandoned(directory):
                 shutil.rmtree(directory, ignore_errors=True)
 
 
-def _locked(directory: Path) -> int:
+def _lock(directory: Path) -> int:
     unnamed = directory / f"{_LOCK}.new"
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -133,16 +158,16 @@ def _locked(directory: Path) -> int:
     return descriptor
 
 
-def _ours(directory: Path) -> bool:
+def _is_ours(directory: Path) -> bool:
     status = directory.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
-def _abandoned(directory: Path) -> bool:
+def _is_abandoned(directory: Path) -> bool:
     try:
         descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return time.time() - directory.lstat().st_mtime > _UNBORN_SECONDS
+        return time.time() - directory.lstat().st_mtime > _UNLOCKED_SECONDS
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -157,14 +182,14 @@ def group(
 ) -> Table:
     """Counts of the distinct rows of the first `keys` columns, and sums of the other columns.
 
-    If rows come `counted`, there are no sums: the column behind the keys says for how many each stands.
+    If rows are `counted` already, there are no sums: the column after the keys is the number of rows.
     """
     failures: list[PartitaError] = []
     reader = pa.RecordBatchReader.from_batches(rows.schema, _watched(rows.batches, failures))
     try:
         with scratch() as directory:
-            query = (_adding if counted else _grouping)(rows.schema.names, keys)
-            table = _query(reader, query, _settings(directory, threads, memory))
+            query = _write_query(rows.schema.names, keys, counted=counted)
+            table = _run_query(reader, query, _settings(directory, threads, memory))
     except SourceError as error:
         failures.append(error)
     if failures:
@@ -172,7 +197,7 @@ def group(
     return table
 
 
-def _query(reader: Any, query: str, settings: dict[str, Any]) -> Table:
+def _run_query(reader: Any, query: str, settings: dict[str, Any]) -> Table:
     import duckdb
 
     def run() -> Table:
@@ -186,25 +211,21 @@ def _query(reader: Any, query: str, settings: dict[str, Any]) -> Table:
 
 
 def _silence(connection: Any) -> list[str]:
-    """What turns a progress bar off where there is one: how far it is would tell about the data.
+    """The setting that turns a progress bar off where there is one: its progress depends on the data.
 
-    In a notebook that cannot draw bars, DuckDB has none and lets nobody change that.
+    In a notebook that cannot draw bars, DuckDB has none and does not let that setting change.
     """
     (on,) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchone()
     return ["enable_progress_bar = false"] if on else []
 
 
-def _grouping(names: list[str], keys: int) -> str:
-    """Columns are known by place, so that no name of theirs can be taken for SQL."""
+def _write_query(names: list[str], keys: int, *, counted: bool) -> str:
+    """Columns are named by their number, so that no name of theirs can be taken for SQL."""
     grouped = ", ".join(f'"{name}"' for name in names[:keys])
+    if counted:
+        return f'SELECT {grouped}, sum("{names[keys]}")::BIGINT AS "count" FROM rows GROUP BY {grouped}'
     sums = "".join(f', coalesce(sum("{name}"), 0) AS "{name}"' for name in names[keys:])
     return f'SELECT {grouped}, count(*) AS "count"{sums} FROM rows GROUP BY {grouped}'
-
-
-def _adding(names: list[str], keys: int) -> str:
-    """The same of rows that are counted already."""
-    grouped = ", ".join(f'"{name}"' for name in names[:keys])
-    return f'SELECT {grouped}, sum("{names[keys]}")::BIGINT AS "count" FROM rows GROUP BY {grouped}'
 
 
 def _settings(directory: Path, threads: int | None, memory: int | None) -> dict[str, Any]:
@@ -224,7 +245,7 @@ def _settings(directory: Path, threads: int | None, memory: int | None) -> dict[
 
 
 def _watched(batches: Iterator[Any], failures: list[PartitaError]) -> Iterator[Any]:
-    """The same batches; what fails while DuckDB reads them is kept, since DuckDB keeps its text only."""
+    """The same batches; an error while DuckDB reads them is stored, since DuckDB keeps only its text."""
     try:
         yield from batches
     except PartitaError as error:
@@ -237,59 +258,21 @@ def _failed() -> SourceError:
     return SourceError("data", "could not be grouped in the memory and disk space there is", fix=fix)
 
 
-# The default source: any rows, grouped by the engine of this machine.
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class Grouped:
-    """A `Source` over rows that are read again for each count."""
-
-    rows: Rows
-    threads: int | None = None
-    memory: int | None = None
-
-    def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
-        """Exact counts of distinct raw values; see `Source.counts`."""
-        keys, sums = checked(keys, "keys"), checked(sums, "sums")
-        check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
-        rows = self.rows.read(list(dict.fromkeys([*keys, *sums])))
-        kinds = [wide_type(field.type, field.name) for field in rows.schema]
-        places = [*range(len(keys)), *(rows.schema.names.index(name) for name in sums)]
-        for place, name in zip(places[len(keys) :], sums, strict=True):
-            check_sum(kinds[place], name)
-        table = self._grouped(_prepared(rows, kinds, places), len(keys))
-        return finished(table, kinds[: len(keys)], keys, sums)
-
-    def _grouped(self, rows: Batches, keys: int) -> Table:
-        counted = condensable(rows.schema)
-        return group(
-            condensed(rows, threads=self.threads) if counted else rows,
-            keys=keys,
-            counted=counted,
-            threads=self.threads,
-            memory=self.memory,
-        )
-
-    def __repr__(self) -> str:
-        return f"Source({type(self.rows).__name__}, secret)"
-
-
-def _prepared(rows: Batches, kinds: Sequence[Any], places: Sequence[int]) -> Batches:
+def _prepare(rows: Batches, kinds: Sequence[Any], places: Sequence[int]) -> Batches:
     """The columns as the engine sees them, known by number."""
     empty = [to_engine(pa.array([], kinds[place])).type for place in places]
     schema = pa.schema([(f"c{number}", kind) for number, kind in enumerate(empty)])
 
     def batches() -> Iterator[Any]:
         for batch in rows.batches:
-            columns = [to_engine(wide(batch.column(i), n)) for i, n in enumerate(rows.schema.names)]
+            columns = [to_engine(widen(batch.column(i), n)) for i, n in enumerate(rows.schema.names)]
             yield pa.record_batch([columns[place] for place in places], schema=schema)
 
     return Batches(schema, batches())
 
 
-def finished(table: Table, kinds: Sequence[Any], keys: Sequence[str], sums: Sequence[str]) -> Table:
-    """What an engine has grouped, in the order and the types that `Source.counts` promises."""
+def finish(table: Table, kinds: Sequence[Any], keys: Sequence[str], sums: Sequence[str]) -> Table:
+    """A grouped table of an engine in the order and the types that `Source.counts` promises."""
     ordered = sort(table, len(keys)).columns
     columns = [from_engine(column, kind) for column, kind in zip(ordered, kinds, strict=False)]
     totals = [column.cast(pa.decimal128(38, 0)) for column in ordered[len(keys) + 1 :]]

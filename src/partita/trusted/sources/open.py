@@ -1,4 +1,4 @@
-"""One entrance for data: whatever holds the rows, out comes a source."""
+"""Open data as a source: files, tables in memory, Spark and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from partita.errors import InvalidData, InvalidParameter, check_data, check_source
+from partita.errors import InvalidData, check, check_data, check_source
 from partita.ledger.postgres import is_address
 from partita.numbers import integer
 from partita.trusted.sources.arrow import Frame, Mapped, Parquet
 from partita.trusted.sources.base import File, Rows, Source, checked, find
-from partita.trusted.sources.engine import Grouped
+from partita.trusted.sources.engine import LocalSource
 from partita.trusted.sources.postgres import Postgres
 from partita.trusted.sources.spark.session import is_spark
 from partita.trusted.sources.spark.source import SparkSource
@@ -31,13 +31,12 @@ def open_source(
     """The source that holds the rows of `data`.
 
     `data` is a path or glob of Parquet (.parquet), CSV (.csv) or JSON lines (.jsonl, .ndjson),
-    the latter two also packed (.gz); a list of paths; a mapping of column names to NumPy arrays
+    the latter two also compressed (.gz); a list of paths; a mapping of column names to NumPy arrays
     or lists; or any object with `__arrow_c_stream__`, such as a pandas, Polars or PyArrow table
     or a DuckDB relation. A Spark DataFrame is counted on its cluster. A `Postgres` or `SparkSource` is a
-    source already. A CSV file starts with a line of column
-    names, unless `header` gives them; every line is one row, and no field may hold a line feed, which is not
-    checked. `threads` and `memory` (in bytes) bound what grouping may use;
-    beyond that it goes to a private temporary directory.
+    source already. A CSV file starts with a line of column names, unless `header` gives them; every line
+    is one row, and no field may hold a line feed, which is not checked. `threads` and `memory` (in bytes)
+    bound what grouping may use; beyond that it uses a private temporary directory.
 
     >>> open_source({"age": [30, 31, 30]}).counts(["age"]).to_pydict()
     {'age': [30, 31], 'count': [2, 1]}
@@ -50,14 +49,14 @@ def open_source(
         return data
     if is_spark(data):
         return SparkSource(data)
-    return Grouped(_rows(data, delimiter, header), threads, memory)
+    return LocalSource(_open_rows(data, delimiter, header), threads, memory)
 
 
-def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
+def _open_rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
     fix = 'pass Postgres(address, table="visits")'
     check_data(not is_address(data), "data", "must say which rows of a database", fix=fix)
     if isinstance(data, (str, os.PathLike)) or _is_list_of_paths(data):
-        return _file_rows(find(data), delimiter, header)
+        return _open_files(find(data), delimiter, header)
     if hasattr(data, "__arrow_c_stream__"):
         return Frame(data)
     if isinstance(data, Mapping):
@@ -71,40 +70,28 @@ def _rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
 
 
 def _is_list_of_paths(data: object) -> bool:
-    return (
-        isinstance(data, (list, tuple))
-        and bool(data)
-        and all(isinstance(item, (str, os.PathLike)) for item in data)
-    )
+    items = data if isinstance(data, (list, tuple)) else ()
+    return bool(items) and all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
-def _file_rows(files: list[File], delimiter: str, header: Sequence[str] | None) -> Rows:
-    delimiter, names = _delimiter(delimiter), None if header is None else checked(header, "header")
+def _open_files(files: list[File], delimiter: object, header: Sequence[str] | None) -> Rows:
+    rule, fix = "must be one ASCII character, and no quote or line ending", 'pass ",", ";", "|" or "\\t"'
+    mark = delimiter if isinstance(delimiter, str) and len(delimiter) == 1 else ""
+    check("\0" < mark < "\x7f" and mark not in '"\r\n', "delimiter", rule, given=delimiter, fix=fix)
+    names = None if header is None else checked(header, "header")
     formats: dict[str, Callable[[list[File]], Rows]] = {
         ".parquet": Parquet,
-        ".csv": lambda found: Csv(found, delimiter, names),
+        ".csv": lambda found: Csv(found, mark, names),
         ".jsonl": JsonLines,
         ".ndjson": JsonLines,
     }
     for file in files:
         check_source(
             file.extension in formats and (file.extension != ".parquet" or not file.compressed),
-            file.shown,
+            file.label,
             "must be a .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz file",
             fix="rename or convert it",
         )
     fix = "convert them, or publish them apart"
     check_source(len({file.extension for file in files}) <= 1, "data", "must be files of one format", fix=fix)
     return formats[files[0].extension](files)
-
-
-def _delimiter(delimiter: object) -> str:
-    if (
-        not isinstance(delimiter, str)
-        or len(delimiter) != 1
-        or not "\0" < delimiter < "\x7f"
-        or delimiter in '"\r\n'
-    ):
-        rule = "must be one ASCII character, and no quote or line ending"
-        raise InvalidParameter("delimiter", rule, given=delimiter, fix='pass ",", ";", "|" or "\\t"')
-    return delimiter

@@ -26,15 +26,12 @@ from typing import Any, Final, TypeAlias, cast, final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from partita.errors import InvalidParameter, SourceError, check
+from partita.errors import InvalidParameter, SourceError, check, check_source
 from partita.ledger.postgres import Address
 from partita.numbers import Converted, freeze, frozen, integer, parameter
-from partita.trusted.sources.arrow import PYTHON, check_sum, python_array, to_engine, wide
-from partita.trusted.sources.base import Table, attempt, checked, positions
-from partita.trusted.sources.engine import finished
-
-# How a column of PostgreSQL travels: what the server groups by, and the Arrow column it becomes.
-
+from partita.trusted.sources.arrow import PYTHON, check_sum, python_array, to_engine, widen
+from partita.trusted.sources.base import Table, attempt, checked, locate_columns
+from partita.trusted.sources.engine import finish
 
 _TEXTUAL: Final = ("S", "E")
 """The categories of pg_type for text, citext among it, and for enumerations."""
@@ -47,9 +44,9 @@ _MICROSECONDS: Final = _DAYS * 86_400 * 10**6
 @final
 @dataclass(frozen=True)
 class TransferType:
-    """One way to travel: to the type `wide`, by an `expression` in which `{}` is the column.
+    """How a column travels: grouped by `expression`, where `{}` is the column, and then of type `wide`.
 
-    What is counted from a day in the year 2000 has that day as its `zero`.
+    Days and times come as integers from the first day of 2000, which is their `zero`.
     """
 
     wide: Any
@@ -58,30 +55,20 @@ class TransferType:
 
     @property
     def engine(self) -> Any:
-        """The type in which it is sorted."""
+        """The type in which the column is sorted."""
         return to_engine(pa.array([], self.wide)).type
 
     def column(self, values: Sequence[Any]) -> Any:
-        """The values that the server has sent, as they are sorted."""
+        """The values that the server has sent, in the `engine` type."""
         if self.wide == PYTHON:
             return to_engine(python_array(list(values)))
         if self.zero:
             return pc.add(pa.array(values, pa.int64()), self.zero)
-        return wide(pa.array(values, self.wide), "")
+        return widen(pa.array(values, self.wide), "")
 
 
-def kind_of(code: int, category: str | None, name: str) -> TransferType:
-    """How a column of this type travels; what is no single value is refused."""
-    if code in _KINDS:
-        return _KINDS[code]
-    if category in _TEXTUAL:
-        return _TEXT
-    rule = "must hold numbers, text, dates or times, and not another type of PostgreSQL's"
-    raise SourceError(f"column {name!r}", rule, fix="choose another column, or cast it in a query")
-
-
-def register(psycopg: ModuleType, connection: Any) -> None:
-    """Take text as its bytes, and days and times as their integers: Python's own end with the year 9999."""
+def register_loaders(psycopg: ModuleType, connection: Any) -> None:
+    """Read text as bytes, and days and times as integers: those of Python end with the year 9999."""
 
     class Raw(psycopg.adapt.Loader):  # type: ignore[misc, name-defined]
         format = psycopg.pq.Format.BINARY
@@ -101,7 +88,7 @@ def register(psycopg: ModuleType, connection: Any) -> None:
 
 
 def _finite(kind: str, first: str, last: str) -> str:
-    """A column in which what is infinite, or further away than Arrow can count, is moved to the edge."""
+    """A column in which infinite values, and those beyond Arrow's range, are moved to the edge."""
     return (
         f"CASE WHEN {{0}} > '{last}'::{kind} THEN '{last}'::{kind} "
         f"WHEN {{0}} < '{first}'::{kind} THEN '{first}'::{kind} ELSE {{0}} END"
@@ -115,7 +102,7 @@ def _timed(kind: str, zone: str | None) -> TransferType:
 
 _TEXT: Final = TransferType(pa.large_binary(), '{}::text COLLATE "C"')
 
-_KINDS: Final = {
+_TYPES: Final = {
     16: TransferType(pa.bool_()),
     17: TransferType(pa.large_binary()),
     20: TransferType(pa.int64()),
@@ -129,11 +116,11 @@ _KINDS: Final = {
     1184: _timed("timestamptz", "UTC"),
     2950: _TEXT,
 }
-"""By the number that a type has in every PostgreSQL."""
+"""By the object id of the type, which is the same in every PostgreSQL."""
 
 Opening: TypeAlias = Callable[[], Any]
 
-_BATCH: Final = 10_000
+_BATCH: Final = 10_000  # groups fetched at a time: memory against round trips
 _LONGEST_WAIT: Final = 30 * 86_400
 _ENCODING: Final = "SET LOCAL client_encoding = 'UTF8'"
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -173,13 +160,13 @@ class Postgres:
         check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
         psycopg = _library()
         with self._transaction(psycopg) as connection:
-            kinds = self._kinds(psycopg, connection, [*keys, *sums])
-            for kind, name in zip(kinds[len(keys) :], sums, strict=True):
+            types = self._find_types(psycopg, connection, [*keys, *sums])
+            for kind, name in zip(types[len(keys) :], sums, strict=True):
                 check_sum(kind.wide, name)
-            wanted = kinds[: len(keys)]
-            asked = self._grouping(psycopg, wanted, keys, sums)
-            groups = attempt(lambda: _gathered(connection, asked, wanted, len(sums)), _uncountable())
-        return finished(groups, [kind.wide for kind in wanted], keys, sums)
+            wanted = types[: len(keys)]
+            query = self._write_query(psycopg, wanted, keys, sums)
+            groups = attempt(lambda: _fetch_groups(connection, query, wanted, len(sums)), _uncountable())
+        return finish(groups, [kind.wide for kind in wanted], keys, sums)
 
     def __repr__(self) -> str:
         shown = repr(str(self.address)) if isinstance(self.address, Address) else "a function"
@@ -188,10 +175,10 @@ class Postgres:
     @contextmanager
     def _transaction(self, psycopg: ModuleType) -> Iterator[Any]:
         """One state of the tables, which nothing here can change."""
-        with closing(attempt(lambda: self._opened(psycopg), _unreachable())) as connection:
+        with closing(attempt(lambda: self._connect(psycopg), _unreachable())) as connection:
             yield connection
 
-    def _opened(self, psycopg: ModuleType) -> Any:
+    def _connect(self, psycopg: ModuleType) -> Any:
         if isinstance(self.address, Address):
             connection = psycopg.connect(self.address.secret)
         else:
@@ -201,24 +188,29 @@ class Postgres:
         connection.execute(_ENCODING)
         if self.timeout is not None:
             connection.execute(f"SET LOCAL statement_timeout = '{self.timeout}s'")
-        register(psycopg, connection)
+        register_loaders(psycopg, connection)
         return connection
 
-    def _kinds(self, psycopg: ModuleType, connection: Any, names: Sequence[str]) -> list[TransferType]:
-        """How each column travels, by its declared type."""
+    def _find_types(self, psycopg: ModuleType, connection: Any, names: Sequence[str]) -> list[TransferType]:
+        """How each column travels, by its declared type; a type without a single value is refused."""
         empty = psycopg.sql.SQL("SELECT * FROM {} LIMIT 0").format(self._rows(psycopg))
         columns = attempt(lambda: connection.execute(empty).description, _misunderstood())
-        found = [columns[place] for place in positions(names, [column.name for column in columns])]
+        found = [columns[place] for place in locate_columns(names, [column.name for column in columns])]
         codes = [column.type_code for column in found]
         categories = attempt(
             lambda: dict(connection.execute(_CATEGORIES, (codes,)).fetchall()), _unreachable()
         )
-        return [kind_of(code, categories.get(code), name) for code, name in zip(codes, names, strict=True)]
+        rule = "must hold numbers, text, dates or times, and not another type of PostgreSQL's"
+        fix = "choose another column, or cast it in a query"
+        for code, name in zip(codes, names, strict=True):
+            known = code in _TYPES or categories.get(code) in _TEXTUAL
+            check_source(known, f"column {name!r}", rule, fix=fix)
+        return [_TYPES.get(code, _TEXT) for code in codes]
 
-    def _grouping(
+    def _write_query(
         self, psycopg: ModuleType, kinds: Sequence[TransferType], keys: Sequence[str], sums: Sequence[str]
     ) -> Any:
-        """The one question that the server is asked."""
+        """The one query that the server runs."""
         sql = psycopg.sql
         grouped = [
             sql.SQL(kind.expression).format(sql.Identifier(name))
@@ -239,16 +231,16 @@ class Postgres:
         return sql.SQL("({}\n) AS source").format(sql.SQL(str(self.query).rstrip("; \t\r\n")))
 
 
-def _gathered(connection: Any, asked: Any, kinds: Sequence[TransferType], sums: int) -> Table:
-    """The groups, from a cursor that the server keeps."""
+def _fetch_groups(connection: Any, query: Any, kinds: Sequence[TransferType], sums: int) -> Table:
+    """The groups, from a cursor on the server."""
     types = [*(kind.engine for kind in kinds), pa.int64(), *[pa.decimal128(38, 0)] * sums]
     schema = pa.schema([(str(place), kind) for place, kind in enumerate(types)])
-    return pa.Table.from_batches(_batches(connection, asked, kinds, schema), schema)
+    return pa.Table.from_batches(_fetch_batches(connection, query, kinds, schema), schema)
 
 
-def _batches(connection: Any, asked: Any, kinds: Sequence[TransferType], schema: Any) -> Iterator[Any]:
+def _fetch_batches(connection: Any, query: Any, kinds: Sequence[TransferType], schema: Any) -> Iterator[Any]:
     with connection.cursor(name="partita") as cursor:
-        cursor.execute(asked, binary=True)
+        cursor.execute(query, binary=True)
         while rows := cursor.fetchmany(_BATCH):
             columns = list(zip(*rows, strict=True))
             keys = [kind.column(values) for kind, values in zip(kinds, columns, strict=False)]

@@ -22,14 +22,11 @@ from partita.domain.base import Domain, Encoded, Special, is_domain
 from partita.domain.category import Category
 from partita.domain.columns import number_text
 from partita.domain.numeric import Integer
-from partita.errors import InvalidParameter, SourceError, check
+from partita.errors import InvalidParameter, check, check_source
 from partita.numbers import integer
 from partita.trusted.secret import AxisCounts, Histogram, Points
-from partita.trusted.sources.arrow import PYTHON, UNREADABLE, distinct
-from partita.trusted.sources.base import Source, Table, checked, positions
-
-# Rows that are the same, made one, with their counts added up.
-
+from partita.trusted.sources.arrow import PYTHON, UNREADABLE, find_distinct
+from partita.trusted.sources.base import Source, checked, locate_columns
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -43,18 +40,18 @@ def regroup(keys: Sequence[Array], counts: Ints) -> tuple[list[Array], Ints]:
     if not _in_order(keys):
         order = np.lexsort(list(reversed(keys)))
         keys, counts = [key[order] for key in keys], counts[order]
-    first = firsts(keys)
+    first = find_starts(keys)
     added = np.add.reduceat(counts, first) if len(first) else counts[:0]
     return [key[first] for key in keys], added
 
 
-def firsts(keys: Sequence[Array]) -> Ints:
+def find_starts(keys: Sequence[Array]) -> Ints:
     """Where a new row starts, in sorted rows."""
     return np.flatnonzero(changes(*keys))
 
 
 def _in_order(keys: Sequence[Array]) -> bool:
-    """Whether the rows are in ascending order, as grouped rows often are; far cheaper than to sort them."""
+    """Whether the rows are in ascending order, as grouped rows often are: cheaper to test than to sort."""
     tied = np.ones(max(0, len(keys[0]) - 1), np.bool_)
     for key in keys:
         if bool((tied & (key[1:] < key[:-1])).any()):
@@ -63,31 +60,16 @@ def _in_order(keys: Sequence[Array]) -> bool:
     return True
 
 
-# At most k rows of each person, chosen by a rule that looks at that person's rows alone.
-#
-# Each row of a person gets a number, the MD5 of these bytes:
-#
-#     the length of the salt in 8 bytes, the salt,
-#     the length of the person's id in 8 bytes, the id,
-#     for each column in order: its `Special` code in 1 byte, its cell in 8 bytes,
-#     the occurrence in 8 bytes: 0, 1, 2, ... among the person's rows with the same cells.
-#
-# Integers are big-endian. The k rows with the smallest numbers are kept; on a tie, which MD5
-# makes all but impossible, the smaller bytes win. Nothing of another person enters, so adding or removing
-# other people's rows never changes which of mine are kept. If I add one row, either it is
-# left out, or it is kept and, when I already had k, exactly one other row leaves.
-#
-# An id is hashed as text: integers by their digits, other numbers by their shortest decimal, and
-# so 17, 17.0 and "17" choose alike in a Parquet, a NumPy and a CSV source. Rows without an id
-# (null, NaN, empty text, or a line that could not be read) count as one person, with no bytes.
+def number_persons(column: Any, name: str) -> tuple[Ints, list[bytes]]:
+    """A number for the person of each row, and the bytes that stand for each person.
 
-
-def people(column: Any, name: str) -> tuple[Ints, list[bytes]]:
-    """A number for the person of each row, and the bytes that stand for each person."""
-    if not _can_identify(column.type):
-        fix = "choose an id column"
-        raise SourceError(f"column {name!r}", "must hold integers or text to tell persons apart", fix=fix)
-    values, rows = distinct(column)
+    An id is hashed as text: integers by their digits, other numbers by their shortest decimal, and
+    so 17, 17.0 and "17" choose alike in a Parquet, a NumPy and a CSV source. Rows without an id
+    (null, NaN, empty text, or a line that could not be read) count as one person, with no bytes.
+    """
+    rule, fix = "must hold integers or text to tell persons apart", "choose an id column"
+    check_source(_can_identify(column.type), f"column {name!r}", rule, fix=fix)
+    values, rows = find_distinct(column)
     listed = values if isinstance(values, list) else values.to_pylist()
     texts = [_identity(value) for value in listed]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -95,43 +77,48 @@ def people(column: Any, name: str) -> tuple[Ints, list[bytes]]:
     return codes[rows], list(numbers)
 
 
-def bound(
+def bound_contributions(
     persons: Ints, names: Sequence[bytes], cells: Sequence[Encoded], counts: Ints, *, limit: int, salt: bytes
 ) -> tuple[list[Encoded], Ints]:
-    """The cells that are kept and how often, out of rows grouped by person and raw values."""
+    """At most `limit` rows of each person: their cells and how often each counts.
+
+    Rows come grouped by person and raw values. Each row of a person gets a number, the MD5 of these bytes:
+
+        the length of the salt in 8 bytes, the salt,
+        the length of the person's id in 8 bytes, the id,
+        for each column in order: its `Special` code in 1 byte, its cell in 8 bytes,
+        the occurrence in 8 bytes: 0, 1, 2, ... among the person's rows with the same cells.
+
+    Integers are big-endian. The rows with the smallest numbers are kept; on a tie, which MD5
+    makes all but impossible, the smaller bytes win. The rule uses nothing of another person, so adding or
+    removing other people's rows never changes which of mine are kept. If I add one row, either it is
+    left out, or it is kept and, when I already had `limit`, exactly one other row leaves.
+    """
     keys = [key for column in cells for key in (column.special, column.cells)]
     (person, *rows), weights = regroup([persons, *keys], counts)
-    first = firsts([person])
+    first = find_starts([person])
     totals = np.add.reduceat(weights, first) if len(first) else weights
     edges = np.append(first, len(person))
     kept = weights.copy()
-    packed = _packed(rows)
+    # The cells of each row as the bytes that are hashed.
+    flat = np.rec.fromarrays([row.astype(row.dtype.newbyteorder(">")) for row in rows])
+    packed = flat.view(f"V{flat.dtype.itemsize}")
     for group in np.flatnonzero(totals > limit).tolist():
         low, high = int(edges[group]), int(edges[group + 1])
-        prefix = _prefixed(salt) + _prefixed(names[person[low]])
-        kept[low:high] = _kept(prefix, packed[low:high], weights[low:high].tolist(), limit)
+        prefix = _with_length(salt) + _with_length(names[person[low]])
+        kept[low:high] = 0
+        numbers = _hash_rows(prefix, packed[low:high].tolist(), weights[low:high].tolist())
+        for _, place, _ in heapq.nsmallest(limit, numbers):
+            kept[low + place] += 1
     there = kept > 0
     pairs = zip(rows[0::2], rows[1::2], strict=True)
     return [Encoded(cell[there], special[there]) for special, cell in pairs], kept[there]
 
 
-def _packed(rows: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.void]:
-    """The cells of each row as the bytes that are hashed."""
-    flat = np.rec.fromarrays([row.astype(row.dtype.newbyteorder(">")) for row in rows])
-    return flat.view(f"V{flat.dtype.itemsize}")
-
-
-def _kept(prefix: bytes, packed: npt.NDArray[np.void], weights: Sequence[int], limit: int) -> list[int]:
-    """How many of a person's rows in each combination of cells are among the smallest."""
-    kept = [0] * len(weights)
-    for _, place, _ in heapq.nsmallest(limit, _numbered(prefix, packed.tolist(), weights)):
-        kept[place] += 1
-    return kept
-
-
-def _numbered(
+def _hash_rows(
     prefix: bytes, packed: Sequence[bytes], weights: Sequence[int]
 ) -> Iterator[tuple[bytes, int, int]]:
+    """The number of each of a person's rows, the place of its cells, and its occurrence."""
     for place, (cells, weight) in enumerate(zip(packed, weights, strict=True)):
         start = hashlib.md5(prefix + cells, usedforsecurity=False)
         for occurrence in range(weight):
@@ -140,12 +127,12 @@ def _numbered(
             yield number.digest(), place, occurrence
 
 
-def _prefixed(text: bytes) -> bytes:
+def _with_length(text: bytes) -> bytes:
     return len(text).to_bytes(8, "big") + text
 
 
 def _identity(value: object) -> bytes:
-    """The text of an id; none for what is no id."""
+    """The text of an id; empty if the value is not an id."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
@@ -155,25 +142,15 @@ def _identity(value: object) -> bytes:
     if isinstance(value, int):
         return str(Decimal(value)).encode()
     if isinstance(value, (float, Decimal, Fraction)):
-        return _number(value)
+        if not isinstance(value, Fraction) and not math.isfinite(value):
+            return b"" if math.isnan(value) else str(value).encode()
+        return number_text(Fraction(repr(value) if isinstance(value, float) else value)).encode()
     return b""
 
 
-def _number(value: float | Decimal | Fraction) -> bytes:
-    if not isinstance(value, Fraction) and not math.isfinite(value):
-        return b"" if math.isnan(value) else str(value).encode()
-    return number_text(Fraction(repr(value) if isinstance(value, float) else value)).encode()
-
-
 def _can_identify(kind: Any) -> bool:
-    return bool(
-        kind == PYTHON
-        or types.is_integer(kind)
-        or types.is_large_binary(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_boolean(kind)
-    )
+    numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return bool(kind == PYTHON or numeric or types.is_large_binary(kind) or types.is_boolean(kind))
 
 
 @final
@@ -200,7 +177,7 @@ class Tally:
 
     def column(self, name: str) -> ColumnCounts:
         """The counts of one column by itself."""
-        positions([name], list(self.cells))
+        locate_columns([name], list(self.cells))
         encoded, domain = self.cells[name], self.schema[name]
         (special, cells), counts = regroup([encoded.special, encoded.cells], self.counts)
         there = special == Special.ORDINARY
@@ -212,8 +189,10 @@ class Tally:
 
     def points(self, names: Sequence[str]) -> Points:
         """The counts of several columns together: rows are at positions along the axes of their domains."""
-        positions(names, list(self.cells))
-        along, counts = regroup([places(self.schema[name], self.cells[name]) for name in names], self.counts)
+        locate_columns(names, list(self.cells))
+        along, counts = regroup(
+            [locate_cells(self.schema[name], self.cells[name]) for name in names], self.counts
+        )
         axes = tuple(Axis.of(self.schema[name]) for name in names)
         return Points(axes, np.stack(along, axis=1), counts, self.contributions)
 
@@ -221,7 +200,7 @@ class Tally:
         return f"Tally({list(self.cells)}, contributions={self.contributions}, secret)"
 
 
-def places(domain: Domain, encoded: Encoded) -> npt.NDArray[np.uint64]:
+def locate_cells(domain: Domain, encoded: Encoded) -> npt.NDArray[np.uint64]:
     """Where cells, ordinary and special ones, lie along the axis of their domain."""
     starts = np.zeros(len(Special), np.uint64)
     starts[Special.ORDINARY] = Axis.of(domain).position(0)
@@ -244,7 +223,7 @@ def tally(
 
     With `where`, a column and a text, only rows count whose value in that column is the text, as a
     `Category` matches a label. With `person`, the column that holds an id, at most `contributions` of
-    each person's rows count, chosen by the rule in `bounding`. Without it every row counts.
+    each person's rows count, chosen as `bound_contributions` says. Without it every row counts.
 
     >>> from partita.domain import Integer
     >>> from partita.trusted.sources.open import open_source
@@ -252,46 +231,37 @@ def tally(
     >>> ages.histogram.counts.tolist(), ages.specials["above"]
     ([2, 1], 1)
     """
-    names = _columns(_checked_schema(schema), by)
-    limit = _limit(contributions, person)
-    check(isinstance(source, Source), "source", "must be a source", given=source, fix="use open_source")
-    keys = list(dict.fromkeys([*_named(person), *_named(where and where[0]), *names]))
-    table = source.counts(keys)
-    if where is not None:
-        table = _matching(table, keys.index(where[0]), where[1])
-    cells = [_encoded(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names]
-    counts = table.column(len(keys)).to_numpy()
-    if person is not None:
-        who, ids = people(table.column(0), person)
-        cells, counts = bound(who, ids, cells, counts, limit=limit, salt=salt.encode())
-    return _merged(schema, names, cells, counts, 1 if person is None else limit)
-
-
-def _named(column: str | None) -> list[str]:
-    return [] if column is None else [column]
-
-
-def _matching(table: Table, place: int, text: str) -> Table:
-    """The rows of a grouped count whose value in the column at this place is the text."""
-    encoded = _encoded(Category([text]), table.column(place), alone=False)
-    return table.filter(pa.array(encoded.special == Special.ORDINARY))
-
-
-def _limit(contributions: object, person: str | None) -> int:
+    names = _check_columns(schema, by)
     limit = integer(contributions, "contributions", low=1)
     fix = "name the column of ids, or leave it out"
     check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
-    return limit
+    check(isinstance(source, Source), "source", "must be a source", given=source, fix="use open_source")
+    extra = [name for name in (person, where and where[0]) if name is not None]
+    keys = list(dict.fromkeys([*extra, *names]))
+    table = source.counts(keys)
+    if where is not None:
+        matches = _encode(Category([where[1]]), table.column(keys.index(where[0])), alone=False)
+        table = table.filter(pa.array(matches.special == Special.ORDINARY))
+    cells = [_encode(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names]
+    counts = table.column(len(keys)).to_numpy()
+    if person is not None:
+        who, ids = number_persons(table.column(0), person)
+        cells, counts = bound_contributions(who, ids, cells, counts, limit=limit, salt=salt.encode())
+    merged, totals = regroup([key for column in cells for key in (column.special, column.cells)], counts)
+    pairs = zip(names, merged[0::2], merged[1::2], strict=True)
+    return Tally(
+        {name: schema[name] for name in names},
+        {name: Encoded(cell, special) for name, special, cell in pairs},
+        totals,
+        1 if person is None else limit,
+    )
 
 
-def _checked_schema(schema: object) -> Mapping[str, Domain]:
-    if isinstance(schema, Mapping) and all(is_domain(domain) for domain in schema.values()):
-        return schema
-    fix = 'pass for example {"age": Integer(0, 120)}'
-    raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
-
-
-def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str]:
+def _check_columns(schema: object, by: Sequence[str] | None) -> list[str]:
+    """The columns to count, if the schema is valid and has them."""
+    if not isinstance(schema, Mapping) or not all(is_domain(domain) for domain in schema.values()):
+        fix = 'pass for example {"age": Integer(0, 120)}'
+        raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
     names = checked(list(schema) if by is None else by, "by")
     unknown = next((name for name in names if name not in schema), None)
     fix = "declare the domain of each column"
@@ -299,30 +269,12 @@ def _columns(schema: Mapping[str, Domain], by: Sequence[str] | None) -> list[str
     return names
 
 
-def _encoded(domain: Domain, column: Any, *, alone: bool) -> Encoded:
-    """The cells of a column, each distinct value encoded once; one grouped `alone` has no repeats.
+def _encode(domain: Domain, column: Any, *, alone: bool) -> Encoded:
+    """The cells of a column, each distinct value encoded once; a column grouped `alone` has no repeats.
 
-    To place integers among integers costs less than to find the distinct ones.
+    Encoding all integers costs less than finding the distinct ones first.
     """
     if types.is_integer(column.type) and (alone or isinstance(domain, Integer)):
         return domain.encode(column.combine_chunks())
-    values, codes = distinct(column)
+    values, codes = find_distinct(column)
     return domain.encode(values).take(codes)
-
-
-def _merged(
-    schema: Mapping[str, Domain],
-    names: Sequence[str],
-    cells: Sequence[Encoded],
-    counts: Ints,
-    contributions: int,
-) -> Tally:
-    keys = [key for column in cells for key in (column.special, column.cells)]
-    merged, totals = regroup(keys, counts)
-    pairs = zip(names, merged[0::2], merged[1::2], strict=True)
-    return Tally(
-        {name: schema[name] for name in names},
-        {name: Encoded(cell, special) for name, special, cell in pairs},
-        totals,
-        contributions,
-    )

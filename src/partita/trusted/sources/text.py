@@ -1,4 +1,4 @@
-"""Raw lines of a file. One line is one row, whatever it holds.
+"""CSV and JSON lines. One line is one row, whatever it holds, and a bad line spoils no other row.
 
 A line ends at a line feed; a carriage return before that belongs to the ending, and any
 other one to the line. The last line may lack its ending. A byte order mark at the very
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -22,13 +23,17 @@ import pyarrow as pa
 from partita.arrays import Ints
 from partita.errors import SourceError
 from partita.trusted.sources.arrow import UNREADABLE
-from partita.trusted.sources.base import Batches, File, positions
+from partita.trusted.sources.base import Batches, File, locate_columns
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 LONGEST_LINE: Final = 2**20
-_BLOCK: Final = 2**22
+_BLOCK: Final = 2**22  # bytes read at a time: memory against the cost of each NumPy call
 _MARK: Final = b"\xef\xbb\xbf"
 _FEED: Final = ord("\n")
 _RETURN: Final = ord("\r")
+_QUOTE: Final = ord('"')
+_WHITE: Final = b" \t\r\n"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +43,7 @@ class LineBlock:
     block: bytes
     start: Ints
     stop: Ints
-    readable: npt.NDArray[np.bool_]
+    readable: Flags
 
     @classmethod
     def of(cls, block: bytes) -> LineBlock:
@@ -59,7 +64,7 @@ class LineBlock:
         ):
             yield self.block[low:high] if readable else None
 
-    def chosen(self, which: npt.NDArray[np.bool_]) -> LineBlock:
+    def select(self, which: Flags) -> LineBlock:
         """Some of these lines."""
         return LineBlock(self.block, self.start[which], self.stop[which], self.readable[which])
 
@@ -67,10 +72,11 @@ class LineBlock:
 def blocks(stream: BinaryIO, size: int = _BLOCK) -> Iterator[bytes]:
     """The lines of a file, many at a time, each with its line feed.
 
-    Of a line that is too long no more is kept than shows that it is.
+    A line that is too long is cut as soon as that is known.
     """
+    first = stream.read(len(_MARK))
     rest = b""
-    for chunk in _chunks(stream, size):
+    for chunk in chain([b"" if first == _MARK else first], iter(lambda: stream.read(size), b"")):
         whole, feed, rest = (rest + chunk).rpartition(b"\n")
         if feed:
             yield whole + feed
@@ -79,15 +85,7 @@ def blocks(stream: BinaryIO, size: int = _BLOCK) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    first = stream.read(len(_MARK))
-    if first != _MARK:
-        yield first
-    while chunk := stream.read(size):
-        yield chunk
-
-
-def _decodable(block: bytes, start: Ints, stop: Ints) -> npt.NDArray[np.bool_]:
+def _decodable(block: bytes, start: Ints, stop: Ints) -> Flags:
     if _is_text(block):
         return np.ones(len(start), np.bool_)
     pairs = zip(start.tolist(), stop.tolist(), strict=True)
@@ -101,67 +99,51 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-# CSV, line by line: a quote left open spoils its own row and no other.
-#
-# Fields are separated by the declared delimiter. A field that starts with a quote ends at the
-# next lone quote, which the delimiter or the end of the line must follow; inside, two quotes
-# stand for one. A quote elsewhere is a character like others. All fields are text, and an
-# empty one is null, quoted or not. A line that is not readable, breaks these rules, or has too
-# few or too many fields is one row of unreadable cells.
-#
-# Where quotes only embrace whole fields, lines are split many at once; all others one by one.
-
-
-Flags: TypeAlias = npt.NDArray[np.bool_]
-
-_QUOTE: Final = ord('"')
-
-
 @dataclass(frozen=True)
 class Csv:
-    """CSV files with the same columns, each with a header line unless `names` are declared."""
+    """CSV files with the same columns, each with a header line unless `names` are declared.
+
+    Fields are separated by the declared delimiter. A field that starts with a quote ends at the
+    next lone quote, which the delimiter or the end of the line must follow; inside, two quotes
+    stand for one. A quote elsewhere is an ordinary character. All fields are text, and an
+    empty one is null, quoted or not. A line that is not readable, breaks these rules, or has too
+    few or too many fields is one row of unreadable cells.
+    """
 
     files: Sequence[File]
     delimiter: str
     names: Sequence[str] | None
 
     def read(self, columns: Sequence[str]) -> Batches:
-        """The columns asked for, as text."""
+        """These columns as text; each file is checked for them first."""
         schema = pa.schema([(name, pa.large_binary()) for name in columns])
         for file in self.files:
-            self._places(file, columns)
+            with file.reading() as stream:
+                names, _ = self._read_header(file, blocks(stream))
+                locate_columns(columns, names, listed=self.names is not None)
         return Batches(schema, self._batches(schema))
-
-    def _places(self, file: File, columns: Sequence[str]) -> None:
-        with file.reading() as stream:
-            names, _ = self._opened(file, blocks(stream))
-            positions(columns, names, listed=self.names is not None)
 
     def _batches(self, schema: Any) -> Iterator[Any]:
         for file in self.files:
             with file.reading() as stream:
-                names, rest = self._opened(file, blocks(stream))
-                places = positions(schema.names, names, listed=self.names is not None)
+                names, rest = self._read_header(file, blocks(stream))
+                places = locate_columns(schema.names, names, listed=self.names is not None)
                 for block in rest:
                     arrays = split(LineBlock.of(block), len(names), places, self.delimiter)
                     yield pa.record_batch(arrays, schema=schema)
 
-    def _opened(self, file: File, rest: Iterator[bytes]) -> tuple[list[str], Iterator[bytes]]:
+    def _read_header(self, file: File, rest: Iterator[bytes]) -> tuple[list[str], Iterator[bytes]]:
         """The names of the columns, and the blocks of lines below the header."""
         if self.names is not None:
             return list(self.names), rest
         first = next(rest, b"")
         header, _, body = first.partition(b"\n")
-        names = self._header(header) if first else None
-        if names is None:
+        line = next(iter(LineBlock.of(header + b"\n"))) if first else None
+        parts = None if line is None else fields(line, self.delimiter)
+        if parts is None:
             fix = "check encoding and delimiter, or declare header=[...] if there is no such line"
-            raise SourceError(file.shown, "must start with a line of column names in UTF-8", fix=fix)
-        return names, chain([body] if body else [], rest)
-
-    def _header(self, line: bytes) -> list[str] | None:
-        [text] = LineBlock.of(line + b"\n")
-        parts = None if text is None else fields(text, self.delimiter)
-        return None if parts is None else [part.decode() for part in parts]
+            raise SourceError(file.label, "must start with a line of column names in UTF-8", fix=fix)
+        return [part.decode() for part in parts], chain([body] if body else [], rest)
 
 
 def fields(line: bytes, delimiter: str) -> list[bytes] | None:
@@ -183,16 +165,19 @@ def fields(line: bytes, delimiter: str) -> list[bytes] | None:
 
 
 def split(lines: LineBlock, width: int, places: Sequence[int], delimiter: str) -> list[Any]:
-    """The columns at these places, of lines that must have `width` fields each."""
-    start, stop, neat = _fields_at_once(lines, width, delimiter)
-    others = list(chain.from_iterable(_fields_of(line, width, delimiter) for line in lines.chosen(~neat)))
+    """The columns at these places, of lines that must have `width` fields each.
+
+    Lines in which quotes only enclose whole fields are split many at once, all others one by one.
+    """
+    start, stop, neat = _split_neat_lines(lines, width, delimiter)
+    others = list(chain.from_iterable(_split_line(line, width, delimiter) for line in lines.select(~neat)))
     ends = len(lines.block) + np.cumsum([0, *map(len, others)]).astype(np.int64)
     start[~neat], stop[~neat] = ends[:-1].reshape(-1, width), ends[1:].reshape(-1, width)
     data = np.frombuffer(b"".join([lines.block, *others]), np.uint8)
-    return [_gathered(data, start[:, place], stop[:, place]) for place in places]
+    return [_gather(data, start[:, place], stop[:, place]) for place in places]
 
 
-def _fields_of(line: bytes | None, width: int, delimiter: str) -> list[bytes]:
+def _split_line(line: bytes | None, width: int, delimiter: str) -> list[bytes]:
     parts = None if line is None else fields(line, delimiter)
     return parts if parts is not None and len(parts) == width else [UNREADABLE] * width
 
@@ -204,11 +189,11 @@ def _field(delimiter: str) -> re.Pattern[bytes]:
     return re.compile(b'(?:"((?:[^"]|"")*)"|(' + plain + b"))" + end, re.DOTALL)
 
 
-def _fields_at_once(lines: LineBlock, width: int, delimiter: str) -> tuple[Ints, Ints, Flags]:
+def _split_neat_lines(lines: LineBlock, width: int, delimiter: str) -> tuple[Ints, Ints, Flags]:
     """Where the fields of each line start and stop, and for which lines that is certain.
 
     A delimiter separates if the number of quotes before it in its line is even. That is
-    right in a line where every field has no quote, or two that embrace it.
+    right in a line where every field has no quote, or two that enclose it.
     """
     data = np.frombuffer(lines.block, np.uint8)
     quotes = np.flatnonzero(data == _QUOTE)
@@ -222,17 +207,15 @@ def _fields_at_once(lines: LineBlock, width: int, delimiter: str) -> tuple[Ints,
     start, stop = np.zeros((2, len(lines), width), np.int64)
     start[neat] = np.column_stack([lines.start[neat], inner + 1])
     stop[neat] = np.column_stack([inner, lines.stop[neat]])
-    return _unquoted(data, quotes, start, stop, neat) if len(quotes) else (start, stop, neat)
-
-
-def _unquoted(data: npt.NDArray[np.uint8], quotes: Ints, start: Ints, stop: Ints, neat: Flags) -> Any:
+    if not len(quotes):
+        return start, stop, neat
     number = np.searchsorted(quotes, stop) - np.searchsorted(quotes, start)
-    embraced = (number == 2) & (data[start] == _QUOTE) & (data[stop - 1] == _QUOTE)
-    return start + embraced, stop - embraced, neat & (embraced | (number == 0)).all(axis=1)
+    enclosed = (number == 2) & (data[start] == _QUOTE) & (data[stop - 1] == _QUOTE)
+    return start + enclosed, stop - enclosed, neat & (enclosed | (number == 0)).all(axis=1)
 
 
-def _gathered(data: npt.NDArray[np.uint8], start: Ints, stop: Ints) -> Any:
-    """These stretches of bytes as a column, null where they are empty."""
+def _gather(data: npt.NDArray[np.uint8], start: Ints, stop: Ints) -> Any:
+    """These ranges of bytes as a column, null where they are empty."""
     length = stop - start
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
     place = np.repeat(start - offset[:-1], length) + np.arange(offset[-1])
@@ -241,25 +224,20 @@ def _gathered(data: npt.NDArray[np.uint8], start: Ints, stop: Ints) -> Any:
     return pa.Array.from_buffers(pa.large_binary(), len(length), buffers)
 
 
-# JSON lines: one line is one row, and a line that is no JSON object spoils itself only.
-#
-# Text is kept as it is, and numbers as they are written, so that none is rounded; true and
-# false are text too. A missing key and null are null. A list or an object in a cell makes
-# that cell unreadable, and a line that is not a JSON object all cells of its row. Of a
-# repeated key the last one counts.
-
-
-_WHITE: Final = b" \t\r\n"
-
-
 @dataclass(frozen=True)
 class JsonLines:
-    """Files of JSON lines."""
+    """Files of JSON lines.
+
+    Text is kept as it is, and numbers as they are written, so that none is rounded; true and
+    false are text too. A missing key and null are null. A list or an object in a cell makes
+    that cell unreadable, and a line that is not a JSON object all cells of its row. Of a
+    repeated key the last one counts.
+    """
 
     files: Sequence[File]
 
     def read(self, columns: Sequence[str]) -> Batches:
-        """The columns asked for, as text; there is no header that could lack one."""
+        """These columns as text; there is no header that could lack one."""
         schema = pa.schema([(name, pa.large_binary()) for name in columns])
         return Batches(schema, self._batches(schema))
 
@@ -267,31 +245,25 @@ class JsonLines:
         for file in self.files:
             with file.reading() as stream:
                 for block in blocks(stream):
-                    yield _batch(LineBlock.of(block), schema)
+                    rows = [cells_of(line, schema.names) for line in LineBlock.of(block)]
+                    columns = [pa.array(column, pa.large_binary()) for column in zip(*rows, strict=True)]
+                    yield pa.record_batch(columns, schema=schema)
 
 
-def cells_of(line: bytes, names: Sequence[str]) -> list[bytes | None]:
-    r"""The cells of one row.
+def cells_of(line: bytes | None, names: Sequence[str]) -> list[bytes | None]:
+    r"""The cells of one row; all are unreadable if the line is None.
 
     >>> cells_of(b'{"a": 1.50, "b": "x", "c": [1]}', ["a", "b", "c", "d"])
     [b'1.50', b'x', b'\xff', None]
     """
-    try:
-        text = line.strip(_WHITE).decode()
+    row: object = None
+    with suppress(ValueError, RecursionError):
+        text = "" if line is None else line.strip(_WHITE).decode()
         row, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return [UNREADABLE] * len(names)
-    if end != len(text) or not isinstance(row, dict):
+        row = row if end == len(text) else None
+    if not isinstance(row, dict):
         return [UNREADABLE] * len(names)
     return [_cell(row.get(name)) for name in names]
-
-
-def _batch(lines: LineBlock, schema: Any) -> Any:
-    unreadable = [UNREADABLE] * len(schema.names)
-    names = schema.names
-    rows = [cells_of(line, names) if line is not None else unreadable for line in lines]
-    columns = [pa.array(column, pa.large_binary()) for column in zip(*rows, strict=True)]
-    return pa.record_batch(columns, schema=schema)
 
 
 def _cell(value: object) -> bytes | None:
@@ -304,8 +276,8 @@ def _cell(value: object) -> bytes | None:
     return UNREADABLE
 
 
-def _refused(constant: str) -> None:
+def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refused)
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse)

@@ -1,4 +1,7 @@
-"""The counts of one axis on a cluster: shards of the universe, each cut by the executor that holds it."""
+"""Exact counts on a Spark cluster: packed cells in shards, sums over them, and cuts by the executors.
+
+The cluster knows no unsigned integers, so cells are shifted there by 2^63, which keeps their order.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,23 @@ from partita.domain.base import Domain, Encoded, Special
 from partita.trusted.mechanisms.base import noise_elsewhere
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram, PointCounts, ShardWork, Work
-from partita.trusted.sources.base import positions
-from partita.trusted.sources.spark.session import Batch, Cluster, Frame, not_once
-from partita.trusted.sources.tally import ColumnCounts, places, regroup
+from partita.trusted.sources.base import locate_columns
+from partita.trusted.sources.spark.session import Batch, Cluster, Frame, check_once
+from partita.trusted.sources.tally import ColumnCounts, locate_cells, regroup
 
-# Rows of a partition as a worker meets them: some batches at a time.
+SHIFT: Final = 2**63
+"""The cell that is 0 on the cluster."""
 
-
-_BLOCK: Final = 2**20
+_SHIFT: Final = np.uint64(SHIFT)
+_BLOCK: Final = 2**20  # rows that a worker handles at once: memory against calls
+_SHARD_BITS: Final = 20
+"""Of the shortest shard: one executor has memory for two to this many cells."""
+_LONGEST_ROW: Final = 2**18  # cells in one packed row
+_LONGEST_BLOCK: Final = 2**22  # cells that a worker sums at once: memory against calls
+_PIECE: Final = 2**16  # numbers in one piece of a sum
+_BLOCK_COLUMNS: Final = "shard int, width int, special binary, cells binary, counts binary"
+_SUM_COLUMNS: Final = "piece int, sum binary"
+_CUT_COLUMNS: Final = "shard int, seals binary"
 
 
 def blocks(batches: Iterator[Batch]) -> Iterator[Any]:
@@ -43,18 +55,12 @@ def blocks(batches: Iterator[Batch]) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-def whole(batches: Iterator[Batch]) -> Any:
-    """All rows of a partition, as one table; None if it has none."""
-    held = list(batches)
-    return pa.Table.from_batches(held) if held else None
-
-
 def whole_groups(tables: Iterator[Any], key: Callable[[Any], Any]) -> Iterator[Any]:
     """The same rows, cut only where the key changes; rows with the same key come one after another."""
     rest: Any = None
     for table in tables:
         joined = table if rest is None else pa.concat_tables([rest, table])
-        last = _last_group(key(joined))
+        last = _start_of_last_group(key(joined))
         if last > 0:
             yield joined.slice(0, last)
         rest = joined.slice(last)
@@ -62,20 +68,11 @@ def whole_groups(tables: Iterator[Any], key: Callable[[Any], Any]) -> Iterator[A
         yield rest
 
 
-def _last_group(column: Any) -> int:
+def _start_of_last_group(column: Any) -> int:
     """Where the rows with the last key start."""
     codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
     others = np.flatnonzero(codes != codes[-1]) if len(codes) else codes
     return int(others[-1]) + 1 if len(others) else 0
-
-
-# Cells on a cluster that knows no unsigned integers: shifted by 2^63, so that their order is the same.
-
-
-SHIFT: Final = 2**63
-"""The cell that is 0 on the cluster."""
-
-_SHIFT: Final = np.uint64(SHIFT)
 
 
 def to_longs(cells: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -97,20 +94,13 @@ def to_cells(longs: Any) -> NDArray[np.uint64]:
     return np.asarray(longs.to_numpy()).view(np.uint64) ^ _SHIFT
 
 
-# Public shards of a universe: by its size and by how many there shall be at most, never by data.
-
-
-_WHOLE: Final = 20
-"""As a power of two, a number of cells that one executor has room for: no shard needs to be shorter."""
-
-
 @final
 @dataclass(frozen=True)
 class Shards:
-    """Ranges of cells, one behind the other, each of which is cut by one task.
+    """Public ranges of cells, each cut by one task. They depend on size and parts, never on data.
 
-    They are equal parts of 2^bits cells, of which the first is split again at powers of four: numbers that
-    people count are small, most of them, and where they lie, shards are short. Spark finds the part of a
+    They are equal parts of 2^bits cells, of which the first is split again at powers of four: most numbers
+    that people count are small, and shards are short where these lie. Spark finds the part of a
     cell by a shift, however many there are.
 
     >>> Shards.of(2**24, parts=2).bounds == (0, 2**20, 2**22, 2**23, 2**24)
@@ -124,7 +114,7 @@ class Shards:
     def of(size: int, *, parts: int) -> Shards:
         """The universe in at most so many equal parts, but for the last, which may be shorter."""
         width = -(-size // parts)
-        return Shards(size, max(_WHOLE, (width - 1).bit_length()))
+        return Shards(size, max(_SHARD_BITS, (width - 1).bit_length()))
 
     @property
     def bounds(self) -> tuple[int, ...]:
@@ -150,41 +140,32 @@ class Shards:
     @property
     def _inner(self) -> list[int]:
         """Where the first part is split."""
-        powers = (2**bits for bits in range(_WHOLE, self.bits, 2))
+        powers = (2**bits for bits in range(_SHARD_BITS, self.bits, 2))
         return [power for power in powers if power < self.size]
 
 
-# Grouped cells in a few long rows: what many passes read is turned from rows into arrays once.
-#
-# A row holds a block of distinct cells, in ascending order, as arrays: for each cell and column the number
-# of
-# its special cell and its place on the line, and how many rows are there. Every combination of cells is in
-# one block.
-
-
-_LONGEST: Final = 2**18
-_ENOUGH: Final = 2**22
-_MADE: Final = "shard int, width int, special binary, cells binary, counts binary"
-
-
 def special(column: int) -> str:
-    """What says which special cell the value of a column is in; 0 if in none."""
+    """The name of the Spark column with the `Special` code of a table column; 0 is an ordinary cell."""
     return f"special{column}"
 
 
 def cell(column: int) -> str:
-    """What says in which cell the value of a column is."""
+    """The name of the Spark column with the cell of a table column."""
     return f"cell{column}"
 
 
 def columns(width: int) -> str:
-    """Cells of some columns before they are packed, and how many rows are in each, as Spark declares them."""
+    """The Spark declaration of cells of `width` columns before they are packed, and of their counts."""
     pairs = (f"{special(column)} tinyint, {cell(column)} bigint" for column in range(width))
     return ", ".join([*pairs, "rows bigint"])
 
 
 class CellBlock(NamedTuple):
-    """Some distinct cells: special cells and places have a column for each one of the table."""
+    """Some distinct cells, ascending: special codes and cells have a column for each column of the table.
+
+    On the cluster a block is one long row of arrays, since many passes read it. Every combination of cells
+    is in one block.
+    """
 
     shard: int
     special: NDArray[np.uint8]
@@ -201,12 +182,12 @@ class CellBlock(NamedTuple):
                 yield CellBlock(shard, kinds.reshape(shape), cells.reshape(shape), counts)
 
     @staticmethod
-    def joined(blocks: Iterator[CellBlock]) -> Iterator[CellBlock]:
-        """The same cells in longer blocks, those of a shard in order; a block without cells is left out."""
+    def join(blocks: Iterator[CellBlock]) -> Iterator[CellBlock]:
+        """The same cells in longer blocks, those of a shard in order, without empty blocks."""
         held: list[CellBlock] = []
         for block in blocks:
             held += [block] if block.counts.size else []
-            if sum(each.counts.size for each in held) >= _ENOUGH:
+            if sum(each.counts.size for each in held) >= _LONGEST_BLOCK:
                 yield CellBlock.of(held)
                 held = []
         if held:
@@ -222,16 +203,16 @@ class CellBlock(NamedTuple):
         """The block as a row."""
         numbers = [pa.array([number], pa.int32()) for number in (self.shard, self.cells.shape[1])]
         arrays = [pa.array([part.tobytes()], pa.binary()) for part in self[1:]]
-        return pa.record_batch([*numbers, *arrays], names=_names(_MADE))
+        return pa.record_batch([*numbers, *arrays], names=_names(_BLOCK_COLUMNS))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Packed:
-    """Distinct cells of `width` columns on a cluster, packed and kept there.
+class PackedCells:
+    """Distinct cells of `width` columns on a cluster, packed in blocks and stored there.
 
-    Those of one column are in a partition for each of some public shards, of which special cells share the
-    first; each shard has a block, be it empty.
+    Those of one column are in a partition for each public shard; special cells are in the first.
+    Each shard has a block, even if it is empty.
     """
 
     cluster: Cluster
@@ -239,36 +220,37 @@ class Packed:
     width: int
 
     @staticmethod
-    def in_shards(cluster: Cluster, cells: Frame, shards: Shards) -> Packed:
-        """Cells of one column, which may be there more than once, in a partition for each shard."""
+    def in_shards(cluster: Cluster, cells: Frame, shards: Shards) -> PackedCells:
+        """Cells of one column, possibly repeated, in a partition for each shard."""
 
-        def packed() -> Frame:
+        def pack() -> Frame:
             every = cells.unionAll(_markers(cluster, shards))
             placed = every.withColumn("shard", shards.number(sf.col(cell(0))))
             apart = placed.repartitionById(len(shards), sf.col("shard"))
-            return cluster.keep(cluster.mapped(apart, _pack, _MADE))
+            return cluster.keep(cluster.mapped(apart, _pack, _BLOCK_COLUMNS))
 
-        return Packed(cluster, cluster.run(packed), 1)
+        return PackedCells(cluster, cluster.run(pack), 1)
 
     @staticmethod
-    def together(cluster: Cluster, cells: Frame, width: int) -> Packed:
-        """Cells of several columns, which may be there more than once."""
+    def together(cluster: Cluster, cells: Frame, width: int) -> PackedCells:
+        """Cells of several columns, possibly repeated."""
 
-        def packed() -> Frame:
+        def pack() -> Frame:
             keys = [name(column) for column in range(width) for name in (special, cell)]
             grouped = cells.groupBy(keys).agg(sf.sum("rows").alias("rows")).withColumn("shard", sf.lit(0))
-            return cluster.keep(cluster.mapped(grouped, _pack, _MADE))
+            return cluster.keep(cluster.mapped(grouped, _pack, _BLOCK_COLUMNS))
 
-        return Packed(cluster, cluster.run(packed), width)
+        return PackedCells(cluster, cluster.run(pack), width)
 
-    def alone(self, column: int, shards: Shards) -> Packed:
+    def alone(self, column: int, shards: Shards) -> PackedCells:
         """The cells of one column by itself, in shards."""
-        unpacked = self.cluster.run(lambda: self.cluster.mapped(self.frame, _Unpacking(column), columns(1)))
-        return Packed.in_shards(self.cluster, unpacked, shards)
+        worker = _ColumnReader(column)
+        unpacked = self.cluster.run(lambda: self.cluster.mapped(self.frame, worker, columns(1)))
+        return PackedCells.in_shards(self.cluster, unpacked, shards)
 
 
 def _markers(cluster: Cluster, shards: Shards) -> Frame:
-    """A row of count zero in each shard, so that none is without rows."""
+    """A row of count zero in each shard, so that no shard is without rows."""
     cells = pa.array([shard.start - SHIFT for shard in shards.ranges], pa.int64())
     none = np.zeros(len(shards), np.int64)
     table = pa.table([pa.array(none.astype(np.int8)), cells, pa.array(none)], names=_names(columns(1)))
@@ -277,9 +259,10 @@ def _markers(cluster: Cluster, shards: Shards) -> Frame:
 
 def _pack(batches: Iterator[Batch]) -> Iterator[Batch]:
     """A worker that packs its partition, each shard by itself; rows of count zero are markers."""
-    table = whole(batches)
-    if table is None:
+    held = list(batches)
+    if not held:
         return
+    table = pa.Table.from_batches(held)
     numbers = table.column("shard").to_numpy()
     present = np.unique(numbers).tolist()
     for shard in present:
@@ -296,16 +279,16 @@ def _blocks(shard: int, table: Any) -> Iterator[CellBlock]:
         keys.append(table.column(special(column)).to_numpy().view(np.uint8)[there])
         keys.append(to_cells(table.column(cell(column)))[there])
     ordered, added = regroup(keys, counts[there])
-    for start in range(0, max(1, added.size), _LONGEST):
-        part = slice(start, start + _LONGEST)
+    for start in range(0, max(1, added.size), _LONGEST_ROW):
+        part = slice(start, start + _LONGEST_ROW)
         kinds, cells = (np.stack([key[part] for key in ordered[side::2]], axis=1) for side in (0, 1))
         yield CellBlock(shard, kinds, cells, added[part])
 
 
 @final
 @dataclass(frozen=True)
-class _Unpacking:
-    """A worker that takes one column out of blocks."""
+class _ColumnReader:
+    """A worker that reads one column out of blocks."""
 
     column: int
 
@@ -323,93 +306,79 @@ def _names(declared: str) -> Sequence[str]:
     return [each.split()[0] for each in declared.split(", ")]
 
 
-# Sums over blocks of rows on a cluster: each partition adds up its own, and their sums are added up.
-#
-# A sum is an array as large as what is released. It travels in pieces, and a piece with nothing in it stays
-# where it is. Pieces of the same place meet on one executor, so that the driver gets every piece once.
+BlockReader: TypeAlias = Callable[[CellBlock], tuple[UInts, Ints]]
+"""The cells or points in a block, ascending, and how many rows each has."""
 
 
-_PIECE: Final = 2**16
-_MADE_SUMS: Final = "piece int, sum binary"
+def fold(packed: PackedCells, reader: BlockReader, work: Work) -> NDArray[Any]:
+    """The sum of work(cells or points, counts) over all blocks.
 
-
-Reading: TypeAlias = Callable[[CellBlock], tuple[UInts, Ints]]
-"""The things in a block, ascending, and how many rows each has."""
-
-
-def folded(packed: Packed, reading: Reading, work: Work) -> NDArray[Any]:
-    """The sum of work(things, counts) over what is read in each block."""
-    nothing = work(*reading(_no_block(packed.width)))
+    A sum is an array as large as what is released. Each partition adds up its own. The sum travels in pieces,
+    without those that are all zero. Equal pieces are added on one executor, so that the driver gets every
+    piece once.
+    """
+    empty = np.zeros((0, packed.width), np.uint8), np.zeros((0, packed.width), np.uint64)
+    nothing = work(*reader(CellBlock(0, *empty, np.zeros(0, np.int64))))
     pieces = -(-nothing.size // _PIECE)
 
     def run() -> dict[int, NDArray[Any]]:
-        sums = packed.cluster.mapped(packed.frame, _Summing(reading, work), _MADE_SUMS)
+        sums = packed.cluster.mapped(packed.frame, _PartitionSum(reader, work), _SUM_COLUMNS)
         together = sums.repartition(min(pieces, packed.cluster.parallelism), "piece")
-        met = packed.cluster.mapped(together, _meeting, _MADE_SUMS)
-        return _by_piece([(row["piece"], _read(row["sum"])) for row in met.collect()])
+        added = packed.cluster.mapped(together, _add_pieces, _SUM_COLUMNS)
+        return _by_piece([(row["piece"], _read_piece(row["sum"])) for row in added.collect()])
 
     found = packed.cluster.run(run) if pieces else {}
-    parts = [found.get(piece, part) for piece, part in enumerate(_parts(nothing))]
+    parts = [found.get(piece, part) for piece, part in enumerate(_split_pieces(nothing))]
     return np.concatenate(parts).reshape(nothing.shape) if parts else nothing
 
 
 def _by_piece(found: list[tuple[int, NDArray[Any]]]) -> dict[int, NDArray[Any]]:
-    """The sum of each piece, which has met on one executor."""
+    """The sum of each piece, if each came once."""
     sums = dict(found)
-    if len(sums) != len(found):
-        raise not_once("piece")
+    check_once(len(sums) == len(found), "piece")
     return sums
-
-
-def _no_block(width: int) -> CellBlock:
-    return CellBlock(
-        0, np.zeros((0, width), np.uint8), np.zeros((0, width), np.uint64), np.zeros(0, np.int64)
-    )
 
 
 @final
 @dataclass(frozen=True)
-class _Summing:
+class _PartitionSum:
     """A worker that adds up one partition."""
 
-    reading: Reading
+    reader: BlockReader
     work: Work
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        sums = (self.work(*self.reading(block)) for block in CellBlock.joined(CellBlock.read(batches)))
+        sums = (self.work(*self.reader(block)) for block in CellBlock.join(CellBlock.read(batches)))
         first = next(sums, None)
         if first is not None:
-            pieces = enumerate(_parts(reduce(add, sums, first)))
-            yield from _written({piece: part for piece, part in pieces if part.any()})
+            pieces = enumerate(_split_pieces(reduce(add, sums, first)))
+            yield from _write_pieces({piece: part for piece, part in pieces if part.any()})
 
 
-def _meeting(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Pieces of the same place become one."""
-    met: dict[int, NDArray[Any]] = {}
+def _add_pieces(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """A worker that adds up pieces of the same number."""
+    sums: dict[int, NDArray[Any]] = {}
     for batch in batches:
         for piece, part in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            met[piece] = met[piece] + _read(part) if piece in met else _read(part)
-    yield from _written(met)
+            sums[piece] = sums[piece] + _read_piece(part) if piece in sums else _read_piece(part)
+    yield from _write_pieces(sums)
 
 
-def _written(sums: dict[int, NDArray[Any]]) -> Iterator[Batch]:
+def _write_pieces(sums: dict[int, NDArray[Any]]) -> Iterator[Batch]:
     """A batch for each piece; Python ints of any size stay exact."""
     for piece, part in sums.items():
         arrays = [pa.array([piece], pa.int32()), pa.array([pickle.dumps(part)], pa.binary())]
         yield pa.record_batch(arrays, names=["piece", "sum"])
 
 
-def _read(part: Any) -> NDArray[Any]:
-    """What `_written` wrote, on another machine of the same cluster."""
+def _read_piece(part: Any) -> NDArray[Any]:
+    """A piece that `_write_pieces` wrote on another machine of the same cluster."""
     return np.asarray(pickle.loads(bytes(part)))
 
 
-def _parts(sums: NDArray[Any]) -> list[NDArray[Any]]:
+def _split_pieces(sums: NDArray[Any]) -> list[NDArray[Any]]:
     flat = sums.reshape(-1)
     return [flat[start : start + _PIECE] for start in range(0, flat.size, _PIECE)]
-
-
-_MADE_COUNTS: Final = "shard int, seals binary"
 
 
 @final
@@ -420,7 +389,7 @@ class SparkCounts(AxisCounts):
     size: int
     contributions: int
     shards: Shards
-    packed: Packed
+    packed: PackedCells
     rows: int | None = None
 
     @property
@@ -429,21 +398,21 @@ class SparkCounts(AxisCounts):
         return super().total if self.rows is None else self.rows
 
     def folded(self, work: Work) -> NDArray[Any]:
-        """Blocks are on the executors, and sums of them come back."""
-        return folded(self.packed, _ordinary, work)
+        """Blocks stay on the executors, and their sum comes back."""
+        return fold(self.packed, _ordinary, work)
 
     def in_shards(self, work: ShardWork, *, noise: Noise) -> UInts:
-        """Each shard where it is, with fresh noise of the executor's own; only what is found travels.
+        """Cut each shard on its executor, with fresh noise drawn there; only the seals travel.
 
-        One action collects it, and nothing comes after the worker: Spark hands over what one successful
-        attempt has made of each partition. A cut that fails is an answer, too: it fails the release, and is
-        not tried again with other noise. Only what is lost with its process is made again, and no two
-        attempts race: see `Cluster.require_no_races`.
+        One action collects them, and no step follows the worker: Spark returns the result of one successful
+        attempt for each partition. A cut that fails is an answer, too: it fails the release, and is
+        not tried again with other noise. Only an answer that is lost with its process is made again, and no
+        two attempts race: see `Cluster.require_no_races`.
         """
         noise_elsewhere(noise)
         worker = _Cutting(work, self.size, self.contributions, self.shards)
         cluster = self.packed.cluster
-        found = cluster.run(lambda: cluster.mapped(self.packed.frame, worker, _MADE_COUNTS).collect())
+        found = cluster.run(lambda: cluster.mapped(self.packed.frame, worker, _CUT_COLUMNS).collect())
         return _joined([(row["shard"], row["seals"]) for row in found], self.shards)
 
     def __repr__(self) -> str:
@@ -464,7 +433,7 @@ def _ordinary(block: CellBlock) -> tuple[UInts, Ints]:
 class _Cutting:
     """A worker that cuts the shards of its partition, each with noise that is drawn for it alone.
 
-    Nothing but the end of its process makes it draw twice: null stands for the seals of a cut that failed.
+    Only the end of its process makes it draw twice: a cut that failed is reported as null.
     """
 
     work: ShardWork
@@ -496,48 +465,48 @@ class _Cutting:
 def _joined(found: list[tuple[int, bytes | None]], shards: Shards) -> UInts:
     """The seals of all shards in order, if there is exactly one answer for each."""
     cut = {number: seals for number, seals in found if seals is not None}
-    if len(cut) != len(found) or sorted(cut) != list(range(len(shards))):
-        raise not_once("shard")
+    check_once(len(cut) == len(found) and sorted(cut) == list(range(len(shards))), "shard")
     return np.concatenate([np.frombuffer(cut[number], np.uint64) for number in sorted(cut)])
-
-
-# The counts of several columns together, kept on a cluster.
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkPoints(PointCounts):
-    """How many rows are at each point of some columns, which are packed in an order of their own."""
+    """How many rows are at each point of some columns; column `order[i]` of the packed cells is axis i."""
 
     axes: tuple[Axis, ...]
     domains: tuple[Domain, ...]
     order: tuple[int, ...]
     contributions: int
     parts: int
-    packed: Packed
+    packed: PackedCells
 
     @staticmethod
     def of(
-        domains: tuple[Domain, ...], order: tuple[int, ...], contributions: int, parts: int, packed: Packed
+        domains: tuple[Domain, ...],
+        order: tuple[int, ...],
+        contributions: int,
+        parts: int,
+        packed: PackedCells,
     ) -> SparkPoints:
         """The points of columns with these domains; `order` says where each of them is packed."""
         return SparkPoints(tuple(map(Axis.of, domains)), domains, order, contributions, parts, packed)
 
     def folded(self, work: Work) -> NDArray[Any]:
-        """Blocks are on the executors, and sums of them come back."""
-        return folded(self.packed, _Placing(self.domains, self.order), work)
+        """Blocks stay on the executors, and their sum comes back."""
+        return fold(self.packed, _PointReader(self.domains, self.order), work)
 
     def alone(self, axis: int) -> SparkPoints:
-        """Grouped anew along one axis, and kept."""
+        """Grouped again along one axis, and stored on the cluster."""
         packed = self._alone(axis)
         return SparkPoints.of((self.domains[axis],), (0,), self.contributions, self.parts, packed)
 
     def along(self, axis: int) -> SparkCounts:
-        """Grouped anew by the cells of one axis, in shards of it."""
+        """Grouped again by the cells of one axis, in shards of it."""
         size = self.domains[axis].size
         return SparkCounts(size, self.contributions, self._shards(axis), self._alone(axis))
 
-    def _alone(self, axis: int) -> Packed:
+    def _alone(self, axis: int) -> PackedCells:
         return self.packed.alone(self.order[axis], self._shards(axis))
 
     def _shards(self, axis: int) -> Shards:
@@ -549,7 +518,7 @@ class SparkPoints(PointCounts):
 
 @final
 @dataclass(frozen=True)
-class _Placing:
+class _PointReader:
     """Reads points from blocks: the domain of each axis, and the column that is packed for it."""
 
     domains: tuple[Domain, ...]
@@ -558,57 +527,54 @@ class _Placing:
     def __call__(self, block: CellBlock) -> tuple[UInts, Ints]:
         """Points in ascending order of the first axis, then the second, and so on."""
         along = [
-            places(domain, Encoded(block.cells[:, column], block.special[:, column]))
+            locate_cells(domain, Encoded(block.cells[:, column], block.special[:, column]))
             for domain, column in zip(self.domains, self.order, strict=True)
         ]
         ordered, counts = regroup(along, block.counts)
         return np.stack(ordered, axis=1), counts
 
 
-# The distinct combinations of cells on a cluster, as `Tally` has them here.
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkTally:
-    """How many rows are in each combination of cells; the cluster keeps them while a tally is held."""
+    """The counterpart of `Tally` on a cluster, which stores the counts as long as this object exists."""
 
     schema: Mapping[str, Domain]
     contributions: int
     parts: int
-    packed: Packed
+    packed: PackedCells
 
     @staticmethod
     def of(
         schema: Mapping[str, Domain], contributions: int, parts: int, cluster: Cluster, cells: Frame
     ) -> SparkTally:
-        """The tally of rows whose cells may be there more than once; that of one column is in shards."""
+        """The tally of cells, possibly repeated; that of one column is in shards."""
         if len(schema) > 1:
-            packed = Packed.together(cluster, cells, len(schema))
+            packed = PackedCells.together(cluster, cells, len(schema))
         else:
             [domain] = schema.values()
-            packed = Packed.in_shards(cluster, cells, Shards.of(domain.size, parts=parts))
+            packed = PackedCells.in_shards(cluster, cells, Shards.of(domain.size, parts=parts))
         return SparkTally(schema, contributions, parts, packed)
 
     def column(self, name: str) -> ColumnCounts:
-        """The counts of one column by itself: those of its special cells come here, the others stay."""
-        [number] = positions([name], list(self.schema))
+        """The counts of one column by itself: those of its special cells come here, the others stay there."""
+        [number] = locate_columns([name], list(self.schema))
         domain = self.schema[name]
         shards = Shards.of(domain.size, parts=self.parts)
         packed = self.packed if self.packed.width == 1 else self.packed.alone(number, shards)
-        by_kind = folded(packed, _kinds, _sums).tolist()
+        by_kind = fold(packed, _kinds, _sums).tolist()
         total = by_kind[Special.ORDINARY]
         counts = SparkCounts(domain.size, self.contributions, shards, packed, total)
         return ColumnCounts(counts, {name: by_kind[Special.named(name)] for name in domain.specials})
 
     def points(self, names: Sequence[str]) -> SparkPoints:
         """The counts of several columns together."""
-        order = tuple(positions(names, list(self.schema)))
+        order = tuple(locate_columns(names, list(self.schema)))
         domains = tuple(self.schema[name] for name in names)
         return SparkPoints.of(domains, order, self.contributions, self.parts, self.packed)
 
     def close(self) -> None:
-        """The cluster forgets the rows."""
+        """Remove the counts from the cluster."""
         self.packed.cluster.close()
 
     def __repr__(self) -> str:
@@ -616,7 +582,7 @@ class SparkTally:
 
 
 def _kinds(block: CellBlock) -> tuple[UInts, Ints]:
-    """Which special cell, if any, each cell of the one column is."""
+    """The `Special` code of each cell of the one column."""
     return block.special[:, 0].astype(np.uint64), block.counts
 
 

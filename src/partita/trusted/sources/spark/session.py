@@ -1,6 +1,6 @@
-"""A Spark session at work for us: quietly, and with nothing left behind.
+"""A Spark session without log output and without leftovers, and the query that feeds durable counters.
 
-What Spark logs and what its errors say may hold rows. While we are at work its log is off, and an error of
+Spark's logs and errors may hold rows. While a request runs its log is off, and an error of
 Spark, or of a worker, becomes one that knows nothing of the cause.
 """
 
@@ -19,23 +19,38 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, TypeAlias, TypeVar, final
 
-from partita.errors import InvalidParameter, SourceError, check, check_data, check_source
+from partita.errors import SourceError, check, check_data, check_source
 from partita.trusted.durable.events import Event
 from partita.trusted.durable.stream import DurableCounter, DurableFamily
-from partita.trusted.sources.base import attempt, positions
+from partita.trusted.sources.base import attempt, locate_columns
 
-# Spark without a word on the driver, for as long as anybody here is at work.
-#
-# What Spark logs may hold rows. Levels of logs and filters of warnings are those of a whole process, so that
-# the first of several threads turns them off, and the last one brings them back.
+T = TypeVar("T")
 
+Frame: TypeAlias = Any
+"""A pyspark.sql.DataFrame."""
+
+Batch: TypeAlias = Any
+"""A pyarrow.RecordBatch."""
+
+Worker: TypeAlias = Callable[[Iterator[Batch]], Iterator[Batch]]
+"""A function that runs on an executor, once for each partition."""
 
 _LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j")
+_FAILED: Final = "a worker of Partita failed"
+_OTHER_VERSION: Final = "a worker of Partita has another version"
+_PARTS: Final = 16
+"""In how many parts a universe is cut, if the session does not set its parallelism."""
+_QUERY: Final = "sql.streaming.queryId"
+_LONGEST_NAME: Final = 100
 
 
 @final
 class Silence:
-    """A `with SILENCE.on(context)` turns off what the driver of a Spark context logs; several may overlap."""
+    """A `with SILENCE.on(context)` turns off the logs of the driver of a Spark context; several may overlap.
+
+    Log levels and warning filters belong to the whole process, so the first of several threads turns them
+    off, and the last one restores them.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -44,92 +59,61 @@ class Silence:
 
     @contextmanager
     def on(self, context: Any) -> Iterator[None]:
-        """Silence while inside; the lock may be taken twice, since what is collected closes clusters."""
-        self._enter(context)
+        """Silence inside; a thread may take the lock twice, since garbage collection closes clusters."""
+        with self._lock:
+            if self._depth == 0:
+                self._before = _turn_off_logs(context)
+            self._depth += 1
         try:
             yield
         finally:
-            self._leave()
-
-    def _enter(self, context: Any) -> None:
-        with self._lock:
-            if self._depth == 0:
-                self._before = _silenced(context)
-            self._depth += 1
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._before.close()
+            with self._lock:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._before.close()
 
 
 SILENCE: Final = Silence()
-"""The one of this process."""
+"""The only one of this process."""
 
 
-def _silenced(context: Any) -> ExitStack:
-    """All is off; what closes the stack brings it back, as far as there is still a Spark."""
+def _turn_off_logs(context: Any) -> ExitStack:
+    """Closing the stack restores the logs, as far as Spark still exists."""
     with ExitStack() as stack:
-        stack.enter_context(_without_python(map(logging.getLogger, _LOGGERS)))
+        for logger in map(logging.getLogger, _LOGGERS):
+            stack.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        stack.enter_context(_without_java(context._jvm.org.apache.logging.log4j))
+        stack.enter_context(_without_java_logs(context._jvm.org.apache.logging.log4j))
         return stack.pop_all()
 
 
 @contextmanager
-def _without_python(loggers: Iterable[logging.Logger]) -> Iterator[None]:
-    before = [(logger, logger.disabled) for logger in loggers]
-    for logger, _ in before:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in before:
-            logger.disabled = disabled
-
-
-@contextmanager
-def _without_java(log4j: Any) -> Iterator[None]:
-    """Every logger that was configured has a level of its own, not only the root of them."""
+def _without_java_logs(log4j: Any) -> Iterator[None]:
+    """Every configured logger has a level of its own, not only the root logger."""
     context = log4j.LogManager.getContext(False)
     configured = list(context.getConfiguration().getLoggers().values())
     before = [(logger, logger.getLevel()) for logger in configured]
-    _set(context, [(logger, log4j.Level.OFF) for logger in configured])
+    _set_levels(context, [(logger, log4j.Level.OFF) for logger in configured])
     try:
         yield
     finally:
         with suppress(Exception):
-            _set(context, before)
+            _set_levels(context, before)
 
 
-def _set(context: Any, levels: Iterable[tuple[Any, Any]]) -> None:
+def _set_levels(context: Any, levels: Iterable[tuple[Any, Any]]) -> None:
     for logger, level in levels:
         logger.setLevel(level)
     context.updateLoggers()
 
 
-# Work as it travels to an executor: of the driver's own version of Partita, and silent about its rows.
+def pack_worker(worker: Worker) -> Worker:
+    """The worker as it travels to an executor: an error in it does not carry its rows.
 
-
-T = TypeVar("T")
-
-Batch: TypeAlias = Any
-"""A pyarrow.RecordBatch."""
-
-Worker: TypeAlias = Callable[[Iterator[Batch]], Iterator[Batch]]
-"""What runs on an executor, once for each partition."""
-
-_FAILED: Final = "a worker of Partita failed"
-_OTHER: Final = "a worker of Partita has another version"
-
-
-def sent(worker: Worker) -> Worker:
-    """The same worker; what goes wrong in it is told without what it was working on.
-
-    It is unpacked where it runs, after the versions were compared: code of another version might do
-    something else under the same name. What is here in front of that needs nothing of ours.
+    It is unpickled where it runs, after the versions were compared: code of another version might do
+    something else under the same name. The function `run` itself needs nothing of Partita before that.
     """
     cloudpickle = import_module("pyspark.cloudpickle")
     packed, version = cloudpickle.dumps(worker), import_module("partita").__version__
@@ -141,7 +125,7 @@ def sent(worker: Worker) -> Worker:
                 yield from pickle.loads(packed)(batches)
                 failure = None
             else:
-                failure = _OTHER
+                failure = _OTHER_VERSION
         except Exception:
             pass
         if failure is not None:
@@ -150,26 +134,19 @@ def sent(worker: Worker) -> Worker:
     return run
 
 
-def told(work: Callable[[], T]) -> T:
-    """The result of something that Spark does; if a worker had another version, an error that says so."""
+def _explain_versions(work: Callable[[], T]) -> T:
+    """The result of a Spark action; a SourceError that says so if a worker had another version."""
     try:
         return work()
     except Exception as error:
-        if _OTHER not in str(error):
+        if _OTHER_VERSION not in str(error):
             raise
     fix = f"install partita=={import_module('partita').__version__} on each of them"
     raise SourceError("executors", "must have the same version of Partita as the driver", fix=fix)
 
 
-Frame: TypeAlias = Any
-"""A pyspark.sql.DataFrame."""
-
-_PARTS: Final = 16
-"""In how many parts a universe is cut, if nobody says how many tasks shall run side by side."""
-
-
 def is_spark(data: object) -> bool:
-    """Whether it is a DataFrame of Spark; nothing is imported to find out."""
+    """Whether it is a Spark DataFrame; Spark is not imported to find out."""
     return any(
         kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")
         for kind in type(data).__mro__
@@ -179,13 +156,13 @@ def is_spark(data: object) -> bool:
 @final
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """The session of a DataFrame, and what we keep in its memory as long as anything here refers to it."""
+    """The session of a DataFrame, and the data stored in its memory as long as this object exists."""
 
     session: Any
-    _kept: list[Frame] = field(default_factory=list)
+    _stored: list[Frame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        weakref.finalize(self, _forget, self.session, self._kept).atexit = False
+        weakref.finalize(self, _forget, self.session, self._stored).atexit = False
 
     @staticmethod
     def of(frame: object) -> Cluster:
@@ -203,19 +180,19 @@ class Cluster:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks the cluster runs side by side now: that may follow the rows, as may its machines."""
+        """How many tasks the cluster runs at once now: that may depend on the rows, as may its machines."""
         return max(1, int(self.session.sparkContext.defaultParallelism))
 
     @property
     def parts(self) -> int:
-        """In how many parts a universe is cut: a public number, by what was set and not by what runs now."""
-        said = self.session.sparkContext.getConf().get("spark.default.parallelism")
-        return _PARTS if said is None else 2 * max(1, int(said))
+        """In how many parts a universe is cut: a public number, from the configuration only."""
+        configured = self.session.sparkContext.getConf().get("spark.default.parallelism")
+        return _PARTS if configured is None else 2 * max(1, int(configured))
 
     def require_no_races(self) -> None:
         """Refuse a cluster where two attempts at a task may race: the one with fewer draws would win.
 
-        The proof of sharded cuts needs that which attempt is seen does not depend on what it drew.
+        The proof of sharded cuts needs that the choice of an attempt does not depend on its draws.
         """
         fits = self.session.sparkContext.getConf().get("spark.speculation", "false").lower() != "true"
         rule = "must be off, because the faster of two draws is not a fair draw"
@@ -223,63 +200,64 @@ class Cluster:
         check_source(fits, "spark.speculation", rule, fix=fix)
 
     def run(self, work: Callable[[], T], *, failure: SourceError | None = None) -> T:
-        """The result of something that Spark does; `failure` if it fails, and no word of Spark's.
+        """The result of a Spark action; `failure` if it fails, without any text of Spark.
 
-        What Spark raised is gone before logs are on again: its end may be told in a warning.
+        Spark's exception is gone before logs are on again: its deletion may cause a warning.
         """
         refused = failure or _failed()
 
         def silently() -> T:
             with SILENCE.on(self.session.sparkContext):
-                return attempt(lambda: told(work), refused)
+                return attempt(lambda: _explain_versions(work), refused)
 
         return attempt(silently, refused)
 
     def mapped(self, frame: Frame, worker: Worker, schema: str) -> Frame:
         """The rows that a worker makes of each partition."""
-        return frame.mapInArrow(sent(worker), schema)
+        return frame.mapInArrow(pack_worker(worker), schema)
 
     def keep(self, frame: Frame) -> Frame:
-        """The same rows, computed now and kept in memory and on disk.
+        """The same rows, computed now and stored in memory and on disk.
 
-        Spark forgets how they came about. If a machine is lost with some of them, what needs them fails,
+        Spark forgets how they were computed. If a machine is lost with some of them, the action fails,
         where Spark would else read the table again, which may have changed.
         """
         from pyspark import StorageLevel
 
-        self._kept.append(frame.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
-        return self._kept[-1]
+        self._stored.append(frame.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
+        return self._stored[-1]
 
     def close(self) -> None:
-        """Nothing is kept any longer."""
-        _forget(self.session, self._kept)
+        """Remove the stored data."""
+        _forget(self.session, self._stored)
 
 
-def numbered(frame: Frame, names: Sequence[str]) -> Frame:
-    """The columns asked for, as k0, k1 and so on: Spark would take some names for more than names."""
-    places = positions(names, frame.columns)
+def number_columns(frame: Frame, names: Sequence[str]) -> Frame:
+    """These columns, named k0, k1 and so on: Spark would read some names as expressions."""
+    places = locate_columns(names, frame.columns)
     every = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     return every.select([every[f"c{place}"].alias(f"k{number}") for number, place in enumerate(places)])
 
 
-def not_once(what: str) -> SourceError:
-    """What is said if a cluster has answered twice where it should have once, or never."""
-    fix = "publish again: nothing was released"
-    return SourceError("cluster", f"must answer once for each {what}", fix=fix)
+def check_once(holds: bool, what: str) -> None:
+    """Raise SourceError if the cluster answered twice or never."""
+    check_source(
+        holds, "cluster", f"must answer once for each {what}", fix="publish again: nothing was released"
+    )
 
 
-def _forget(session: Any, kept: list[Frame]) -> None:
-    """Let the cluster drop what it keeps; one that is gone keeps nothing anyway."""
-    while kept:
-        frame = kept.pop()
+def _forget(session: Any, stored: list[Frame]) -> None:
+    """Let the cluster drop stored data; a session that ended stores nothing."""
+    while stored:
+        frame = stored.pop()
         with suppress(Exception), SILENCE.on(session.sparkContext):
             frame._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
 def _use_this_python(context: Any) -> None:
-    """Workers on this machine run the Python that runs us, unless somebody has said which one they run."""
-    said = "PYSPARK_PYTHON" in os.environ or context.getConf().get("spark.pyspark.python")
-    if not said and context.master.startswith("local"):
+    """Workers on this machine run the same Python, unless another one is configured."""
+    configured = "PYSPARK_PYTHON" in os.environ or context.getConf().get("spark.pyspark.python")
+    if not configured and context.master.startswith("local"):
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         os.environ["PYSPARK_PYTHON"] = context.pythonExec = sys.executable
 
@@ -287,20 +265,6 @@ def _use_this_python(context: Any) -> None:
 def _failed() -> SourceError:
     fix = "run an action on the DataFrame, and check that each executor has partita and room on disk"
     return SourceError("data", "could not be counted on the cluster", fix=fix)
-
-
-# A streaming query that feeds a durable counter or family: every event counts once, whatever fails.
-#
-# A micro-batch is fed in one piece, under the number that Spark gives it and the name of the query. If it
-# comes
-# again, because somebody died between the feeding and Spark's own note of it, it is known and counts
-# nothing. It is not a step: its events count in one period, the one that is open when all of them are
-# stored,
-# and only the clock closes that one.
-
-
-_QUERY: Final = "sql.streaming.queryId"
-_LONGEST: Final = 100
 
 
 def feed(
@@ -313,39 +277,40 @@ def feed(
     person: str | None = None,
     id: str | None = None,
 ) -> Any:
-    """Start a query that counts every row of a stream, and return it: a pyspark StreamingQuery.
+    """Start a query that counts every row of a stream once, and return it: a pyspark StreamingQuery.
 
-    `checkpoint` is a directory where Spark notes how far it has come; with another one the stream is read
-    and counted from its beginning. A family counts by the text in the column `key`, and rows with a text that
-    is none of its keys nowhere. A counter whose unit is the user needs the columns `person` and `id`, and a
-    row without one of the two counts nowhere; such a micro-batch comes to the driver, so keep it small.
-    Persons and ids are known by the bytes of their text, numbers by those of their digits. The caller closes
+    `checkpoint` is a directory where Spark records its progress; with another one the stream is read
+    and counted from its beginning. A family counts by the text in the column `key`; rows with another text
+    are ignored. A counter whose unit is the user needs the columns `person` and `id`, and a
+    row without one of the two is ignored; such a micro-batch comes to the driver, so keep it small.
+    Persons and ids are compared by the bytes of their text, numbers by their digits. The caller closes
     periods, with `counter.running()`.
+
+    A micro-batch is fed in one piece, under its number in Spark and the name of the query. If it comes
+    again, because a process died before Spark recorded it, it is known and counts nothing. Its events count
+    in one period, the one that is open when all of them are stored; only the clock closes a period.
     """
     Cluster.of(stream)
     fix = "make it with spark.readStream"
     check_data(getattr(stream, "isStreaming", False), "stream", "must be a streaming DataFrame", fix=fix)
     fix = 'pass for example "visits"'
-    check(0 < len(feeder) <= _LONGEST, "feeder", "must be a short name", given=feeder, fix=fix)
+    check(0 < len(feeder) <= _LONGEST_NAME, "feeder", "must be a short name", given=feeder, fix=fix)
     sink = _sink(counter, feeder, key=key, person=person, id=id)
-    _check(stream, sink.columns, ids=[name for name in (person, id) if name is not None])
-    writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", os.fspath(checkpoint))
-    return writer.start()
-
-
-def _check(stream: Frame, columns: Sequence[str], *, ids: Sequence[str]) -> None:
-    """Refuse columns that are not there, and ids whose text is not always the same, such as times."""
     from partita.trusted.sources.spark.source import Raw
 
-    raw = Raw.of(stream, columns)
-    for name in ids:
-        raw.require_ids(name)
+    # Refuse columns that are missing, and ids whose text is not always the same, such as times.
+    raw = Raw.of(stream, sink.columns)
+    for name in (person, id):
+        if name is not None:
+            raw.require_ids(name)
+    writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", os.fspath(checkpoint))
+    return writer.start()
 
 
 @final
 @dataclass(frozen=True)
 class _Sink:
-    """What Spark calls with every micro-batch and its number."""
+    """The function that Spark calls with every micro-batch and its number."""
 
     counter: DurableCounter | DurableFamily
     feeder: str
@@ -357,7 +322,7 @@ class _Sink:
         cluster = Cluster.of(batch)
         query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
         check_source(query, "query", "must be known by an id", fix="use feed, not foreachBatch")
-        events = self.events(cluster, numbered(batch, self.columns), f"{self.feeder} {query}", number)
+        events = self.events(cluster, number_columns(batch, self.columns), f"{self.feeder} {query}", number)
         self.counter.add_many(events)
 
 
@@ -369,29 +334,23 @@ def _sink(
     person: str | None,
     id: str | None,
 ) -> _Sink:
-    """The sink for this counter, if the columns that it needs are named, and no others."""
+    """The sink for this counter, if exactly the columns that it needs are named."""
     settings = counter.settings
     rule = "must remember what it was fed to count it once"
     fix = "feed it by add, at most once or at least once"
     check(not settings.pan_private, "counter", rule, given="a pan-private one", fix=fix)
     by_person = settings.unit == "user"
-    _needed("key", key, bool(settings.keys))
-    _needed("person", person, by_person)
-    _needed("id", id, by_person)
+    needs = (("key", key, bool(settings.keys)), ("person", person, by_person), ("id", id, by_person))
+    for parameter, column, needed in needs:
+        rule = "must name a column for this counter" if needed else "must be left out for this counter"
+        check((column is not None) == needed, parameter, rule, given=column, fix="see counter.settings")
     named = tuple(name for name in (person, id, key) if name is not None)
     if by_person:
         return _Sink(counter, feeder, named, _ByPerson(settings.keys))
-    return _Sink(counter, feeder, named, _ByKey(settings.keys) if settings.keys else _whole)
+    return _Sink(counter, feeder, named, _ByKey(settings.keys) if settings.keys else _count_all)
 
 
-def _needed(parameter: str, column: str | None, needed: bool) -> None:
-    if (column is not None) == needed:
-        return
-    rule = "must name a column for this counter" if needed else "must be left out for this counter"
-    raise InvalidParameter(parameter, rule, given=column, fix="see counter.settings")
-
-
-def _whole(cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
+def _count_all(cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
     """All rows together are one event."""
     yield Event(source, number, int(cluster.run(rows.count)))
 
@@ -405,7 +364,7 @@ class _ByKey:
 
     def __call__(self, cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
         def found() -> dict[str, int]:
-            counted = _known(_bytes(rows), self.keys).groupBy("k0").count().collect()
+            counted = _with_key(_as_bytes(rows), self.keys).groupBy("k0").count().collect()
             return {bytes(row["k0"]).decode(): int(row["count"]) for row in counted}
 
         yield Event(source, number, cluster.run(found))
@@ -414,26 +373,26 @@ class _ByKey:
 @final
 @dataclass(frozen=True)
 class _ByPerson:
-    """Each row is an event of a person, who is known with the id of the event."""
+    """Each row is an event of a person; person and id together identify it."""
 
     keys: tuple[str, ...]
 
     def __call__(self, cluster: Cluster, rows: Frame, source: str, number: int) -> Iterator[Event]:
         def found() -> list[tuple[bytes, ...]]:
-            complete = _bytes(rows).dropna()
-            table = (_known(complete, self.keys) if self.keys else complete).toArrow()
+            complete = _as_bytes(rows).dropna()
+            table = (_with_key(complete, self.keys) if self.keys else complete).toArrow()
             return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
         for person, id, *key in cluster.run(found):
             yield Event(person, id, {each.decode(): 1 for each in key} or 1)
 
 
-def _known(rows: Frame, keys: Sequence[str]) -> Frame:
-    """Those whose last column is one of the keys, byte by byte: what is none may be no text at all."""
+def _with_key(rows: Frame, keys: Sequence[str]) -> Frame:
+    """The rows whose last column is one of the keys, byte by byte: other values may not be text."""
     return rows.where(rows[rows.columns[-1]].isin([key.encode() for key in keys]))
 
 
-def _bytes(rows: Frame) -> Frame:
+def _as_bytes(rows: Frame) -> Frame:
     """The same rows, with every column as the bytes of its text."""
     from partita.trusted.sources.spark.source import Raw
 

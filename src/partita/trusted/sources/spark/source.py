@@ -1,4 +1,4 @@
-"""A DataFrame of Spark as a source that counts where its rows are. Spark is imported when it counts."""
+"""A Spark DataFrame as a source: raw values are grouped, encoded and counted on the cluster."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from partita.errors import SourceError, check
 from partita.local.aggregate import Aggregator
 from partita.local.question import Question
 from partita.numbers import integer
-from partita.trusted.sources.arrow import UNREADABLE, check_sum, from_engine, sort, to_engine, wide
-from partita.trusted.sources.base import Table, checked, positions
+from partita.trusted.sources.arrow import UNREADABLE, check_sum, to_engine, widen
+from partita.trusted.sources.base import Table, checked, locate_columns
+from partita.trusted.sources.engine import finish
 from partita.trusted.sources.spark.counts import (
     SHIFT,
     SparkTally,
@@ -30,22 +31,76 @@ from partita.trusted.sources.spark.counts import (
     to_longs,
     whole_groups,
 )
-from partita.trusted.sources.spark.session import Batch, Cluster, Frame, numbered
-from partita.trusted.sources.tally import Tally, people, tally
-
-# Columns of a DataFrame as every engine groups them, known by place and not by name.
-
+from partita.trusted.sources.spark.session import Batch, Cluster, Frame, number_columns
+from partita.trusted.sources.tally import Tally, number_persons, tally
 
 PERSON: Final = "person"
 """The column that tells persons apart: null where there is no id."""
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_STATE_COLUMNS: Final = "state binary"
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class SparkSource:
+    """Rows of a DataFrame, which stay on their cluster.
+
+    A universe of more than 2^20 cells is cut in public shards: at most `shards` equal parts, and the first of
+    them split again at powers of four. The default is twice `spark.default.parallelism` if the session was
+    started with one, else 16; it never depends on how many machines there are now, which may follow the rows.
+    Each shard adds at most one segment to a partition.
+    """
+
+    frame: Frame
+    shards: int | None = None
+
+    def __post_init__(self) -> None:
+        Cluster.of(self.frame)
+        if self.shards is not None:
+            integer(self.shards, "shards", low=1, high=2**12)
+
+    def tally(
+        self,
+        schema: Mapping[str, Domain],
+        by: Sequence[str] | None = None,
+        *,
+        person: str | None = None,
+        contributions: int = 1,
+        salt: str = "",
+        where: tuple[str, str] | None = None,
+    ) -> SparkTally:
+        """Count cells as `sources.tally` does, on the cluster, where the counts stay.
+
+        A wrong request is refused before anything runs on the cluster.
+        """
+        cluster, empty = Cluster.of(self.frame), _EmptySource(self.frame)
+        cluster.require_no_races()
+        facts: dict[str, Any] = {
+            "person": person,
+            "contributions": contributions,
+            "salt": salt,
+            "where": where,
+        }
+        request = tally(empty, schema, by, **facts)
+        parts = self.shards or cluster.parts
+        cells = cluster.run(lambda: _encode(cluster, empty.raw, request.schema, parts=parts, **facts))
+        return SparkTally.of(request.schema, request.contributions, parts, cluster, cells)
+
+    def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
+        """Exact counts of distinct raw values, brought here; see `Source.counts`. `publish` never asks."""
+        return _count(self.frame, keys, sums)
+
+    def __repr__(self) -> str:
+        return "Source(Spark, secret)"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """Some columns of a DataFrame, as k0, k1 and so on.
+    """Some columns of a DataFrame, named k0, k1 and so on: no name of theirs can be taken for SQL.
 
-    Text is grouped by its bytes, whatever its collation. Spark itself makes one of all zeros, and of all NaN.
+    Text is grouped by its bytes, whatever its collation. Spark itself has one zero and one NaN.
     """
 
     frame: Frame
@@ -54,41 +109,51 @@ class Raw:
 
     @staticmethod
     def of(frame: Frame, names: Sequence[str]) -> Raw:
-        """The columns asked for; one that is not there, or of no use, is a SourceError."""
-        fields = [frame.schema.fields[place] for place in positions(names, frame.columns)]
+        """These columns; one that is missing, or has an unsuitable type, is a SourceError."""
+        fields = [frame.schema.fields[place] for place in locate_columns(names, frame.columns)]
         kinds = tuple(_wide_type(field.dataType, field.name) for field in fields)
-        columns = numbered(frame, names)
-        plain = [_plain(columns[f"k{place}"], kind).alias(f"k{place}") for place, kind in enumerate(kinds)]
-        return Raw(columns.select(plain), tuple(names), kinds)
+        columns = number_columns(frame, names)
+        plain = [
+            columns[f"k{place}"].cast("binary") if types.is_large_binary(kind) else columns[f"k{place}"]
+            for place, kind in enumerate(kinds)
+        ]
+        named = [column.alias(f"k{place}") for place, column in enumerate(plain)]
+        return Raw(columns.select(named), tuple(names), kinds)
 
     @property
     def keys(self) -> list[str]:
-        """What the columns are called on the cluster."""
+        """The names of the columns on the cluster."""
         return [f"k{number}" for number in range(len(self.names))]
 
-    def grouped(self) -> Frame:
+    def group(self) -> Frame:
         """Each combination of values once, and how many rows have it."""
         return self.frame.groupBy(self.keys).agg(sf.count(sf.lit(1)).alias("rows"))
 
     def as_bytes(self) -> Frame:
         """The same rows, each value as the bytes of its text."""
-        plain = [self.frame[key] for key in self.keys]
-        texts = [
+        columns = [
             column if types.is_large_binary(kind) else column.cast("string").cast("binary")
-            for column, kind in zip(plain, self.kinds, strict=True)
+            for column, kind in zip((self.frame[key] for key in self.keys), self.kinds, strict=True)
         ]
-        return self.frame.select([text.alias(key) for text, key in zip(texts, self.keys, strict=True)])
+        return self.frame.select([column.alias(key) for column, key in zip(columns, self.keys, strict=True)])
 
     def require_ids(self, name: str) -> None:
-        """Refuse a column that cannot tell persons apart."""
-        people(pa.chunked_array([[]], self.kinds[self.names.index(name)]), name)
+        """Raise SourceError if the column cannot tell persons apart."""
+        number_persons(pa.chunked_array([[]], self.kinds[self.names.index(name)]), name)
 
-    def by_person(self, person: str, *, parts: int) -> Frame:
-        """The same, with all rows of a person in one partition, one after another."""
+    def group_by_person(self, person: str, *, parts: int) -> Frame:
+        """The same, with all rows of a person in one partition, one after another.
+
+        The person is null where the value is not an id: rows without an id are those of one person.
+        """
         self.require_ids(person)
         place = self.names.index(person)
-        key = _identity(self.grouped()[f"k{place}"], self.kinds[place])
-        apart = self.grouped().withColumn(PERSON, key)
+        key, kind = self.group()[f"k{place}"], self.kinds[place]
+        if types.is_large_binary(kind):
+            key = sf.when(~key.isin(sf.lit(b""), sf.lit(UNREADABLE)), key)
+        elif types.is_floating(kind):
+            key = sf.when(~sf.isnan(key), key)
+        apart = self.group().withColumn(PERSON, key)
         return apart.repartition(parts, PERSON).sortWithinPartitions(PERSON)
 
 
@@ -112,22 +177,8 @@ def _wide_type(kind: Any, name: str) -> Any:
     return found
 
 
-def _plain(column: Any, kind: Any) -> Any:
-    return column.cast("binary") if types.is_large_binary(kind) else column
-
-
-def _identity(column: Any, kind: Any) -> Any:
-    """Null for all that is no id, as `bounding` has it: rows without an id are those of one person."""
-    if types.is_large_binary(kind):
-        return sf.when(~column.isin(sf.lit(b""), sf.lit(UNREADABLE)), column)
-    return sf.when(~sf.isnan(column), column) if types.is_floating(kind) else column
-
-
-# The grouped raw values of a DataFrame, brought here: for tables that are small once they are grouped.
-
-
-def collected(frame: Frame, keys: Sequence[str], sums: Sequence[str]) -> Table:
-    """What `Source.counts` promises, counted on the cluster."""
+def _count(frame: Frame, keys: Sequence[str], sums: Sequence[str]) -> Table:
+    """The table that `Source.counts` promises: grouped on the cluster, and collected here."""
     keys, sums = checked(keys, "keys"), checked(sums, "sums")
     check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
     raw = Raw.of(frame, list(dict.fromkeys([*keys, *sums])))
@@ -138,30 +189,21 @@ def collected(frame: Frame, keys: Sequence[str], sums: Sequence[str]) -> Table:
     named = [sf.coalesce(total, sf.lit(0)).alias(f"s{number}") for number, total in enumerate(added)]
     rows = sf.count(sf.lit(1)).alias("count")
     grouped = raw.frame.groupBy(raw.keys[: len(keys)]).agg(rows, *named)
-    return _finished(Cluster.of(frame).run(grouped.toArrow), raw.kinds[: len(keys)], keys, sums)
+    table = Cluster.of(frame).run(grouped.toArrow)
+    raw_keys = [_to_engine(table.column(place), name) for place, name in enumerate(keys)]
+    table = pa.table([*raw_keys, *table.columns[len(keys) :]], names=table.column_names)
+    return finish(table, raw.kinds[: len(keys)], keys, sums)
 
 
-def _finished(table: Table, kinds: Sequence[Any], keys: Sequence[str], sums: Sequence[str]) -> Table:
-    raw = [_for_sorting(table.column(place), name) for place, name in enumerate(keys)]
-    ordered = sort(pa.table([*raw, *table.columns[len(keys) :]], names=table.column_names), len(keys)).columns
-    columns = [from_engine(column, kind) for column, kind in zip(ordered, kinds, strict=False)]
-    totals = [column.cast(pa.decimal128(38, 0)) for column in ordered[len(keys) + 1 :]]
-    names = [*keys, "count", *(f"sum of {name}" for name in sums)]
-    return pa.table([*columns, ordered[len(keys)], *totals], names=names)
-
-
-def _for_sorting(column: Any, name: str) -> Any:
+def _to_engine(column: Any, name: str) -> Any:
     chunks = [pa.array([], column.type), *column.chunks]
-    return pa.chunked_array([to_engine(wide(chunk, name)) for chunk in chunks])
-
-
-# Raw values into cells, on the executors, by the same code that encodes them everywhere else.
+    return pa.chunked_array([to_engine(widen(chunk, name)) for chunk in chunks])
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Encoding:
-    """A worker that turns grouped raw values, called `keys`, into grouped cells."""
+class EncodingWorker:
+    """A worker that turns grouped raw values of the columns `keys` into grouped cells, by `tally`."""
 
     schema: Mapping[str, Domain]
     keys: tuple[str, ...]
@@ -176,17 +218,15 @@ class Encoding:
         if self.person is not None:
             tables = whole_groups(tables, lambda table: table.column(PERSON))
         for table in tables:
-            yield self._batch(self._tally(table))
-
-    def _tally(self, table: Any) -> Tally:
-        return tally(
-            _Here(self.keys, table),
-            self.schema,
-            person=self.person,
-            contributions=self.contributions,
-            salt=self.salt,
-            where=self.where,
-        )
+            counted = tally(
+                _BlockSource(self.keys, table),
+                self.schema,
+                person=self.person,
+                contributions=self.contributions,
+                salt=self.salt,
+                where=self.where,
+            )
+            yield self._batch(counted)
 
     def _batch(self, counted: Tally) -> Batch:
         arrays: list[Any] = []
@@ -198,8 +238,8 @@ class Encoding:
 
 @final
 @dataclass(frozen=True)
-class _Here:
-    """A `Source` of rows that Spark has grouped: this block of them."""
+class _BlockSource:
+    """A `Source` of one block of rows that Spark has grouped."""
 
     names: tuple[str, ...]
     table: Any
@@ -207,25 +247,16 @@ class _Here:
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Any:
         """The raw values in this block, and how many rows have each."""
         places = {name: f"k{place}" for place, name in enumerate(self.names)}
-        columns = [self._wide(places[name], name) for name in keys]
+        columns = [
+            pa.chunked_array([widen(chunk, name) for chunk in self.table.column(places[name]).chunks])
+            for name in keys
+        ]
         return pa.table([*columns, self.table.column("rows")], names=[*keys, "count"])
 
-    def _wide(self, place: str, name: str) -> Any:
-        chunks = [wide(chunk, name) for chunk in self.table.column(place).chunks]
-        return pa.chunked_array(chunks)
 
-
-# Whole numbers into cells as an expression of Spark: no Python is needed to subtract.
-#
-# The cells are those of `Integer.encode`: a number is compared with both bounds, and inside it is so far
-# from
-# the lower one. On the cluster cells are shifted by 2^63, so the difference fits 64 bits at each step.
-
-
-_LOWEST: Final = -(2**63)
-_HIGHEST: Final = 2**63 - 1
-
-
+# Integers become cells by an expression of Spark, since no Python is needed to subtract. The cells are those
+# of `Integer.encode`: a number is compared with both bounds, and inside its cell is the distance from the
+# lower bound. On the cluster cells are shifted by 2^63, so the difference fits 64 bits at each step.
 def are_integers(schema: Mapping[str, Domain], raw: Raw) -> bool:
     """Whether each column holds integers of up to 64 bits, and its domain starts at one."""
     return all(
@@ -238,13 +269,14 @@ def are_integers(schema: Mapping[str, Domain], raw: Raw) -> bool:
 
 def integer_cells(schema: Mapping[str, Domain], raw: Raw) -> Frame:
     """The cells of grouped raw values, for columns that `are_integers`."""
-    made: list[Any] = []
+    selected: list[Any] = []
     for number, (name, domain) in enumerate(schema.items()):
         assert isinstance(domain, Integer)
         value = sf.col(raw.keys[raw.names.index(name)]).cast("bigint")
         kind = _kind(value, domain)
-        made += [kind.cast("tinyint").alias(special(number)), _cell(value, kind, domain).alias(cell(number))]
-    return raw.grouped().select(*made, "rows")
+        shifted = _shift_cell(value, kind, domain)
+        selected += [kind.cast("tinyint").alias(special(number)), shifted.alias(cell(number))]
+    return raw.group().select(*selected, "rows")
 
 
 def _kind(value: Any, domain: Integer) -> Any:
@@ -253,7 +285,7 @@ def _kind(value: Any, domain: Integer) -> Any:
     return found.when(above, int(Special.ABOVE)).otherwise(int(Special.ORDINARY))
 
 
-def _cell(value: Any, kind: Any, domain: Integer) -> Any:
+def _shift_cell(value: Any, kind: Any, domain: Integer) -> Any:
     """The distance from the lower bound, less 2^63, in steps that stay within 64 bits for values inside."""
     first = domain.low if domain.low >= 0 else domain.low + SHIFT
     below = sf.try_subtract(value, sf.lit(first))
@@ -261,22 +293,7 @@ def _cell(value: Any, kind: Any, domain: Integer) -> Any:
     return sf.when(kind == int(Special.ORDINARY), shifted).otherwise(sf.lit(-SHIFT))
 
 
-# From a DataFrame to a tally on its cluster: group raw values, encode what is distinct, and group cells.
-
-
-def tallied(
-    frame: Frame, schema: Mapping[str, Domain], by: Sequence[str] | None, *, parts: int | None, **facts: Any
-) -> SparkTally:
-    """The tally of a DataFrame; what is wrong with the question is said before anything runs."""
-    cluster, asked = Cluster.of(frame), _Asked(frame)
-    cluster.require_no_races()
-    checked = tally(asked, schema, by, **facts)
-    parts = parts or cluster.parts
-    cells = cluster.run(lambda: _encoded(cluster, asked.raw, checked.schema, parts=parts, **facts))
-    return SparkTally.of(checked.schema, checked.contributions, parts, cluster, cells)
-
-
-def _encoded(
+def _encode(
     cluster: Cluster,
     raw: Raw,
     schema: Mapping[str, Domain],
@@ -288,22 +305,22 @@ def _encoded(
     """The cells of grouped raw values; those of one person are encoded, and bounded, together."""
     if person is None and facts["where"] is None and are_integers(schema, raw):
         return integer_cells(schema, raw)
-    grouped = raw.grouped() if person is None else raw.by_person(person, parts=parts)
-    encoding = Encoding(schema=schema, keys=raw.names, person=person, **facts)
-    return cluster.mapped(grouped, encoding, columns(len(schema)))
+    grouped = raw.group() if person is None else raw.group_by_person(person, parts=parts)
+    worker = EncodingWorker(schema=schema, keys=raw.names, person=person, **facts)
+    return cluster.mapped(grouped, worker, columns(len(schema)))
 
 
 @final
 @dataclass(eq=False)
-class _Asked:
-    """A source without rows: it tells which columns a tally is made of, and lets it check them."""
+class _EmptySource:
+    """A source without rows: a tally of it checks the request, and shows which columns it reads."""
 
     frame: Frame
     found: list[Raw] = field(default_factory=list)
 
     @property
     def raw(self) -> Raw:
-        """The columns that were asked for."""
+        """The columns that the tally reads."""
         return self.found[-1]
 
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
@@ -313,12 +330,7 @@ class _Asked:
         return pa.table([*empty, pa.chunked_array([], pa.int64())], names=[*keys, "count"])
 
 
-# Reports of the local model, counted where they are: aggregators add up in any order.
-
-
-_MADE_REPORTS: Final = "state binary"
-
-
+# Reports of the local model are counted on the cluster: aggregators add up in any order.
 def aggregate(frame: Frame, column: str, question: Question) -> Aggregator[Any]:
     """The aggregator of all reports in a column: integers, or bytes for unary encoding, as devices make them.
 
@@ -327,20 +339,22 @@ def aggregate(frame: Frame, column: str, question: Question) -> Aggregator[Any]:
     fix = "pass for example Frequency(8, epsilon=1)"
     check(isinstance(question, Question), "question", "must be a question", given=question, fix=fix)
     cluster = Cluster.of(frame)
-    reports = numbered(frame, [column])
+    reports = number_columns(frame, [column])
 
     def run() -> list[bytes]:
-        parts = cluster.mapped(reports, _Counting(question), _MADE_REPORTS)
-        merged = cluster.mapped(parts.repartition(1), _Merging(question), _MADE_REPORTS)
+        parts = cluster.mapped(reports, _ReportCounter(question), _STATE_COLUMNS)
+        merged = cluster.mapped(parts.repartition(1), _StateMerger(question), _STATE_COLUMNS)
         return [bytes(row["state"]) for row in merged.collect()]
 
-    states = cluster.run(run, failure=_refused(column))
-    return _merged(question, states)
+    rule = "must hold a report to this question in each row"
+    fix = "drop what is no report, and check that each executor has partita"
+    states = cluster.run(run, failure=SourceError(f"column {column!r}", rule, fix=fix))
+    return _merge(question, states)
 
 
 @final
 @dataclass(frozen=True)
-class _Counting:
+class _ReportCounter:
     """A worker that counts the reports of its partition."""
 
     question: Question
@@ -354,18 +368,18 @@ class _Counting:
 
 @final
 @dataclass(frozen=True)
-class _Merging:
-    """A worker that makes one aggregator of all, so that one comes to the driver."""
+class _StateMerger:
+    """A worker that merges all aggregators, so that only one comes to the driver."""
 
     question: Question
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         states = [state for batch in batches for state in batch.column(0).to_pylist()]
-        yield _state(_merged(self.question, states))
+        yield _state(_merge(self.question, states))
 
 
-def _merged(question: Question, states: list[bytes]) -> Aggregator[Any]:
-    """One aggregator of all; that of no report if there are none."""
+def _merge(question: Question, states: list[bytes]) -> Aggregator[Any]:
+    """One aggregator of all reports; an empty one if there are none."""
     empty = question.aggregator()
     read = (type(empty).from_bytes(question, state) for state in states)
     return reduce(lambda one, other: one.merge(other), read, empty)
@@ -385,57 +399,3 @@ def _reports(column: Any) -> Any:
     if len({len(row) for row in rows}) > 1:
         raise ValueError("reports of several lengths")
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), len(rows[0]) if rows else 0)
-
-
-def _refused(column: str) -> SourceError:
-    fix = "drop what is no report, and check that each executor has partita"
-    return SourceError(f"column {column!r}", "must hold a report to this question in each row", fix=fix)
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class SparkSource:
-    """Rows of a DataFrame, which stay on their cluster.
-
-    A universe of more than 2^20 cells is cut in public shards: at most `shards` equal parts, and the first of
-    them split again at powers of four. By default it is twice `spark.default.parallelism` if the session was
-    started with one, else 16; never by how many machines there are now, which may follow the rows. Each shard
-    adds at most one segment to a partition.
-    """
-
-    frame: Frame
-    shards: int | None = None
-
-    def __post_init__(self) -> None:
-        Cluster.of(self.frame)
-        if self.shards is not None:
-            integer(self.shards, "shards", low=1, high=2**12)
-
-    def tally(
-        self,
-        schema: Mapping[str, Domain],
-        by: Sequence[str] | None = None,
-        *,
-        person: str | None = None,
-        contributions: int = 1,
-        salt: str = "",
-        where: tuple[str, str] | None = None,
-    ) -> SparkTally:
-        """Count cells as `sources.tally` does, on the cluster, where the counts stay."""
-        return tallied(
-            self.frame,
-            schema,
-            by,
-            parts=self.shards,
-            person=person,
-            contributions=contributions,
-            salt=salt,
-            where=where,
-        )
-
-    def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
-        """Exact counts of distinct raw values, brought here; see `Source.counts`. `publish` never asks."""
-        return collected(self.frame, keys, sums)
-
-    def __repr__(self) -> str:
-        return "Source(Spark, secret)"
