@@ -36,6 +36,7 @@ from partita.guarantee import Guarantee
 from partita.ledger.entries import Connection, Debit, LedgerStore
 from partita.ledger.ledger import Ledger
 from partita.numbers import integer
+from partita.public.stream_errors import Running
 from partita.public.streams import (
     LARGEST,
     SECOND,
@@ -64,7 +65,6 @@ from partita.trusted.durable.events import (
 )
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.laws import Uncopyable
-from partita.trusted.streams.base import Running
 
 # What a ledger knows of a durable counter: one debit, who writes it, and what it has published last.
 #
@@ -514,7 +514,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         asked for, and by itself in a notebook that has plotly. Only the public file is read.
         """
         from partita.public.plot import wanted
-        from partita.trusted.streams.plot import plot, stream_figure
+        from partita.public.stream_plot import plot, stream_figure
 
         outputs, name = list(self.outputs(since=since)), self.settings.dataset
         if wanted(interactive, axes):
@@ -534,7 +534,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
                 self._store.close()
 
     def _repr_html_(self) -> str:
-        from partita.trusted.streams.plot import MOST_SHOWN, stream_card
+        from partita.public.stream_plot import MOST_SHOWN, stream_card
 
         last = list(self.outputs(since=self.periods - MOST_SHOWN))
         return stream_card(type(self).__name__, self.settings, self.guarantee, self.periods, last)

@@ -25,7 +25,7 @@ MECHANISMS = ("counter", "pan-private")
 OPEN_ELSEWHERE = """
 import sys
 from partita.errors import StreamBusy
-from partita.streams.durable import resume_counter
+from partita.trusted.durable.open import resume_counter
 try:
     resume_counter(sys.argv[1], catch_up=False)
 except StreamBusy:
@@ -34,7 +34,7 @@ except StreamBusy:
 
 FORK_AND_DIE = """
 import os, signal, sys
-from partita.streams.durable import open_counter
+from partita.trusted.durable.open import open_counter
 from partita.testing import ZeroNoise
 with open_counter(sys.argv[1], epsilon=1, period=1, start=0, now=0, noise=ZeroNoise()) as counter:
     child = os.fork()
