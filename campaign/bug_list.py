@@ -584,7 +584,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "nodes of a centred tree below the top have no noise",
-        "trusted/streams/centred.py",
+        "trusted/streams/counter.py",
         "self._kept(self._noise.add(zeros, self._scale(self.plan.low, taper)))",
         "self._kept(zeros)",
         "tests/trusted/streams/test_centred_privacy.py::test_the_shipped_counter_passes",
@@ -662,9 +662,9 @@ STREAMS: Final = (
         "streams",
         "trees after the second have half of the noise",
         "trusted/streams/counter.py",
-        "self.plans.append(_after(self.plans[-1]))\n"
+        "self.plans.append(next_epoch(self.plans[-1]))\n"
         "        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)",
-        "self.plans.append(_after(self.plans[-1]))\n"
+        "self.plans.append(next_epoch(self.plans[-1]))\n"
         "        self.tree = CentredPath(self.plans[-1], self._rate * (1 + (len(self.plans) > 2)), "
         "self._noise)",
         "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_epoch",
@@ -682,7 +682,7 @@ STREAMS: Final = (
     Bug(
         "streams",
         "late blocks of a tree have the scale of the least taper",
-        "trusted/streams/centred.py",
+        "trusted/streams/counter.py",
         "taper = self.plan.tapers[self.position // self.plan.block]",
         "taper = min(self.plan.tapers) if self.position > 600 else self.plan.tapers[self.position "
         "// self.plan.block]",
@@ -771,8 +771,8 @@ STREAMS: Final = (
         "streams",
         "more than 64 keys have half of the noise",
         "trusted/streams/family.py",
-        "        self._wide = shape.is_wide(rate)",
-        "        self._wide = shape.is_wide(rate)\n        self.rate = rate * (1 + (columns > 64))",
+        "        self._wide = _is_wide(shape, rate)",
+        "        self._wide = _is_wide(shape, rate)\n        self.rate = rate * (1 + (columns > 64))",
         "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_under_every_key",
     ),
     Bug(
@@ -908,7 +908,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "blocks of a counter have noise for at most 8 levels",
-        "trusted/streams/pan_private.py",
+        "public/stream_trees.py",
         "return self.levels / self.rate",
         "return min(8, self.levels) / self.rate",
         "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
@@ -916,7 +916,7 @@ PAN: Final = (
     Bug(
         "pan-privacy",
         "blocks of the book have noise for at most 8 levels",
-        "trusted/streams/pan_private.py",
+        "public/stream_trees.py",
         "return (1 + self.levels) / self.rate",
         "return (1 + min(8, self.levels)) / self.rate",
         "tests/trusted/streams/test_later_noise.py::test_a_look_after_an_event_shows_nothing_in_any_block",
@@ -1045,8 +1045,8 @@ PAN: Final = (
         "pan-privacy",
         "what a restart needs has the cells of the block",
         "trusted/streams/pan_private.py",
-        "carried=self._noises(), cells=_zeros()",
-        "carried=self._noises(), cells=self._cells",
+        "carried=self._errors.noises(self._periods), cells=_zeros()",
+        "carried=self._errors.noises(self._periods), cells=self._cells",
         "tests/trusted/streams/durable/test_pan_file.py",
     ),
     Bug(

@@ -78,6 +78,7 @@ from partita.public.results import Bins as Bins
 from partita.public.results import Cdf as Cdf
 from partita.public.results import Heat as Heat
 from partita.public.results import Quantile as Quantile
+from partita.public.stream_errors import Running as Running
 from partita.public.streams import read_outputs as read_outputs
 from partita.public.sums.base import Covers as Covers
 from partita.public.sums.base import Ratio as Ratio
@@ -142,7 +143,6 @@ from partita.trusted.secret import Histogram as Histogram
 from partita.trusted.secret import Points as Points
 from partita.trusted.sources.postgres import Postgres as Postgres
 from partita.trusted.streams.base import ContinualCounter as ContinualCounter
-from partita.trusted.streams.base import Running as Running
 from partita.trusted.streams.counter import Counter as Counter
 from partita.trusted.streams.family import CounterFamily as CounterFamily
 from partita.trusted.streams.pan_private import Cap as Cap

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from partita.cli import stream
+from partita.public.stream_errors import error_band
+from partita.public.stream_plot import plot
 from partita.public.streams import read_outputs
 from partita.trusted.durable.events import MECHANISMS
 from partita.trusted.streams.counter import Counter
-from partita.trusted.streams.plot import band, plot
 
 from .conftest import Done, Run
 
@@ -159,7 +160,7 @@ def test_plot_draws_every_output_with_its_band(run: Run, visits: Path) -> None:
     published = read_outputs("visits")
     axes = plot(published.outputs, published.settings, name="visits")
     [line], [area] = axes.lines, axes.collections
-    halves = band(published.outputs, published.settings, 0.05)
+    halves = error_band(published.outputs, published.settings, 0.05)
 
     assert halves is not None
     values = np.array([output.value for output in published.outputs])
@@ -205,7 +206,7 @@ def test_a_sparse_counter_has_no_band(run: Run, folder: Path) -> None:
 
     axes = plot(published.outputs, published.settings)
 
-    assert band(published.outputs, published.settings, 0.05) is None
+    assert error_band(published.outputs, published.settings, 0.05) is None
     assert (len(axes.lines), len(axes.collections)) == (1, 0)
     assert run("stream", "info", "visits", "--json").records[0]["off"] is None
 

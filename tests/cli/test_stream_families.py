@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from partita.public.stream_plot import plot
 from partita.public.streams import read_outputs
-from partita.trusted.streams.plot import plot
 
 from .conftest import Run
 from .test_stream_feed import EXACT, Clock, Feed, clock, complaints, feed

@@ -15,6 +15,7 @@ from partita import local, pan
 from partita.audit.base import Case, Depth, step
 from partita.audit.laws import HALF, TellingNoise, common_unit, law_loss
 from partita.local.randomizer import WHOLE, KernelDraws, exp_bounds
+from partita.public.stream_trees import PeriodTree, TreePlan
 from partita.testing.doubles import ZeroNoise
 from partita.testing.laws import (
     BoxLaw,
@@ -28,8 +29,6 @@ from partita.testing.laws import (
 )
 from partita.trusted.noise.hazard import Law
 from partita.trusted.streams.base import unpack
-from partita.trusted.streams.centred import TreePlan
-from partita.trusted.streams.family import PeriodTree
 from partita.trusted.streams.sparse import SparsePlan
 
 _THIRD: Final = Fraction(1, 3)

@@ -112,8 +112,7 @@ def _spec(options: Options) -> Outcome:
 
 def _make_question(options: Options) -> Question:
     from partita.domain.category import Category
-    from partita.local.frequency import Frequency
-    from partita.local.mean import Mean
+    from partita.local.question import Frequency, Mean
     from partita.local.ranges import Range
 
     if options.range is not None:

@@ -139,15 +139,15 @@ def _read(options: Options) -> Outcome:
 
 def _info(options: Options) -> Outcome:
     """What was promised, and the last output with its bounds; from the public file."""
+    from partita.public.stream_errors import error_band
     from partita.public.streams import read_outputs
-    from partita.trusted.streams.plot import band
 
     published = read_outputs(options.counter, since=-1)
     last, closed = published.outputs, sum(output.period for output in published.outputs)
     lines = [("counter", options.counter), *describe_settings(published.settings)]
     lines.append(("closed", f"{closed:,} periods"))
     record = {**settings_record(published.settings), "closed": closed}
-    off = band(last, published.settings, options.beta)
+    off = error_band(last, published.settings, options.beta)
     if last:
         record |= {**output_record(last[0]), "beta": options.beta, "off": None}
         lines.append(("last", format_values(last[0])))
@@ -159,8 +159,8 @@ def _info(options: Options) -> Outcome:
 
 def _plot(options: Options) -> Outcome:
     """Draw what the public file has."""
+    from partita.public.stream_plot import plot
     from partita.public.streams import read_outputs
-    from partita.trusted.streams.plot import plot
 
     published, name = read_outputs(options.counter), Path(options.counter).name
     draw(lambda: plot(published.outputs, published.settings, beta=options.beta, name=name), options)

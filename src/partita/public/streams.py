@@ -1,4 +1,10 @@
-"""The public terms of a counter: epsilon, what an event may change, and how many periods there are."""
+"""The public side of streams: their terms, public time, settings, and the file of their outputs.
+
+CounterTerms   epsilon, what an event may change, and how many events a user has
+Schedule       whole periods, one after another from a public start; moments are nanoseconds since 1970 in UTC
+Settings       public parameters, the same for all the life of a counter
+OutputsFile    the public file of a counter; `read_outputs` reads this file and nothing else
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, Self, TypeAlias, f
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidParameter, InvalidState, StreamError, StreamForked
+from partita.errors import InvalidParameter, InvalidState, StreamError, StreamForked, check, check_type
 from partita.guarantee import Guarantee, Unit, positive_epsilon
 from partita.numbers import integer, one_of, rational
 from partita.storage import describe_os_error, sync_folder
@@ -38,7 +44,7 @@ class CounterTerms:
 
     An event changes what is counted in one period by at most `change`.
 
-    >>> Terms.of(1, contributions=3).guarantee
+    >>> CounterTerms.of(1, contributions=3).guarantee
     Guarantee(epsilon=1, neighbors=add-remove, unit=user, contributions=3)
     """
 
@@ -96,12 +102,7 @@ def misfit(rule: str) -> InvalidState:
     return InvalidState("state", f"must {rule}", fix="restore it from where it was stored")
 
 
-# What a durable counter was opened with, and public time: nothing here is secret.
-#
-# Schedule    whole periods, one after another from a public start; moments are nanoseconds since 1970 in UTC
-# Settings    public parameters, the same for all the life of a counter
-# base_path   the paths of a counter's files, and the errors about them
-
+# ---- public time ----
 
 SECOND: Final = 10**9
 
@@ -113,7 +114,7 @@ _UNITS: Final = {
     "d": 86_400 * SECOND,
     "w": 604_800 * SECOND,
 }
-_WRITTEN: Final = re.compile(r"([0-9]{1,9})(ms|[smhdw])")
+_PERIOD: Final = re.compile(r"([0-9]{1,9})(ms|[smhdw])")
 _SHORTEST: Final = SECOND // 1000
 _FARTHEST: Final = 2**80
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -151,12 +152,13 @@ def period_of(period: object) -> int:
     >>> period_of("1m") == period_of(60) == 60 * SECOND
     True
     """
-    written = _WRITTEN.fullmatch(period) if isinstance(period, str) else None
-    length = int(written[1]) * _UNITS[written[2]] if written else _seconds(period)
-    if not _SHORTEST <= length < LARGEST:
-        raise InvalidParameter(
-            "period", "must be a millisecond or longer", given=period, fix='pass for example "1m"'
-        )
+    fix = 'pass for example "1m"'
+    parsed = _PERIOD.fullmatch(period) if isinstance(period, str) else None
+    try:
+        length = int(parsed[1]) * _UNITS[parsed[2]] if parsed else _exact(period, "period")
+    except InvalidParameter:
+        raise InvalidParameter("period", "must be a length of time", given=period, fix=fix) from None
+    check(_SHORTEST <= length < LARGEST, "period", "must be a millisecond or longer", given=period, fix=fix)
     return length
 
 
@@ -167,14 +169,12 @@ def nanoseconds(moment: object, name: str) -> int:
     True
     """
     try:
-        written = _parsed(moment) if isinstance(moment, str) else moment
-        exact = _since_epoch(written) if isinstance(written, date) else _exact(written, name)
+        parsed = _parse_time(moment) if isinstance(moment, str) else moment
+        exact = _since_epoch(parsed) if isinstance(parsed, date) else _exact(parsed, name)
     except (ValueError, OverflowError):
         exact = _FARTHEST
-    if not -_FARTHEST < exact < _FARTHEST:
-        raise InvalidParameter(
-            name, "must be a moment", given=moment, fix='pass a datetime or text like "2026-01-31T12:00"'
-        )
+    fix = 'pass a datetime or text like "2026-01-31T12:00"'
+    check(-_FARTHEST < exact < _FARTHEST, name, "must be a moment", given=moment, fix=fix)
     return exact
 
 
@@ -195,21 +195,12 @@ def present(now: object) -> int:
     return time.time_ns() if now is None else nanoseconds(now, "now")
 
 
-def _parsed(text: str) -> datetime | str:
-    """Text as a date and time if it is written as one; else it may be a number."""
+def _parse_time(text: str) -> datetime | str:
+    """Text as a date and time if it is one; else it may be a number."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         return text
-
-
-def _seconds(period: object) -> int:
-    try:
-        return _exact(period, "period")
-    except InvalidParameter:
-        raise InvalidParameter(
-            "period", "must be a length of time", given=period, fix='pass for example "1m"'
-        ) from None
 
 
 def _exact(seconds: object, name: str) -> int:
@@ -222,6 +213,8 @@ def _since_epoch(moment: date) -> int:
     return (zoned - _EPOCH) // _MICROSECOND * 1000
 
 
+# ---- settings ----
+
 Level: TypeAlias = Literal["event", "user"]
 
 FAMILY: Final = "family"
@@ -231,10 +224,9 @@ UNNAMED_FEEDER: Final = "timestamps"
 """The feeder of events with times, if the caller names none."""
 
 _PAN_PRIVATE: Final = "pan-private"
-_LONGEST: Final = 900
+_LONGEST: Final = 900  # bytes of settings without keys: they fit into the header of an outputs file
 _LONGEST_KEYS: Final = 2**20
 _LONGEST_KEY: Final = 200
-_OWN: Final = "counter"
 
 
 @final
@@ -333,28 +325,23 @@ class Settings:
         return replace(self.terms.guarantee, unit=unit, intrusions=int(self.pan_private))
 
     def check_same(self, asked: Settings) -> None:
-        """Refuse other parameters than these; the name that a counter has for itself is its own."""
+        """Raise InvalidParameter for other parameters than these; the name of the counter may differ."""
+        rule, fix = "must be what the counter was opened with", "resume it, or open another path"
         for name, stored in asdict(self).items():
             given = getattr(asked, name)
-            if name != _OWN and given != stored:
-                raise InvalidParameter(
-                    name,
-                    "must be what the counter was opened with",
-                    given=given,
-                    fix="resume it, or open another path",
-                )
+            check(name == "counter" or given == stored, name, rule, given=given, fix=fix)
 
     def to_text(self) -> str:
-        """All of it as one line of text; a counter says nothing about keys."""
-        said = {name: value for name, value in asdict(self).items() if name != "keys" or value}
-        return json.dumps(said, sort_keys=True, separators=(",", ":"))
+        """All of it as one line of text; a counter has no entry for keys."""
+        entries = {name: value for name, value in asdict(self).items() if name != "keys" or value}
+        return json.dumps(entries, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: object) -> Self:
         """The settings from where they were stored; anything else is an `InvalidState`."""
         try:
-            said = json.loads(str(text))
-            stored = cls(**{**said, "keys": tuple(said.get("keys", ()))})
+            entries = json.loads(str(text))
+            stored = cls(**{**entries, "keys": tuple(entries.get("keys", ()))})
             stored._check_stored()
         except (TypeError, ValueError, AttributeError, RecursionError):
             raise InvalidState("settings", "must be of a counter", fix="check the path") from None
@@ -363,50 +350,48 @@ class Settings:
     def _check_stored(self) -> None:
         numbers = (self.period, self.start, self.change, self.contributions, self.horizon or 1)
         texts = (self.mechanism, self.epsilon, self.unit, self.counter, self.dataset or "", *self.keys)
-        if {type(number) for number in numbers} != {int} or {type(text) for text in texts} != {str}:
-            raise ValueError
-        if min(self.period, self.change, self.contributions, self.horizon or 1) < 1:
-            raise ValueError
-        if self.unit not in get_args(Level) or not isinstance(self.options, dict):
-            raise ValueError
-        if len(set(self.keys)) < len(self.keys) or bool(self.keys) != (self.mechanism == FAMILY):
+        if (
+            {type(number) for number in numbers} != {int}
+            or {type(text) for text in texts} != {str}
+            or min(self.period, self.change, self.contributions, self.horizon or 1) < 1
+            or self.unit not in get_args(Level)
+            or not isinstance(self.options, dict)
+            or len(set(self.keys)) < len(self.keys)
+            or bool(self.keys) != (self.mechanism == FAMILY)
+        ):
             raise ValueError
         positive_epsilon(self.epsilon)
 
     def _check_size(self) -> None:
         short = len(replace(self, keys=()).to_text().encode())
-        if short > _LONGEST:
-            raise InvalidParameter("options", "must be short", given=short, fix="shorten names and numbers")
-        if len(self.to_text().encode()) > _LONGEST_KEYS:
-            raise InvalidParameter(
-                "keys", "must fit into 2^20 bytes", given=len(self.keys), fix="use several families"
-            )
+        check(short <= _LONGEST, "options", "must be short", given=short, fix="shorten names and numbers")
+        rule, fits = "must fit into 2^20 bytes", len(self.to_text().encode()) <= _LONGEST_KEYS
+        check(fits, "keys", rule, given=len(self.keys), fix="use several families")
 
 
 def _unit(unit: Level | None, terms: CounterTerms) -> str:
-    """Events where nothing is said and there is one per user; users else."""
+    """The default is events if a user has one, else users."""
     chosen = one_of(unit or terms.guarantee.unit, "unit", get_args(Level))
-    if chosen == "event" and terms.contributions > 1:
-        raise InvalidParameter("unit", "must be 'user' for several contributions", given=unit, fix="drop it")
+    rule = "must be 'user' for several contributions"
+    check(chosen == "user" or terms.contributions == 1, "unit", rule, given=unit, fix="drop it")
     return chosen
 
 
 def _key(key: object) -> str:
     """A name that can be printed in one line, and typed."""
-    if isinstance(key, str) and 0 < len(key) <= _LONGEST_KEY and key.isprintable():
-        return key
-    raise InvalidParameter(
-        "keys", f"must be printable names of up to {_LONGEST_KEY} characters", given=key, fix="rename them"
-    )
+    rule, fix = f"must be printable names of up to {_LONGEST_KEY} characters", "rename them"
+    name: str = check_type(key, str, "keys", rule, fix=fix)
+    check(0 < len(name) <= _LONGEST_KEY and name.isprintable(), "keys", rule, given=key, fix=fix)
+    return name
 
 
 def _option(value: object, name: str) -> int | str:
-    if isinstance(value, (int, str)):
-        return value
-    if isinstance(value, (float, Fraction)):
-        return str(value)
-    raise InvalidParameter(name, "must be a number or text", given=value, fix="open it without")
+    kinds, rule = (int, str, float, Fraction), "must be a number or text"
+    number: Any = check_type(value, kinds, name, rule, fix="open it without")
+    return number if isinstance(number, (int, str)) else str(number)
 
+
+# ---- paths and errors about files ----
 
 _SECRET: Final = ".db"
 
@@ -417,9 +402,8 @@ def base_path(path: object) -> Path:
         text = os.fspath(path)
         if isinstance(text, str) and Path(text).name and "\0" not in text:
             return Path(os.path.realpath(text.removesuffix(_SECRET)))
-    raise InvalidParameter(
-        "path", "must be the path of a counter", given=path, fix='pass for example "visits"'
-    )
+    fix = 'pass for example "visits"'
+    raise InvalidParameter("path", "must be the path of a counter", given=path, fix=fix)
 
 
 def with_suffix(base: Path, suffix: str) -> Path:
@@ -429,7 +413,7 @@ def with_suffix(base: Path, suffix: str) -> Path:
 
 @contextmanager
 def disk(path: Path) -> Iterator[None]:
-    """What the system says about a file, as a `StreamError`."""
+    """Raise errors of the operating system about a file as `StreamError`."""
     try:
         yield
     except OSError as error:
@@ -441,17 +425,7 @@ def failed(path: Path, rule: str, fix: str) -> StreamError:
     return StreamError(f"counter file {str(path)!r} {rule}; {fix}")
 
 
-# The public file of a counter: a header of settings, and one record of fixed size for every closed period.
-#
-# A record is the number of the period, the outputs in units of the granularity, one for each key or just
-# one,
-# and the check.
-#
-# Each record has a check that depends on all before it, so two files that agree in a record agree in all
-# earlier ones, and whoever kept a copy can tell if a period was ever published twice. `read_outputs` reads
-# this
-# file and nothing else.
-
+# ---- the file of outputs ----
 
 OUTPUTS: Final = ".outputs"
 
@@ -463,7 +437,7 @@ _CHECKSUM: Final = 32
 _NUMBER: Final = 8
 _CHECK: Final = 16
 _SHORT: Final = re.compile("[0-9]{1,40}")
-_AT_ONCE: Final = 4096
+_AT_ONCE: Final = 4096  # outputs that are held in memory, and synced, at once
 
 
 class Output(NamedTuple):
@@ -503,7 +477,7 @@ def next_record(before: bytes, period: int, units: Iterable[int]) -> bytes:
 
 
 def witness(record: bytes) -> bytes:
-    """What stands for a record that is too long to be kept elsewhere: its number and its check."""
+    """The number and the check of a record: short, and different for different records."""
     return record[:_NUMBER] + record[-_CHECK:]
 
 
@@ -515,7 +489,13 @@ def at_once(columns: int) -> int:
 @final
 @dataclass(frozen=True)
 class OutputsFile:
-    """The public file at a path; it is never held open, and anybody may read it at any time."""
+    """The public file at a path; it is never held open, and anybody may read it at any time.
+
+    It is a header of settings, and one record of fixed size for every closed period: the number of the
+    period, the outputs in units of the granularity, one for each key or just one, and the check. Each check
+    depends on all records before it, so two files that agree in a record agree in all earlier ones, and
+    whoever has a copy can tell if a period was ever published twice.
+    """
 
     path: Path
     settings: Settings
@@ -523,7 +503,7 @@ class OutputsFile:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The file that somebody wrote here; refused with an `InvalidState` if it is none."""
+        """The file at a path; raises InvalidState if it is not a file of outputs."""
         with disk(path), open(path, "rb") as file:
             text = _header_text(file)
         granularity, _, settings = text.decode(errors="replace").strip().partition(" ")
@@ -579,7 +559,9 @@ class OutputsFile:
             return
         beside = with_suffix(self.path, f".{os.getpid()}.part")
         with disk(self.path):
-            _write_new(beside, self.header)
+            with open(beside, "wb", buffering=0) as file:
+                _write_all(file.fileno(), self.header)
+                os.fsync(file.fileno())
             os.replace(beside, self.path)
             sync_folder(self.path.parent)
 
@@ -691,13 +673,8 @@ def _damaged() -> InvalidState:
     return InvalidState("outputs", "must be as they were written", fix="restore the file")
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    with open(path, "wb", buffering=0) as file:
-        _write_all(file.fileno(), data)
-        os.fsync(file.fileno())
-
-
 def _write_all(handle: int, data: bytes) -> None:
+    """Write all of it: the system may take a part only."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]

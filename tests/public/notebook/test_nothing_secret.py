@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.trusted.streams.plot import counter_card, family_card, stream_card
+from partita.public.stream_plot import counter_card, family_card, stream_card
 
 Shown = Callable[[Any], str]
 

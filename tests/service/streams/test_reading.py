@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from partita.public.stream_errors import error_band
 from partita.public.streams import SECOND, OutputsFile, read_outputs
 from partita.service.reading.streams import StreamWatcher
 from partita.service.settings import ServiceSettings
-from partita.trusted.streams.plot import band
 from tests.service.streams.conftest import Service, Starter
 from tests.service.streams.listening import Listener
 
@@ -80,7 +80,7 @@ def test_a_stream_says_what_it_promises_and_how_exact_it_is(service: Service) ->
     service.at(31)
     told = service.read("/streams/visits.json", params={"confidence": 0.8}).json()
     published = read_outputs(service.folder / "visits")
-    off = band(published.outputs[-1:], published.settings, 0.2)
+    off = error_band(published.outputs[-1:], published.settings, 0.2)
 
     assert off is not None
     assert told["guarantee"]["epsilon"] == "1"
@@ -100,9 +100,9 @@ def test_confidences_that_are_nearly_the_same_are_worked_out_once(
 
     def noting(outputs: Any, settings: Any, beta: float) -> Any:
         worked.append(beta)
-        return band(outputs, settings, beta)
+        return error_band(outputs, settings, beta)
 
-    monkeypatch.setattr("partita.service.reading.streams.band", noting)
+    monkeypatch.setattr("partita.service.reading.streams.error_band", noting)
     asked = [service.read(f"/streams/visits.json?confidence={each}").json() for each in (0.9, 0.8991, 0.8999)]
 
     assert worked == [0.1]

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.errors import InvalidParameter
+from partita.public import stream_trees
 from partita.public.bounds import laplace_variance, log_moments
+from partita.public.stream_errors import centred_everywhere, centred_noise, centred_variances, noise_sum
+from partita.public.stream_trees import SHARES, TAPERS, TreePlan
 from partita.testing.laws import NumberedNoise, columns
-from partita.trusted.streams import centred
-from partita.trusted.streams.centred import BITS, SHARES, TAPERS, CentredPath, TreePlan
-from partita.trusted.streams.counter import Counter, centred_everywhere, centred_mix, centred_variances, mix
+from partita.trusted.streams.counter import BITS, CentredPath, Counter
 
 Steps = Callable[[CentredPath], list[int]]
 
@@ -30,7 +31,11 @@ EXACT = [
     TreePlan(32, 2, 4, 200, (9, 7, 4, 1)),
     TreePlan(60, 4, 3, 300, (33, 27, 16, 3)),
 ]
-ROUNDED = [TreePlan(27, 3, 3, 300, (33, 27, 16, 3)), TreePlan(50, 5, 2, 500, (0, 0, 0, 0)), centred.plan(200)]
+ROUNDED = [
+    TreePlan(27, 3, 3, 300, (33, 27, 16, 3)),
+    TreePlan(50, 5, 2, 500, (0, 0, 0, 0)),
+    stream_trees.plan(200),
+]
 plans = pytest.mark.parametrize("plan", EXACT, ids=str)
 
 
@@ -150,7 +155,7 @@ def test_the_variance_of_each_output_is_that_of_the_linear_map(plan: TreePlan) -
         sum(float(effect[t - 1]) ** 2 * laplace_variance(scale) for scale, effect in map_) for t in after
     ]
 
-    assert [centred_mix(plan, Fraction(1), int(t)).variance for t in after] == pytest.approx(expected)
+    assert [centred_noise(plan, Fraction(1), int(t)).variance for t in after] == pytest.approx(expected)
     assert centred_variances(plan, Fraction(1), after) == pytest.approx(expected)
 
 
@@ -163,7 +168,7 @@ def test_the_moments_of_each_output_are_those_of_the_linear_map(plan: TreePlan) 
         sizes = np.array([abs(float(effect[t])) for _, effect in map_])
         x = 0.3 * float((rates[sizes > 0] / sizes[sizes > 0]).min())
         expected = float(log_moments(x * sizes, rates).sum())
-        assert centred_mix(plan, Fraction(1), t + 1).log_moment(np.array([x])) == pytest.approx([expected])
+        assert centred_noise(plan, Fraction(1), t + 1).log_moment(np.array([x])) == pytest.approx([expected])
 
 
 @pytest.mark.parametrize("plan", [*EXACT, *ROUNDED], ids=str)
@@ -171,7 +176,7 @@ def test_rounding_moves_an_output_by_less_than_the_slack(plan: TreePlan) -> None
     """Errors are at most a unit for each level below the sum of weighted noises."""
     values = [(7 * i * i + i) % 19 - 9 for i in range(10**4)]
     outputs = _outputs(plan, _one_by_one)(NumberedNoise(values.__getitem__))
-    slack = centred_mix(plan, Fraction(1), 1).slack
+    slack = centred_noise(plan, Fraction(1), 1).slack
 
     for output, linear in zip(outputs, _combined(values, _map(plan, _one_by_one), plan), strict=True):
         assert -slack <= output - linear <= slack
@@ -180,9 +185,9 @@ def test_rounding_moves_an_output_by_less_than_the_slack(plan: TreePlan) -> None
 @pytest.mark.parametrize("plan", [*EXACT, *ROUNDED], ids=str)
 def test_the_simultaneous_bound_covers_every_output(plan: TreePlan) -> None:
     """It is at least the bound of any one output for its share of the failures, and not many times that."""
-    everywhere = centred_everywhere(plan, Fraction(1), mix([]), 0.05)
+    everywhere = centred_everywhere(plan, Fraction(1), noise_sum([]), 0.05)
     single = [
-        centred_mix(plan, Fraction(1), t).reach(0.05 / plan.horizon) for t in range(1, plan.horizon + 1)
+        centred_noise(plan, Fraction(1), t).reach(0.05 / plan.horizon) for t in range(1, plan.horizon + 1)
     ]
 
     assert max(single) <= everywhere <= 2 * max(single)
@@ -192,7 +197,7 @@ def test_the_simultaneous_bound_covers_every_output(plan: TreePlan) -> None:
 @settings(max_examples=25)
 def test_every_plan_spends_epsilon_exactly(horizon: int) -> None:
     """The rows over a period and the tapered sum have shares that add up to one."""
-    for plan in (centred.plan(horizon), centred.epoch_plan(horizon)):
+    for plan in (stream_trees.plan(horizon), stream_trees.epoch_plan(horizon)):
         assert plan.blocks * plan.block >= plan.horizon == horizon
         for taper in set(plan.tapers):
             left = Fraction(TAPERS - taper, TAPERS)
@@ -203,7 +208,7 @@ def test_every_plan_spends_epsilon_exactly(horizon: int) -> None:
 @pytest.mark.parametrize(("horizon", "best_subtraction"), [(2**10, 170.5), (2**16, 608.0), (2**20, 1147.4)])
 def test_the_mean_variance_is_far_below_the_best_published(horizon: int, best_subtraction: float) -> None:
     """At most 0.67 of the k-ary scheme with subtraction, with the best k for each horizon."""
-    mean = centred_variances(centred.plan(horizon), Fraction(1), np.arange(1, horizon + 1)).mean()
+    mean = centred_variances(stream_trees.plan(horizon), Fraction(1), np.arange(1, horizon + 1)).mean()
 
     assert mean <= 0.67 * best_subtraction
 

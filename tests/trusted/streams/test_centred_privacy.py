@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
+from partita.public import stream_trees as branching
+from partita.public.stream_trees import SHARES, TAPERS, TreePlan
 from partita.public.streams import CounterTerms
 from partita.testing.laws import Adversary, Make, Outputs, counters_are_private, greedy, hidden, silent
-from partita.trusted.streams import centred
-from partita.trusted.streams import centred as branching
-from partita.trusted.streams import counter as epochs
-from partita.trusted.streams.centred import SHARES, TAPERS, CentredPath, TreePlan
-from partita.trusted.streams.counter import Counter
+from partita.trusted.streams import counter as centred
+from partita.trusted.streams.counter import CentredPath, Counter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -265,19 +264,19 @@ def _same_tree_again(patch: pytest.MonkeyPatch) -> None:
         path.tree.position = 0
         path.tree._open = lambda level: None
 
-    patch.setattr(epochs.Epochs, "_begin", begin)
+    patch.setattr(centred.Epochs, "_begin", begin)
 
 
 def _nothing_carried(patch: pytest.MonkeyPatch) -> None:
     """The error of the first tree is taken back when the second begins, and the count shows."""
-    right = epochs.Epochs.step
+    right = centred.Epochs.step
 
     def step(path: Any) -> int:
         fresh = not path.tree.left
         error = right(path)
         return error if not fresh else error - sum(path.tree._leaves)
 
-    patch.setattr(epochs.Epochs, "step", step)
+    patch.setattr(centred.Epochs, "step", step)
 
 
 @pytest.mark.parametrize("plant", [_same_tree_again, _nothing_carried])

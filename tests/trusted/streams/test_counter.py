@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
+from partita.public.stream_trees import TreePlan
 from partita.testing import EndlessTape, RecordingNoise, ZeroNoise, tape_noise
 from partita.testing.laws import NumberedNoise
 from partita.trusted.noise.system import SYSTEM
 from partita.trusted.streams.base import pack, unpack
-from partita.trusted.streams.centred import TreePlan
 from partita.trusted.streams.counter import Counter, NoisyCount
 from partita.trusted.streams.tree_counter import TreeCounter
 

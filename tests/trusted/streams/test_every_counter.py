@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
+from partita.public.stream_trees import PeriodTree, shape_for
 from partita.public.streams import LARGEST
 from partita.testing import ForbiddenNoise, ZeroNoise
 from partita.trusted.streams.base import Stepping, pack, unpack
 from partita.trusted.streams.counter import Counter, NoisyCount
-from partita.trusted.streams.family import CounterFamily, PeriodTree, shape_for
+from partita.trusted.streams.family import CounterFamily
 from partita.trusted.streams.pan_private import Capped, PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
 from partita.trusted.streams.sparse import SparseCounter

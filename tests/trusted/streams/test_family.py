@@ -11,11 +11,11 @@ import pytest
 
 from partita.errors import HorizonReached, InvalidData, InvalidParameter, InvalidState
 from partita.public.bounds import laplace_variance
+from partita.public.stream_trees import SHARES, PeriodTree, shape_for
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from partita.testing.laws import BoxLaw, NumberedNoise, box_law, columns
 from partita.trusted.streams.base import pack, unpack
-from partita.trusted.streams.centred import SHARES
-from partita.trusted.streams.family import CounterFamily, PeriodTree, TreeErrors, shape_for
+from partita.trusted.streams.family import CounterFamily, TreeErrors
 
 Event = tuple[int, int] | None
 Plant = Callable[[pytest.MonkeyPatch], None]

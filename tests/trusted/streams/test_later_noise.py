@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.trusted.streams.centred import TreePlan, epoch_plan, plan
+from partita.public.stream_trees import CounterTree as TreeShape
+from partita.public.stream_trees import PeriodTree, TreePlan, epoch_plan, plan, shape_for
 from partita.trusted.streams.counter import Counter
-from partita.trusted.streams.family import CounterFamily, PeriodTree, shape_for
+from partita.trusted.streams.family import CounterFamily
 from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.sliding import SlidingCounter
 from partita.trusted.streams.sparse import PARTS, SparseCounter, SparsePlan
-from partita.trusted.streams.tree_counter import CounterTree as TreeShape
 from partita.trusted.streams.tree_counter import (
     DirectCounter,
     PerStepCounter,

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from partita.public import stream_trees as module
+from partita.public.stream_trees import Variant
 from partita.testing import EndlessTape, Loss
-from partita.trusted.streams import pan_private as module
-from partita.trusted.streams.pan_private import PanPrivateCounter, Variant
+from partita.trusted.streams.pan_private import PanPrivateCounter
 from partita.trusted.streams.tree_counter import TreeCounter
 
 from .pan_views import GivenNoise, Make, Script, Vector, Views, dot, look, pan_private

@@ -11,12 +11,13 @@ import pytest
 
 from partita.errors import HorizonReached, InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
+from partita.public import stream_trees as module
 from partita.public.bounds import laplace_variance
+from partita.public.stream_trees import Variant
 from partita.testing import EndlessTape, ForbiddenNoise, RecordingNoise, ZeroNoise, tape_noise
 from partita.trusted.noise.system import SYSTEM
-from partita.trusted.streams import pan_private as module
 from partita.trusted.streams.base import unpack
-from partita.trusted.streams.pan_private import PanPrivateCounter, Variant
+from partita.trusted.streams.pan_private import PanPrivateCounter
 
 from .pan_views import GivenNoise, Script, pan_private, taped
 

@@ -95,7 +95,7 @@ def _readable(data: bytes) -> list[bytes]:
         for place in range(len(data) - 31):
             with suppress(InvalidTag):
                 cipher = AESGCM(data[place : place + 32])
-                found.append(cipher.decrypt(module._ONCE, sealed, module._context(slot)))
+                found.append(cipher.decrypt(module._NONCE, sealed, module._context(slot)))
     return found
 
 
@@ -276,20 +276,20 @@ def test_after_a_crash_there_is_one_state(path: Path, coin: int, crashes: list[A
 def _key_first(store: Any, record: bytes) -> None:
     new = module._InForce(slot=1 - store._in_force().slot, key=os.urandom(32))
     module._write(store._file, module._PAGE, module._key_slot(new))
-    sealed = module._cipher(new).encrypt(module._ONCE, record, module._context(new.slot))
+    sealed = module._cipher(new).encrypt(module._NONCE, record, module._context(new.slot))
     module._write(store._file, module._place(new.slot), sealed)
 
 
 def _same_slot(store: Any, record: bytes) -> None:
     new = module._InForce(slot=store._in_force().slot, key=os.urandom(32))
-    sealed = module._cipher(new).encrypt(module._ONCE, record, module._context(new.slot))
+    sealed = module._cipher(new).encrypt(module._NONCE, record, module._context(new.slot))
     module._write(store._file, module._place(new.slot), sealed)
     module._write(store._file, module._PAGE, module._key_slot(new))
 
 
 def _unsynced(store: Any, record: bytes) -> None:
     new = module._InForce(slot=1 - store._in_force().slot, key=os.urandom(32))
-    sealed = module._cipher(new).encrypt(module._ONCE, record, module._context(new.slot))
+    sealed = module._cipher(new).encrypt(module._NONCE, record, module._context(new.slot))
     os.pwrite(store._file, sealed, module._place(new.slot))
     module._write(store._file, module._PAGE, module._key_slot(new))
 
@@ -314,7 +314,7 @@ def _readable_by_slot(path: Path) -> list[bytes]:
     for slot in (0, 1):
         sealed = data[module._place(slot) :][: module._SLOT]
         with suppress(InvalidTag):
-            found.append(AESGCM(key).decrypt(module._ONCE, sealed, module._context(slot)))
+            found.append(AESGCM(key).decrypt(module._NONCE, sealed, module._context(slot)))
     return found
 
 

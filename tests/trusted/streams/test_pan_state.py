@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from partita.errors import EntropyError, InvalidState
+from partita.public.stream_errors import PAN_CELLS
+from partita.public.stream_trees import Variant
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.noise import laws
 from partita.trusted.noise.system import KERNEL
 from partita.trusted.streams.base import pack, unpack
-from partita.trusted.streams.pan_private import CELLS, PanPrivateCounter, Variant
+from partita.trusted.streams.pan_private import PanPrivateCounter
 
 from .pan_views import GivenNoise, taped
 
@@ -158,10 +160,10 @@ def test_half_a_step_breaks_a_counter() -> None:
         {"now": [-1, 0, 0]},
         {"now": [0, 1, 0]},
         {"now": [0, 0, 2**63]},
-        {"carried": [0] * (CELLS - 1)},
-        {"carried": [-1] * CELLS},
-        {"cells": [0] * (CELLS + 1)},
-        {"cells": [2**70] * CELLS},
+        {"carried": [0] * (PAN_CELLS - 1)},
+        {"carried": [-1] * PAN_CELLS},
+        {"cells": [0] * (PAN_CELLS + 1)},
+        {"cells": [2**70] * PAN_CELLS},
         {"terms": [300]},
     ],
 )

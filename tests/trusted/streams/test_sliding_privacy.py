@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from partita.public.bounds import laplace_variance
+from partita.public.stream_trees import PeriodTree, shape_for
 from partita.testing.laws import (
     Adversary,
     Make,
@@ -19,7 +20,7 @@ from partita.testing.laws import (
     hidden,
     silent,
 )
-from partita.trusted.streams.family import PeriodTree, TreeErrors, shape_for
+from partita.trusted.streams.family import TreeErrors
 from partita.trusted.streams.sliding import SlidingCounter
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -11,8 +11,9 @@ import pytest
 
 from partita.errors import InvalidParameter
 from partita.public.bounds import laplace_variance
+from partita.public.stream_trees import CounterTree
 from partita.testing.laws import columns, noises_of
-from partita.trusted.streams.tree_counter import CounterTree, TreeCounter
+from partita.trusted.streams.tree_counter import TreeCounter
 
 SHAPES = [(1, 2), (2, 2), (7, 2), (16, 2), (9, 3), (20, 3), (64, 8), (5, 64)]
 shapes = pytest.mark.parametrize(("horizon", "branching"), SHAPES)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from partita.public.stream_trees import CounterTree
 from partita.testing.laws import Adversary, Make, counters_are_private, greedy, hidden, silent
 from partita.trusted.noise.system import Noise
 from partita.trusted.streams.base import Supply
-from partita.trusted.streams.tree_counter import CounterTree, TreeCounter, TreePath
+from partita.trusted.streams.tree_counter import TreeCounter, TreePath
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -31,6 +31,7 @@ from starlette.types import Send
 
 from partita.numbers import failure
 from partita.public.file_entries import guarantee_entries
+from partita.public.stream_errors import error_band
 from partita.public.streams import OUTPUTS, SECOND, AnyOutput, OutputsFile, Settings, moment_of
 from partita.service.access import CALLER
 from partita.service.errors import Refusal, not_found
@@ -38,7 +39,6 @@ from partita.service.reading.catalogue import ERRORS, JSON, attachment, format_c
 from partita.service.reading.work import Lanes, WorkerPool
 from partita.service.settings import NAME, Limits, ServiceSettings
 from partita.service.web import Log
-from partita.trusted.streams.plot import band
 
 # ---- looks at the public files ----
 
@@ -245,7 +245,7 @@ class OutputBounds:
     def _compute(self, outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> None:
         if len(self._known) > _MOST_BOUNDS:
             self._known.clear()
-        halves = band(outputs, settings, beta)
+        halves = error_band(outputs, settings, beta)
         for place, output in enumerate(outputs):
             off = None if halves is None else float(halves[place])
             self._known[settings.counter, output.period, beta] = off

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData, InvalidParameter, InvalidState, unchained
+from partita.errors import InvalidData, InvalidParameter, InvalidState, check, check_data, unchained
 from partita.numbers import integer, one_of
 from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
 from partita.trusted.noise.system import Noise
@@ -118,24 +118,24 @@ def sum_by_period(events: Iterable[CheckedEvent]) -> list[CheckedEvent]:
 
 def require_period(events: Iterable[CheckedEvent], period: int, settings: Settings) -> None:
     """Refuse what is meant for another period than the open one, where a number is that of a period."""
-    if settings.pan_private and not {event.number for event in events} <= {None, period}:
-        raise InvalidData(
-            "sequence",
-            "must be the number of the open period for a pan-private counter",
-            fix="leave it out: nothing is kept that numbers events",
-        )
+    rule = "must be the number of the open period for a pan-private counter"
+    fits = not settings.pan_private or {event.number for event in events} <= {None, period}
+    check_data(fits, "sequence", rule, fix="leave it out: nothing is kept that numbers events")
 
 
 def _checked(event: Event, settings: Settings) -> CheckedEvent:
-    if not isinstance(event, Event):
-        raise InvalidData("events", "must be Events", fix='pass for example Event("gate-1", 17)')
+    fix = 'pass for example Event("gate-1", 17)'
+    check_data(isinstance(event, Event), "events", "must be Events", fix=fix)
     counts = _by_place(event.count, settings) if settings.keys else ((0, counted(event.count)),)
     if settings.unit == "user":
         return CheckedEvent(_digest(event.source), _digest(event.number), counts)
     if settings.pan_private:
-        _require_nobody(event.source)
+        fix = "leave it out: nothing is kept of events"
+        check_data(event.source is None, "feeder", "must be None for a pan-private counter", fix=fix)
         return CheckedEvent(None, None if event.number is None else _sequence(event.number), counts)
-    feeder = _feeder(event.source)
+    feeder = event.source
+    if not isinstance(feeder, str) or not 0 < len(feeder) <= _LONGEST:
+        raise InvalidData("feeder", "must be a short name", fix='pass for example feeder="gate-1"')
     return CheckedEvent(feeder, _number(feeder, event.number), counts)
 
 
@@ -143,34 +143,22 @@ def _by_place(count: object, settings: Settings) -> Counts:
     """What a family counts: the keys are public, and what was given in place of one is not shown."""
     if not isinstance(count, Mapping):
         raise InvalidData("count", "must be by key for a family", fix='pass for example {"north": 3}')
-    if not settings.places.keys() >= count.keys():
-        raise InvalidData("count", "must be under keys of the family", fix="use those of settings.keys")
-    if settings.unit == "user" and len(count) != 1:
-        raise InvalidData("count", "must be under one key for an event of a person", fix="pass one for each")
+    known, fix = settings.places.keys() >= count.keys(), "use those of settings.keys"
+    check_data(known, "count", "must be under keys of the family", fix=fix)
+    rule = "must be under one key for an event of a person"
+    check_data(settings.unit != "user" or len(count) == 1, "count", rule, fix="pass one for each")
     return tuple((settings.places[key], counted(each)) for key, each in count.items())
-
-
-def _feeder(feeder: object) -> str:
-    if isinstance(feeder, str) and 0 < len(feeder) <= _LONGEST:
-        return feeder
-    raise InvalidData("feeder", "must be a short name", fix='pass for example feeder="gate-1"')
-
-
-def _require_nobody(source: object) -> None:
-    if source is not None:
-        raise InvalidData(
-            "feeder", "must be None for a pan-private counter", fix="leave it out: nothing is kept of events"
-        )
 
 
 def _number(feeder: str, number: object) -> int | bytes:
     """A sequence number as it is; a text as a digest of it and its feeder."""
     if not isinstance(number, str):
         return _sequence(number)
-    if not 0 < len(number) <= _LONGEST_TEXT:
-        raise InvalidData("sequence", f"must have 1 to {_LONGEST_TEXT} characters as text", fix="shorten it")
-    told_apart = f"{len(feeder)} {feeder}{number}".encode(errors="surrogatepass")
-    return hashlib.sha256(told_apart).digest()[:_DIGEST]
+    rule = f"must have 1 to {_LONGEST_TEXT} characters as text"
+    check_data(0 < len(number) <= _LONGEST_TEXT, "sequence", rule, fix="shorten it")
+    # The length tells feeder and number apart where one ends and the other begins.
+    unambiguous = f"{len(feeder)} {feeder}{number}".encode(errors="surrogatepass")
+    return hashlib.sha256(unambiguous).digest()[:_DIGEST]
 
 
 def _sequence(sequence: Any) -> int:
@@ -182,8 +170,8 @@ def _digest(name: object) -> bytes:
     """A fixed number of bytes for a name: 7 and "7" are two names."""
     if isinstance(name, bool) or not isinstance(name, (str, int, bytes)):
         raise InvalidData("person and id", "must be text, an integer or bytes", fix="pass names")
-    written = f"{name:x}" if isinstance(name, int) else name
-    text = written.encode(errors="surrogatepass") if isinstance(written, str) else written
+    text = f"{name:x}" if isinstance(name, int) else name
+    text = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     return hashlib.sha256(b"%b %b" % (type(name).__name__.encode(), text)).digest()
 
 
@@ -199,17 +187,12 @@ def count_by_period(
 ) -> tuple[int, NDArray[np.int64]]:
     """The number of the first period, and how many events each has up to the last.
 
-    What lies outside counts in the first or the last; what is no time, nowhere.
+    An event before the first or after the last period counts there; what is not a time is ignored.
     """
     first = _boundary(schedule, start, "start") + 1
     last = _boundary(schedule, end, "end")
-    if not first <= last < first + MOST_PERIODS:
-        raise InvalidParameter(
-            "end",
-            f"must be 1 to {MOST_PERIODS} periods after start",
-            given=last - first + 1,
-            fix="feed in parts",
-        )
+    fits, rule = first <= last < first + MOST_PERIODS, f"must be 1 to {MOST_PERIODS} periods after start"
+    check(fits, "end", rule, given=last - first + 1, fix="feed in parts")
     counts = np.zeros(last - first + 1, dtype=np.int64)
     for time in _each(times):
         moment = _moment(time)
@@ -219,27 +202,21 @@ def count_by_period(
 
 
 def repeated_feed_error(settings: Settings) -> InvalidParameter:
-    """What is said to somebody without a name about periods that were fed before: nothing is dropped."""
+    """The error for periods that were fed before, if the feeder has no name: nothing is dropped."""
     if settings.pan_private:
-        return InvalidParameter(
-            "start", "must be where no period is closed", given="an earlier one", fix="feed what comes after"
-        )
-    return InvalidParameter(
-        "feeder",
-        "must be named for periods that were fed before",
-        given=None,
-        fix=f"pass feeder={UNNAMED_FEEDER!r} to go on with a call that was interrupted, "
-        "a new name for other events",
-    )
+        rule, fix = "must be where no period is closed", "feed what comes after"
+        return InvalidParameter("start", rule, given="an earlier one", fix=fix)
+    rule, again = "must be named for periods that were fed before", f"pass feeder={UNNAMED_FEEDER!r}"
+    fix = f"{again} to go on with a call that was interrupted, a new name for other events"
+    return InvalidParameter("feeder", rule, given=None, fix=fix)
 
 
 def _boundary(schedule: Schedule, moment: object, name: str) -> int:
     """The number of periods before a moment that is the end of one."""
     exact = nanoseconds(moment, name)
-    if exact < schedule.start or (exact - schedule.start) % schedule.period:
-        raise InvalidParameter(
-            name, "must be the start of the counter, or the end of a period", given=str(moment), fix="move it"
-        )
+    ends = exact >= schedule.start and (exact - schedule.start) % schedule.period == 0
+    rule = "must be the start of the counter, or the end of a period"
+    check(ends, name, rule, given=str(moment), fix="move it")
     return schedule.ended(exact)
 
 
@@ -253,7 +230,7 @@ def _each(times: Any) -> Iterator[object]:
 
 
 def _moment(time: object) -> int | None:
-    """A moment in nanoseconds, or None for what is no time."""
+    """A moment in nanoseconds, or None if this is not a time."""
     plain: object = time
     if isinstance(time, np.datetime64):
         plain = time.astype("datetime64[us]").item()
@@ -265,8 +242,7 @@ def _moment(time: object) -> int | None:
         return None
 
 
-# The counters that can be durable, by name.
-
+# ---- the counters that can be durable, by name ----
 
 AnyCounter: TypeAlias = ContinualCounter | CounterFamily
 
@@ -278,19 +254,9 @@ MECHANISMS: Final[dict[str, type[ContinualCounter]]] = {
     "pan-private": PanPrivateCounter,
 }
 
-_COMMON: Final = (
-    "epsilon",
-    "horizon",
-    "change",
-    "contributions",
-    "noise",
-    "keys",
-    "shape",
-    "plan",
-    "inner",
-    "live",
-)
-"""What is no option: parameters that all have, and those that are no numbers."""
+_COMMON: Final = {"epsilon", "horizon", "change", "contributions", "noise"}
+_NO_NUMBERS: Final = {"keys", "shape", "plan", "inner", "live"}
+"""Parameters that are no options: those that all have, and those that are no numbers."""
 
 
 def make_counter(settings: Settings, noise: Noise | None) -> AnyCounter:
@@ -298,23 +264,20 @@ def make_counter(settings: Settings, noise: Noise | None) -> AnyCounter:
     mechanism = _mechanism(settings)
     known = inspect.signature(mechanism).parameters
     _check_options(settings, known)
-    arguments: dict[str, Any] = {
-        "epsilon": settings.epsilon,
-        "change": settings.change,
-        "contributions": settings.contributions,
-        **({"horizon": settings.horizon} if "horizon" in known else {}),
-        **({"live": True} if settings.pan_private else {}),
-        **({"keys": settings.keys} if settings.keys else {}),
-        **settings.options,
-        **_given(noise),
-    }
+    arguments: dict[str, Any] = {**settings.terms.keywords, **settings.options, **_optional(noise)}
+    if "horizon" in known:
+        arguments["horizon"] = settings.horizon
+    if settings.pan_private:
+        arguments["live"] = True
+    if settings.keys:
+        arguments["keys"] = settings.keys
     return mechanism(**arguments)
 
 
 def restore_counter(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:
     """The counter that gave this state."""
     restore: Any = _mechanism(settings).from_state
-    counter: AnyCounter = restore(state, **_given(noise))
+    counter: AnyCounter = restore(state, **_optional(noise))
     if isinstance(counter, CounterFamily) and counter.keys != settings.keys:
         raise InvalidState("counter", "must have the keys of its settings", fix="restore the latest copy")
     return counter
@@ -343,20 +306,19 @@ def _mechanism(settings: Settings) -> type[AnyCounter]:
     return MECHANISMS[one_of(settings.mechanism, "mechanism", tuple(MECHANISMS))]
 
 
-def _given(noise: Noise | None) -> dict[str, Any]:
+def _optional(noise: Noise | None) -> dict[str, Any]:
     return {} if noise is None else {"noise": noise}
 
 
 def _check_options(settings: Settings, known: Mapping[str, inspect.Parameter]) -> None:
     """Refuse options that the mechanism does not have, and ask for those that it cannot do without."""
-    options = {name: about for name, about in known.items() if name not in _COMMON}
+    options = {name: about for name, about in known.items() if name not in _COMMON | _NO_NUMBERS}
+    rule = f"must be among {', '.join(sorted(options)) or 'none'} for {settings.mechanism!r}"
     for name in settings.options:
-        if name not in options:
-            rule = f"must be among {', '.join(sorted(options)) or 'none'} for {settings.mechanism!r}"
-            raise InvalidParameter("options", rule, given=name, fix="drop it")
+        check(name in options, "options", rule, given=name, fix="drop it")
     for name, about in options.items():
-        if about.default is about.empty and name not in settings.options:
-            raise InvalidParameter(name, f"is needed by {settings.mechanism!r}", given=None, fix="pass it")
-    if settings.horizon is not None and "horizon" not in known:
-        rule = f"must be None for {settings.mechanism!r}, which goes on for ever"
-        raise InvalidParameter("horizon", rule, given=settings.horizon, fix="drop it")
+        given = name in settings.options or about.default is not about.empty
+        check(given, name, f"is needed by {settings.mechanism!r}", given=None, fix="pass it")
+    endless = settings.horizon is None or "horizon" in known
+    rule = f"must be None for {settings.mechanism!r}, which goes on for ever"
+    check(endless, "horizon", rule, given=settings.horizon, fix="drop it")

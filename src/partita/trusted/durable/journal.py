@@ -115,23 +115,23 @@ _FORMAT: Final = SqliteFormat(
     damaged=("is damaged", "restore the latest copy; an older one is refused"),
 )
 
-# What the open period holds so far: one number, or one for each key.
-
 _WORDS: Final = np.dtype(">i8")
+_DIGEST: Final = 32
+_TEXT: Final = 16
 
 
 @final
 class _Totals:
-    """Numbers that a counter takes, however much is added.
+    """What the open period holds so far: one number, or one for each key, as large as a counter takes.
 
-    Each is the nearest that there is, after each event: so one event moves it no more than before.
+    Each is cut off at the limit after each event: so one event moves it no more than before.
     """
 
     def __init__(self, settings: Settings, stored: object = 0) -> None:
         self._family = bool(settings.keys)
         self._most = (FAMILY_LARGEST if self._family else LARGEST) - 1
         self._columns = settings.columns
-        self.numbers = self._parsed(stored)
+        self.numbers = self._parse(stored)
 
     def add(self, counts: Counts) -> None:
         """Count at some places."""
@@ -147,7 +147,7 @@ class _Totals:
         """A number as it is; those of a family as bytes, always as many."""
         return np.array(self.numbers, dtype=_WORDS).tobytes() if self._family else self.numbers[0]
 
-    def _parsed(self, stored: object) -> list[int]:
+    def _parse(self, stored: object) -> list[int]:
         if stored == 0 and type(stored) is int:
             return [0] * self._columns
         if self._family and isinstance(stored, bytes) and len(stored) == _WORDS.itemsize * self._columns:
@@ -158,7 +158,7 @@ class _Totals:
         raise InvalidState("counter", "must agree with its outputs", fix="restore the latest copy")
 
 
-# What was counted before: each event once, and at user level no more than a person may have.
+# ---- what was counted before: each event once, and at user level no more than a person may have ----
 
 _ADMIT: Final = """
 INSERT OR IGNORE INTO people
@@ -175,14 +175,20 @@ def remember(connection: Connection, event: CheckedEvent, settings: Settings) ->
     It is known by its source and number, whatever its count says.
     """
     if settings.unit == "user":
-        return _is_admitted(connection, event, settings)
-    is_new = _is_new_text if isinstance(event.number, bytes) else _is_new
-    return is_new(connection, event.source, event.number)
+        known_by = (event.source, event.number, settings.contributions)
+        return connection.execute(_ADMIT, known_by).rowcount == 1
+    if isinstance(event.number, bytes):
+        new_text = connection.execute("INSERT OR IGNORE INTO deliveries VALUES (?)", (event.number,))
+        return new_text.rowcount == 1
+    return _is_new(connection, event.source, event.number)
 
 
 def counted_by(event: CheckedEvent, settings: Settings) -> Counts:
     """What an event adds to the open period if it counts."""
-    return _cut(event.counts, settings.change) if settings.unit == "user" else event.counts
+    if settings.unit != "user":
+        return event.counts
+    change = settings.change
+    return tuple([(place, max(-change, min(count, change))) for place, count in event.counts])
 
 
 def forget(connection: Connection, event: CheckedEvent, settings: Settings) -> None:
@@ -193,12 +199,6 @@ def forget(connection: Connection, event: CheckedEvent, settings: Settings) -> N
         connection.execute("DELETE FROM deliveries WHERE digest = ?", (event.number,))
     else:
         _forget_number(connection, event.source, event.number)
-
-
-def _is_known(connection: Connection, feeder: str, first: int, last: int) -> bool:
-    """Whether a feeder has used any sequence number from the first to the last."""
-    (known,) = connection.execute(_ANY_RUN, (feeder, last, first)).fetchone()
-    return bool(known)
 
 
 def _is_new(connection: Connection, feeder: Any, sequence: Any) -> bool:
@@ -224,22 +224,7 @@ def _forget_number(connection: Connection, feeder: Any, sequence: Any) -> None:
     connection.executemany("INSERT INTO runs VALUES (?, ?, ?)", rows)
 
 
-def _is_new_text(connection: Connection, feeder: Any, digest: Any) -> bool:
-    """Whether a text is seen for the first time; its digest is of the feeder too."""
-    return connection.execute("INSERT OR IGNORE INTO deliveries VALUES (?)", (digest,)).rowcount == 1
-
-
-def _is_admitted(connection: Connection, event: CheckedEvent, settings: Settings) -> bool:
-    """Whether an event is among the first of its person, and seen for the first time."""
-    known_by = (event.source, event.number, settings.contributions)
-    return connection.execute(_ADMIT, known_by).rowcount == 1
-
-
-def _cut(counts: Counts, change: int) -> Counts:
-    return tuple([(place, max(-change, min(count, change))) for place, count in counts])
-
-
-# A call of many events: stored in portions, and counted in one step when all of it is stored.
+# ---- a call of many events: stored in portions, and counted in one step when all of it is stored ----
 #
 # What its events are known by is remembered with each portion, and beside it, in the same transaction, what
 # a portion has added to that memory. The transaction of the last portion adds the total of the call to the
@@ -256,9 +241,6 @@ DELETE FROM staged WHERE rowid IN (
     SELECT rowid FROM staged WHERE call <= (SELECT counted FROM calls) ORDER BY rowid LIMIT 16
 )
 """
-_NUMBERS: Final = np.dtype(">i8")
-_DIGEST: Final = 32
-_TEXT: Final = 16
 
 
 def _note(connection: Connection, events: Iterable[CheckedEvent]) -> None:
@@ -271,16 +253,11 @@ def _note(connection: Connection, events: Iterable[CheckedEvent]) -> None:
         else:
             digests += [part for part in (source, number) if isinstance(part, bytes)]
     rows: list[tuple[str | None, bytes]] = [
-        (feeder, np.array(some, dtype=_NUMBERS).tobytes()) for feeder, some in numbers.items()
+        (feeder, np.array(some, dtype=_WORDS).tobytes()) for feeder, some in numbers.items()
     ]
     if digests:
         rows.append((None, b"".join(digests)))
     connection.executemany(_NOTE, rows)
-
-
-def _count_call(connection: Connection) -> None:
-    """Say that the call counts: nothing of it is dropped from now on."""
-    connection.execute("UPDATE calls SET counted = counted + 1")
 
 
 def drop_portion(connection: Connection, settings: Settings) -> bool:
@@ -295,21 +272,15 @@ def drop_portion(connection: Connection, settings: Settings) -> bool:
     return True
 
 
-def _sweep(connection: Connection) -> bool:
-    """Remove some notes of calls that are counted; False if there are none."""
-    return connection.execute(_SWEEP).rowcount > 0
-
-
 def _noted(feeder: Any, known: bytes, settings: Settings) -> Iterator[CheckedEvent]:
     """The events of a note, without what they count."""
     if feeder is not None:
-        for number in np.frombuffer(known, dtype=_NUMBERS).tolist():
+        for number in np.frombuffer(known, dtype=_WORDS).tolist():
             yield CheckedEvent(feeder, number, ())
     elif settings.unit == "user":
         for place in range(0, len(known), 2 * _DIGEST):
-            yield CheckedEvent(
-                known[place : place + _DIGEST], known[place + _DIGEST : place + 2 * _DIGEST], ()
-            )
+            middle, end = place + _DIGEST, place + 2 * _DIGEST
+            yield CheckedEvent(known[place:middle], known[middle:end], ())
     else:
         for place in range(0, len(known), _TEXT):
             yield CheckedEvent(None, known[place : place + _TEXT], ())
@@ -349,10 +320,11 @@ class Journal:
     @staticmethod
     def create(path: Path, settings: Settings) -> None:
         """Put a new counter there, unless there is one."""
-        version = _FAMILIES if settings.keys else _COUNTERS
-        _FORMAT.create(
-            path, "INSERT INTO counter (settings) VALUES (?)", (settings.to_text(),), version=version
+        version, insert = (
+            _FAMILIES if settings.keys else _COUNTERS,
+            "INSERT INTO counter (settings) VALUES (?)",
         )
+        _FORMAT.create(path, insert, (settings.to_text(),), version=version)
 
     @property
     def at_once(self) -> int:
@@ -413,7 +385,8 @@ class Journal:
             _note(self._connection, new)
         elif self._partial:
             self._totals.add(tuple(enumerate(self._call.numbers)))
-            _count_call(self._connection)
+            # The call counts: nothing of it is dropped from now on.
+            self._connection.execute("UPDATE calls SET counted = counted + 1")
 
     def settle_calls(self) -> bool:
         """Undo a portion of a call that was not completed, or sweep up after others; False if all is done."""
@@ -421,13 +394,15 @@ class Journal:
         self._call.clear()
         if self._unsettled:
             with self._transaction() as connection:
-                self._unsettled = drop_portion(connection, self._settings) or _sweep(connection)
+                dropped = drop_portion(connection, self._settings)
+                self._unsettled = dropped or connection.execute(_SWEEP).rowcount > 0
         return self._unsettled
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
         """Whether a feeder has counted under any number from the first to the last."""
         with self._file.access() as connection:
-            return _is_known(connection, feeder, first, last)
+            (known,) = connection.execute(_ANY_RUN, (feeder, last, first)).fetchone()
+        return bool(known)
 
     def close_period(self) -> None:
         """Close the open period and open the next one."""

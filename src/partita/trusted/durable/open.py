@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack, cast, final
 
-from partita.errors import BudgetExceeded, InvalidParameter
+from partita.errors import BudgetExceeded, InvalidParameter, check
 from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
 from partita.public.streams import (
     FAMILY,
@@ -80,33 +81,25 @@ class Opener:
             noise=options.get("noise"),
         )
 
-    def open(self, asked: Settings, *, any_start: bool) -> AnyStream:
-        """What is there, if it was opened with the same settings; if nothing is there, a new one."""
-        account = account_of(self.ledger, asked.dataset)
-        make_counter(asked, self.noise)
-        store = self._store(self._find() or self._create(asked, account))
-        try:
+    def open(self, settings: Settings, *, any_start: bool) -> AnyStream:
+        """The counter at the path, if it was opened with the same settings; a new one if there is none."""
+        account = account_of(self.ledger, settings.dataset)
+        make_counter(settings, self.noise)
+        with self._store(self._find() or self._create(settings, account)) as store:
             stored = store.settings
-            stored.check_same(replace(asked, start=stored.start) if any_start else asked)
+            stored.check_same(replace(settings, start=stored.start) if any_start else settings)
             return self._begin(store, account)
-        except BaseException:
-            store.close()
-            raise
 
     def resume(self, *kinds: type[AnyStream]) -> AnyStream:
-        """What is there, with the settings that it has, if it is of one of these kinds."""
+        """The counter at the path, with the settings that it has, if it is of one of these kinds."""
         place = self._find()
         if place is None:
             missing = with_suffix(self.base, SECRET)
             raise failed(missing, "does not exist", "open the counter first, or check the path")
-        store = self._store(place)
-        try:
+        with self._store(place) as store:
             if _kind(store.settings) not in kinds:
                 raise failed(place, f"is of a {_kind(store.settings).__name__}", "resume it as what it is")
             return self._begin(store, account_of(self.ledger, store.settings.dataset))
-        except BaseException:
-            store.close()
-            raise
 
     def _begin(self, store: StateStore, account: StreamAccount | None) -> AnyStream:
         """What a store has: paid for, begun, and up to date."""
@@ -158,17 +151,21 @@ class Opener:
     def _check_start(self, settings: Settings) -> None:
         """Refuse a new counter that has more periods to close than anybody would wait for."""
         due = settings.due(self.moment)
-        if due > MOST_PERIODS:
-            raise InvalidParameter(
-                "start",
-                f"must be at most {MOST_PERIODS} periods ago",
-                given=due,
-                fix="start later, choose a longer period, or give a horizon",
-            )
+        rule, fix = (
+            f"must be at most {MOST_PERIODS} periods ago",
+            "start later, choose a longer period, or give a horizon",
+        )
+        check(due <= MOST_PERIODS, "start", rule, given=due, fix=fix)
 
-    def _store(self, place: Path) -> StateStore:
+    @contextmanager
+    def _store(self, place: Path) -> Iterator[StateStore]:
+        """The secret file; it is closed again if the block fails."""
         store: StateStore = _STORES[place.suffix](place, noise=self.noise)
-        return store
+        try:
+            yield store
+        except BaseException:
+            store.close()
+            raise
 
 
 def _kind(settings: Settings) -> type[AnyStream]:
@@ -208,15 +205,9 @@ def open_counter(
     count of n is n events of one change each, not one event, and is not cut. At user level it is cut.
     """
     opener = Opener.of(
-        path,
-        ledger=ledger,
-        outputs=outputs,
-        republish=republish,
-        catch_up=catch_up,
-        now=now,
-        noise=noise,
+        path, ledger=ledger, outputs=outputs, republish=republish, catch_up=catch_up, now=now, noise=noise
     )
-    asked = Settings.of(
+    settings = Settings.of(
         mechanism=mechanism,
         epsilon=epsilon,
         period=period,
@@ -229,8 +220,10 @@ def open_counter(
         options=options,
         counter=token(),
     )
-    _refuse_users_of_pan_private(asked)
-    return cast("DurableCounter", opener.open(asked, any_start=start is None))
+    rule = "must be 'event' for a pan-private counter, which keeps no list of people"
+    fix = "cap events before they are fed, and lower epsilon"
+    check(not (settings.pan_private and settings.unit == "user"), "unit", rule, given="user", fix=fix)
+    return cast("DurableCounter", opener.open(settings, any_start=start is None))
 
 
 def open_family(
@@ -259,15 +252,9 @@ def open_family(
     has at most `contributions` events over all of them together.
     """
     opener = Opener.of(
-        path,
-        ledger=ledger,
-        outputs=outputs,
-        republish=republish,
-        catch_up=catch_up,
-        now=now,
-        noise=noise,
+        path, ledger=ledger, outputs=outputs, republish=republish, catch_up=catch_up, now=now, noise=noise
     )
-    asked = Settings.of(
+    settings = Settings.of(
         mechanism=FAMILY,
         epsilon=epsilon,
         period=period,
@@ -279,9 +266,9 @@ def open_family(
         dataset=dataset,
         options={},
         counter=token(),
-        keys=_listed(keys),
+        keys=_check_keys(keys),
     )
-    return cast("DurableFamily", opener.open(asked, any_start=start is None))
+    return cast("DurableFamily", opener.open(settings, any_start=start is None))
 
 
 def resume_counter(path: FilePath, **options: Unpack[OpenOptions]) -> DurableCounter:
@@ -299,7 +286,7 @@ def resume_stream(path: FilePath, **options: Unpack[OpenOptions]) -> AnyStream:
     return Opener.of(path, **options).resume(DurableCounter, DurableFamily)
 
 
-def _listed(keys: object) -> Sequence[str]:
+def _check_keys(keys: object) -> Sequence[str]:
     if isinstance(keys, Sequence) and not isinstance(keys, (str, bytes)) and keys:
         return keys
     raise InvalidParameter("keys", "must be a list of names", given=keys, fix='pass for example ["north"]')
@@ -309,13 +296,3 @@ def _start(start: object, period: object, moment: int) -> int:
     if start is not None:
         return nanoseconds(start, "start")
     return moment - moment % period_of(period)
-
-
-def _refuse_users_of_pan_private(settings: Settings) -> None:
-    if settings.pan_private and settings.unit == "user":
-        raise InvalidParameter(
-            "unit",
-            "must be 'event' for a pan-private counter, which keeps no list of people",
-            given="user",
-            fix="cap events before they are fed, and lower epsilon",
-        )

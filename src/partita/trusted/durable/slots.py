@@ -1,8 +1,31 @@
-"""A pan-private counter in a file of two slots: no events, no log, and a lost period is lost."""
+"""A pan-private counter in a file of two slots: no events, no log, and a lost period is lost.
+
+    page 0   what this file is, and how large its slots are
+    page 1   the key slot: which slot is in force, its key, a checksum
+    then     slot 0 and slot 1, each a state encrypted under a key of its own
+
+Of two states, the older one cannot be read any more. A save writes the new state into the slot that is not in
+force, under a fresh key that is in memory only, and waits for the disk. Then it overwrites the key slot in
+place with the new key, and waits again. Before this small write the old state is in force, after it the new
+one, and at no time does the file hold both keys. There is no journal, no log and no copy; sizes never change.
+
+A save does this once or twice, by a coin, so each slot is as likely to be in force, whatever was before:
+which one it is does not say how often the file was saved. A new file is filled with random bytes, as a slot
+that is not in force looks.
+
+The key slot lies within one sector, which disks write whole or not at all. If one was torn all the same, the
+state is lost, never wrong: to be safe from that, both keys would have to be in the file at once, and two
+states are as two looks.
+
+An overwritten key is gone from the file. It is not gone from what keeps older contents of the file: backups,
+snapshots of a file system or a virtual machine, copy-on-write and log-structured file systems, the data
+journal of a file system, spare cells of a flash disk, swap, core dumps. Each such copy is a look at the
+state. Put the file on a plain file system that overwrites in place, on an encrypted disk whose key you can
+destroy, and turn the others off.
+"""
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -14,7 +37,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, final
 
-from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError
+from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError, check
 from partita.numbers import integer
 from partita.public.streams import LARGEST, OutputsFile, Settings, failed
 from partita.storage import FilePath, checked_path, sync_folder
@@ -32,37 +55,6 @@ from partita.trusted.streams.pan_private import PanPrivateCounter
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-# The file for pan-private state: of two states, the older one cannot be read any more.
-#
-#     page 0   what this file is, and how large its slots are
-#     page 1   the key slot: which slot is in force, its key, a checksum
-#     then     slot 0 and slot 1, each a state encrypted under a key of its own
-#
-# A save writes the new state into the slot that is not in force, under a fresh key that is in memory only,
-# and waits for the disk. Then it overwrites the key slot in place with the new key, and waits again. That
-# one
-# small write changes over: before it the old state is in force, after it the new one, and at no time does
-# the
-# file hold both keys. There is no journal, no log and no copy; sizes never change.
-#
-# A save does this once or twice, by a coin, so each slot is as likely to be in force, whatever was before:
-# which one it is does not say how often the file was saved. A new file is filled with random bytes, as a
-# slot
-# that is not in force looks.
-#
-# The key slot lies within one sector, which disks write whole or not at all. If one was torn all the same,
-# the
-# state is lost, never wrong: to be safe from that, both keys would have to be in the file at once, and two
-# states are as two looks.
-#
-# An overwritten key is gone from the file. It is not gone from what keeps older contents of the file:
-# backups, snapshots of a file system or a virtual machine, copy-on-write and log-structured file systems,
-# a file system's data journal, spare cells of a flash disk, swap, core dumps. Each such copy is a look at
-# the
-# state. Put the file on a plain file system that overwrites in place, on an encrypted disk whose key you
-# can destroy, and turn the others off.
-
-
 _MAGIC: Final = b"partita-slots 1\n"
 _PAGE: Final = 4096
 _TAG: Final = 16
@@ -72,9 +64,12 @@ _FIRST_SLOT: Final = 2 * _PAGE
 _KEY: Final = 32
 _CHECKSUM: Final = 32
 _NUMBER: Final = 8
-_ONCE: Final = bytes(12)
+_NONCE: Final = bytes(12)  # every key encrypts one state, so all share one nonce
 _OPEN: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _NOT_OURS: Final = 0o077
+_LENGTH: Final = 4
+
+SLOTS: Final = ".pan"
 
 
 class Saved(NamedTuple):
@@ -132,18 +127,17 @@ class PanStore:
         room = integer(room, "room", low=0, high=_LARGEST_SLOT - _PAGE)
         place = checked_path(path)
         try:
-            made = not os.path.lexists(place) and _create(place, _slot_for(room))
+            is_new = not os.path.lexists(place) and _create(place, _slot_for(room))
         except OSError as error:
             raise StreamError(f"{place} could not be written ({error.strerror}); check the disk") from None
-        if not made:
-            raise InvalidParameter("path", "must not exist yet", given=str(path), fix="choose another")
+        check(is_new, "path", "must not exist yet", given=str(path), fix="choose another")
         return cls(place, create=False)
 
     def load(self) -> Saved | None:
         """What was saved last; None if nothing was. A damaged file is an `InvalidState`."""
         self._require_owner()
         try:
-            if _read(self._file, 0, _PAGE) != _first_page(self._slot):
+            if os.pread(self._file, _PAGE, 0) != _first_page(self._slot):
                 raise self._damaged("is not the state of a pan-private counter", fix="check the path")
             in_force = self._in_force()
             return None if in_force is None else self._decrypted(in_force)
@@ -183,37 +177,36 @@ class PanStore:
         """First the new state beside the old one, then its key over the old key."""
         old = self._in_force()
         new = _InForce(slot=0 if old is None else 1 - old.slot, key=entropy(_KEY))
-        _write(
-            self._file, _place(new.slot, self._slot), _cipher(new).encrypt(_ONCE, record, _context(new.slot))
-        )
+        sealed = _cipher(new).encrypt(_NONCE, record, _context(new.slot))
+        _write(self._file, _place(new.slot, self._slot), sealed)
         _write(self._file, _PAGE, _key_slot(new))
 
     def _in_force(self) -> _InForce | None:
-        written = _read(self._file, _PAGE, 1 + _KEY + _CHECKSUM)
-        if not any(written):
+        stored = os.pread(self._file, 1 + _KEY + _CHECKSUM, _PAGE)
+        if not any(stored):
             return None
-        in_force = _InForce(slot=written[0], key=written[1 : 1 + _KEY])
-        if in_force.slot > 1 or written != _key_slot(in_force):
+        in_force = _InForce(slot=stored[0], key=stored[1 : 1 + _KEY])
+        if in_force.slot > 1 or stored != _key_slot(in_force):
             raise self._damaged("has lost its key", fix="start a new counter from the last output")
         return in_force
 
     def _decrypted(self, in_force: _InForce) -> Saved:
         from cryptography.exceptions import InvalidTag
 
-        sealed = _read(self._file, _place(in_force.slot, self._slot), self._slot)
+        sealed = os.pread(self._file, self._slot, _place(in_force.slot, self._slot))
         try:
-            record = _cipher(in_force).decrypt(_ONCE, sealed, _context(in_force.slot))
+            record = _cipher(in_force).decrypt(_NONCE, sealed, _context(in_force.slot))
         except InvalidTag:
             raise self._damaged("is damaged", fix="start a new counter from the last output") from None
         sequence, length = (int.from_bytes(record[i : i + _NUMBER], "big") for i in (0, _NUMBER))
         return Saved(sequence, record[2 * _NUMBER :][:length])
 
     def _claim(self) -> None:
-        """Refuse a file that others may read, that is none, or that another process has open."""
+        """Refuse a file that others may read, that is no state, or that another process has open."""
         about = os.fstat(self._file)
         self._slot = (about.st_size - _FIRST_SLOT) // 2
-        usual = _SLOT <= self._slot <= _LARGEST_SLOT and about.st_size == _size(self._slot)
-        if not stat.S_ISREG(about.st_mode) or not usual:
+        is_usual = _SLOT <= self._slot <= _LARGEST_SLOT and about.st_size == _FIRST_SLOT + 2 * self._slot
+        if not stat.S_ISREG(about.st_mode) or not is_usual:
             raise self._damaged("is not the state of a pan-private counter", fix="check the path")
         if about.st_mode & _NOT_OURS:
             raise StreamError(f"{self._name} may be read by others; chmod 600, and ask who read it")
@@ -248,21 +241,13 @@ def _create(path: Path, slot: int) -> bool:
     handle, name = tempfile.mkstemp(prefix=".slots.", dir=path.parent)
     try:
         _write(handle, 0, _first_page(slot) + bytes(_PAGE) + entropy(2 * slot))
-        made = _link(name, path)
+        os.link(name, path)
+    except FileExistsError:
+        return False
     finally:
         os.close(handle)
         os.unlink(name)
     sync_folder(path.parent)
-    return made
-
-
-def _link(name: str, path: Path) -> bool:
-    try:
-        os.link(name, path)
-    except OSError as error:
-        if error.errno != errno.EEXIST:
-            raise
-        return False
     return True
 
 
@@ -277,10 +262,6 @@ def _slot_for(room: int) -> int:
     return max(_SLOT, -(-(room + 2 * _NUMBER + _TAG) // _PAGE) * _PAGE)
 
 
-def _size(slot: int) -> int:
-    return _FIRST_SLOT + 2 * slot
-
-
 def _key_slot(in_force: _InForce) -> bytes:
     content = bytes([in_force.slot]) + in_force.key
     return content + hashlib.sha256(_MAGIC + content).digest()
@@ -288,16 +269,15 @@ def _key_slot(in_force: _InForce) -> bytes:
 
 def _record(sequence: int, state: object, length: int) -> bytes:
     """A state with its number and length, filled up to the length that all have."""
-    room = length - 2 * _NUMBER
-    if not isinstance(state, bytes) or len(state) > room:
+    most = length - 2 * _NUMBER
+    if not isinstance(state, bytes) or len(state) > most:
         fix = "pass counter.state()"
-        raise InvalidParameter("state", f"must be at most {room} bytes", given=type(state).__name__, fix=fix)
+        raise InvalidParameter("state", f"must be at most {most} bytes", given=type(state).__name__, fix=fix)
     numbers = (number.to_bytes(_NUMBER, "big") for number in (sequence, len(state)))
     return (b"".join(numbers) + state).ljust(length, b"\0")
 
 
 def _cipher(in_force: _InForce) -> AESGCM:
-    """Every key encrypts one state, so all share one nonce."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(in_force.key)
@@ -311,15 +291,11 @@ def _place(slot: int, size: int = _SLOT) -> int:
     return _FIRST_SLOT + slot * size
 
 
-def _read(file: int, start: int, size: int) -> bytes:
-    return os.pread(file, size, start)
-
-
 def _write(file: int, start: int, data: bytes) -> None:
     """Overwrite in place, and wait until the disk has it."""
     while data:
-        written = os.pwrite(file, data, start)
-        start, data = start + written, data[written:]
+        size = os.pwrite(file, data, start)
+        start, data = start + size, data[size:]
     _sync(file)
 
 
@@ -329,11 +305,6 @@ def _sync(file: int) -> None:
         os.fsync(file)
     else:
         fcntl.fcntl(file, full)
-
-
-SLOTS: Final = ".pan"
-
-_LENGTH: Final = 4
 
 
 @final

@@ -20,22 +20,24 @@ from types import TracebackType
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from partita.arrays import Ints
 from partita.errors import (
     HorizonReached,
-    InvalidData,
-    InvalidParameter,
     LedgerError,
     LedgerRefusal,
     StreamBusy,
     StreamError,
     StreamForked,
+    check,
+    check_data,
 )
 from partita.guarantee import Guarantee
 from partita.ledger.entries import Connection, Debit, LedgerStore
 from partita.ledger.ledger import Ledger
 from partita.numbers import integer
+from partita.public.stream_errors import Running
 from partita.public.streams import (
     LARGEST,
     SECOND,
@@ -64,14 +66,8 @@ from partita.trusted.durable.events import (
 )
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.laws import Uncopyable
-from partita.trusted.streams.base import Running
 
-# What a ledger knows of a durable counter: one debit, who writes it, and what it has published last.
-#
-# The number of periods only ever rises, and with it goes the record of the last one. Both are on disk before
-# that record is public, so a state that has fewer periods, or another record, is a copy that others have
-# overtaken. Whoever opens the counter last is its writer: an earlier one may publish nothing more.
-
+# ---- what a ledger knows of a durable counter ----
 
 _CLAIM: Final = """
 INSERT INTO counters VALUES (?, ?, ?, ?) ON CONFLICT (counter) DO UPDATE
@@ -110,35 +106,34 @@ class StreamAccount:
             )
         self.ledger.mark_done(entry)
 
-    def claim(self, settings: Settings, periods: int, record: Callable[[int], bytes]) -> Writer:
-        """Become the one writer, with a state of so many periods; `record` is what it has of a period.
-
-        Refused if others have published more than the state knows, or something else.
-        """
-        writer = Writer(self.ledger.store, settings.counter, periods)
-        writer.claim(record)
-        return writer
-
     def _entry(self, settings: Settings) -> Debit | None:
-        key = _key(settings)
+        key = f"counter {settings.counter}"
         return next((entry for entry in self.ledger.entries(self.dataset) if entry.key == key), None)
 
     def _debit(self, settings: Settings) -> Debit:
-        return self.ledger.debit(
-            self.dataset, settings.guarantee, what=f"stream {settings.mechanism}", key=_key(settings)
-        )
+        what, key = f"stream {settings.mechanism}", f"counter {settings.counter}"
+        return self.ledger.debit(self.dataset, settings.guarantee, what=what, key=key)
 
 
 @final
 class Writer:
-    """The right to publish a counter, from its opening on until somebody else opens it, or a copy of it."""
+    """The right to publish a counter, from its opening on until somebody else opens it, or a copy of it.
+
+    The ledger knows how many periods are published, a number that only rises, and the record of the last one.
+    Both are on disk before that record is public, so a state that has fewer periods, or another record, is a
+    copy that others have overtaken. Who opens the counter last is its writer: an earlier one may publish
+    nothing more.
+    """
 
     def __init__(self, store: LedgerStore, counter: str, periods: int) -> None:
         self._store, self._counter, self._periods = store, counter, periods
         self._token = token()
 
     def claim(self, record: Callable[[int], bytes]) -> None:
-        """Take the right from whoever had it, unless the state is a copy that was overtaken."""
+        """Take the right from the writer before, unless the state is a copy that was overtaken.
+
+        `record` is what the state has of a period.
+        """
 
         def write(connection: Connection) -> None:
             for statement in self._store.additions:
@@ -179,20 +174,12 @@ class Writer:
 
 def account_of(ledger: Ledger | None, dataset: str | None) -> StreamAccount | None:
     """Who pays: a ledger and a dataset in it, or nobody."""
-    if ledger is None and dataset is None:
-        return None
-    if ledger is None or dataset is None:
-        raise InvalidParameter(
-            "ledger", "and dataset go together", given=None, fix="pass both of them, or neither"
-        )
-    return StreamAccount(ledger, dataset)
+    fix = "pass both of them, or neither"
+    check((ledger is None) == (dataset is None), "ledger", "and dataset go together", given=None, fix=fix)
+    return None if ledger is None or dataset is None else StreamAccount(ledger, dataset)
 
 
-def _key(settings: Settings) -> str:
-    return f"counter {settings.counter}"
-
-
-# The clock thread of a counter: it closes periods when they end, whatever was counted, and goes first.
+# ---- the clock ----
 
 
 @final
@@ -228,16 +215,17 @@ class ClockPriorityLock:
             yield
 
 
-_LONGEST_SLEEP: Final = 3600 * SECOND
+_LONGEST_SLEEP: Final = 3600 * SECOND  # how soon a clock that is set right is followed
 
 
 @final
 class Ticker:
-    """Calls `tick` now and at the end of each period, until it is stopped, all is counted, or it dies.
+    """A thread that calls `tick` now and at the end of each period, whatever was counted.
 
-    A file that cannot be read or written is tried again when the next period ends; a fork is for good, and so
-    is everything else: then `dead` says why. It never sleeps for long, so a clock that is set right is
-    followed soon.
+    It ends when it is stopped, when the last period is closed, or when it fails for good.
+
+    A file that cannot be read or written is tried again when the next period ends; all other errors, and a
+    fork, end it, and `dead` says why.
     """
 
     def __init__(self, schedule: Schedule, tick: Callable[[], object], now: Callable[[], int]) -> None:
@@ -283,6 +271,9 @@ class Ticker:
         now = self._now()
         left = self._schedule.end(self._schedule.ended(now) + 1) - now
         return max(0, min(left, _LONGEST_SLEEP)) / SECOND
+
+
+# ---- the secret file ----
 
 
 class StateStore(Protocol):
@@ -348,33 +339,26 @@ def reconcile(store: StateStore, outputs: OutputsFile, periods: int) -> None:
     """
     if outputs.record(periods + 1) != outputs.blank:
         raise _forked(outputs, "has periods that the state does not know")
-    published = _whole(store, outputs, _written(outputs, periods))
+    while periods and outputs.record(periods) == outputs.blank:
+        periods -= 1
+    published = _whole(store, outputs, periods)
     outputs.write(published, store.records(since=published))
 
 
-def _written(outputs: OutputsFile, periods: int) -> int:
-    """The last period of which there is anything in the file."""
-    while periods and outputs.record(periods) == outputs.blank:
-        periods -= 1
-    return periods
+def _whole(store: StateStore, outputs: OutputsFile, last: int) -> int:
+    """Up to which period the file is whole: only what was written at once, in the end, can be torn.
 
-
-def _whole(store: StateStore, outputs: OutputsFile, written: int) -> int:
-    """Up to which period the file is whole: only what was written at once, in the end, can be torn."""
-    whole, begin = written, max(0, written - store.at_once)
+    A torn record has bytes as they are stored, and zeros where nothing was written.
+    """
+    whole, begin = last, max(0, last - store.at_once)
     for period, found in enumerate(outputs.records(since=begin), begin + 1):
         stored = store.record(period)
         if stored is None or found == stored:
             continue
-        if not _is_torn(found, stored):
+        if not all(byte in (0, right) for byte, right in zip(found, stored, strict=True)):
             raise _forked(outputs, "differs from what the state has published")
         whole = min(whole, period - 1)
     return whole
-
-
-def _is_torn(found: bytes, stored: bytes) -> bool:
-    """Whether all that is left of a record is as it is stored, and the rest was never written."""
-    return all(byte in (0, whole) for byte, whole in zip(found, stored, strict=True))
 
 
 def _forked(outputs: OutputsFile, rule: str) -> StreamForked:
@@ -383,6 +367,8 @@ def _forked(outputs: OutputsFile, rule: str) -> StreamForked:
         "publish periods twice; restore the latest state, or start a new counter"
     )
 
+
+# ---- counters and families ----
 
 T = TypeVar("T", bound=AnyOutput)
 
@@ -404,7 +390,10 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         self._ticker: Ticker | None = None
         store.follow(outputs)
         periods = self._counter.periods
-        self._writer = None if account is None else account.claim(self.settings, periods, self._witness)
+        self._writer: Writer | None = None
+        if account is not None:
+            self._writer = Writer(account.ledger.store, self.settings.counter, periods)
+            self._writer.claim(self._witness)
         reconcile(store, outputs, periods)
         self._published = periods
 
@@ -482,13 +471,13 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         If files cannot be written, the clock tries again when the next period ends. If anything else stops
         it, `add` raises too: nobody goes on feeding a counter that publishes nothing.
         """
-        told = self._published
+        passed_on = self._published
 
         def tick() -> None:
-            nonlocal told
+            nonlocal passed_on
             self._tick(now())
-            for output in self.outputs(since=told):
-                told = output.period
+            for output in self.outputs(since=passed_on):
+                passed_on = output.period
                 if each is not None:
                     each(output)
 
@@ -501,12 +490,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             ticker.stop()
 
     def plot(
-        self,
-        *,
-        since: int = 0,
-        beta: float = 0.05,
-        axes: Any = None,
-        interactive: bool | None = None,
+        self, *, since: int = 0, beta: float = 0.05, axes: Any = None, interactive: bool | None = None
     ) -> Any:
         """What was published after a given period, over time: matplotlib axes, or a figure of plotly.
 
@@ -514,7 +498,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         asked for, and by itself in a notebook that has plotly. Only the public file is read.
         """
         from partita.public.plot import wanted
-        from partita.trusted.streams.plot import plot, stream_figure
+        from partita.public.stream_plot import plot, stream_figure
 
         outputs, name = list(self.outputs(since=since)), self.settings.dataset
         if wanted(interactive, axes):
@@ -534,7 +518,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
                 self._store.close()
 
     def _repr_html_(self) -> str:
-        from partita.trusted.streams.plot import MOST_SHOWN, stream_card
+        from partita.public.stream_plot import MOST_SHOWN, stream_card
 
         last = list(self.outputs(since=self.periods - MOST_SHOWN))
         return stream_card(type(self).__name__, self.settings, self.guarantee, self.periods, last)
@@ -581,24 +565,14 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             yield
 
     def _add(
-        self,
-        count: Any,
-        *,
-        feeder: str | None,
-        sequence: int | str | None,
-        person: Name,
-        id: Name,
+        self, count: Any, *, feeder: str | None, sequence: int | str | None, person: Name, id: Name
     ) -> None:
         """Count one event, known by what the stream was opened for."""
-        user = self.settings.unit == "user"
-        if (feeder is not None or sequence is not None) if user else (person is not None or id is not None):
-            raise InvalidParameter(
-                "unit",
-                "decides what an event is known by",
-                given=self.settings.unit,
-                fix="pass feeder and sequence for events, person and id for users",
-            )
-        self.add_many([Event(person, id, count) if user else Event(feeder, sequence, count)])
+        unit, of_feeder, of_person = self.settings.unit, (feeder, sequence), (person, id)
+        known_by, other = (of_person, of_feeder) if unit == "user" else (of_feeder, of_person)
+        fix = "pass feeder and sequence for events, person and id for users"
+        check(other == (None, None), "unit", "decides what an event is known by", given=unit, fix=fix)
+        self.add_many([Event(*known_by, count)])
 
     def _add_calls(self, calls: list[CheckedEvent | list[CheckedEvent]]) -> None:
         """Count calls that were checked. Only feeders wait for each other here, the clock for nobody."""
@@ -648,61 +622,48 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
             self._published = closed
             self._store.settle()
 
-    def _record(self, period: int) -> bytes:
-        """The record of a period, from the state where it has it."""
-        return self._store.record(period) or self._file.record(period)
-
     def _witness(self, period: int) -> bytes:
         """What the ledger keeps of a record: that of a family may be long."""
-        record = self._record(period)
+        record = self._store.record(period) or self._file.record(period)
         return witness(record) if self.settings.keys else record
 
-    def _source(self, feeder: str | None) -> str | None:
-        """Who feeds a file: what is said, or a name for all who say nothing."""
-        return UNNAMED_FEEDER if feeder is None and not self.settings.pan_private else feeder
-
-    def _feed_stretch(self, feeder: str | None, first: int, counts: NDArray[np.int64]) -> None:
+    def _feed_periods(self, feeder: str | None, first: int, counts: Ints) -> None:
         """Count a row of numbers in each period from the first on, and close all of them."""
-        last, source = first + len(counts) - 1, self._source(feeder)
-        checked_events([Event(source, first, self._counted(counts[0]))], self.settings)
+        last, at_once = first + len(counts) - 1, self._store.at_once
+        source = UNNAMED_FEEDER if feeder is None and not self.settings.pan_private else feeder
+        self._row_events(source, first, counts[0])
         self._require_owner()
         with self._calls:
             self._settle_calls()
             with self._ticking():
-                self._feed_all(source, first, last, counts, named=feeder is not None)
+                self._require_more(last)
+                if feeder is None and self._store.has_counted(UNNAMED_FEEDER, first, last):
+                    raise repeated_feed_error(self.settings)
+                self.close_until(first - 1)
+                for begin in range(0, len(counts), at_once):
+                    self._feed_batch(source, first + begin, counts[begin : begin + at_once])
 
-    def _feed_all(
-        self, source: str | None, first: int, last: int, counts: NDArray[np.int64], *, named: bool
-    ) -> None:
-        self._require_more(last)
-        if not named and self._store.has_counted(UNNAMED_FEEDER, first, last):
-            raise repeated_feed_error(self.settings)
-        self.close_until(first - 1)
-        for begin in range(0, len(counts), self._store.at_once):
-            self._feed(source, first + begin, counts[begin : begin + self._store.at_once])
-
-    def _feed(self, feeder: str | None, first: int, counts: NDArray[np.int64]) -> None:
+    def _feed_batch(self, source: str | None, first: int, counts: Ints) -> None:
         """The counts of some periods, closed one after another in one transaction."""
         with self._store.batch():
             for period, row in enumerate(counts, first):
-                event = Event(feeder, period, self._counted(row))
-                self._store.add(checked_events([event], self.settings))
+                self._store.add(self._row_events(source, period, row))
                 if self._counter.periods < period:
                     self._store.close_period()
         self._publish()
 
-    def _counted(self, row: NDArray[np.int64]) -> Any:
-        """A row of numbers as the count of an event."""
-        numbers: list[int] = row.tolist()
-        keys = self.settings.keys
-        return dict(zip(keys, numbers, strict=True)) if keys else numbers[0]
+    def _row_events(self, source: str | None, period: int, row: Ints) -> list[CheckedEvent]:
+        """The row of numbers of a period as one event."""
+        numbers, keys = row.tolist(), self.settings.keys
+        count = dict(zip(keys, numbers, strict=True)) if keys else numbers[0]
+        return checked_events([Event(source, period, count)], self.settings)
 
     def _require_owner(self) -> None:
         if os.getpid() != self._owner:
             raise StreamBusy("this counter belongs to the process that opened it; open it again there")
 
     def _require_clock(self) -> None:
-        """Refuse to go on where the clock has died, and with it all outputs."""
+        """Refuse to go on if the clock has stopped, and with it all outputs."""
         if self._ticker is not None and self._ticker.dead is not None:
             raise StreamError(
                 "the clock of this counter has stopped, and no period is closed any more; leave the block to "
@@ -715,8 +676,8 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
     def _require_events(self) -> None:
         """Refuse times of people: a cap needs to know who they are."""
-        if self.settings.unit == "user":
-            raise InvalidParameter("unit", "must be 'event' to feed times", given="user", fix="add by person")
+        is_event, rule = self.settings.unit != "user", "must be 'event' to feed times"
+        check(is_event, "unit", rule, given="user", fix="add by person")
 
     def _require_more(self, period: int) -> None:
         if period > self._last_period:
@@ -777,7 +738,7 @@ class DurableCounter(DurableStream[Output]):
         """
         self._require_events()
         first, counts = count_by_period(times, self.settings.schedule, start=start, end=end)
-        self._feed_stretch(feeder, first, counts[:, None])
+        self._feed_periods(feeder, first, counts[:, None])
 
 
 @final
@@ -834,10 +795,10 @@ class DurableFamily(DurableStream[FamilyOutput]):
         As `DurableCounter.feed_timestamps`; keys that are left out had no events.
         """
         self._require_events()
-        if not self.settings.places.keys() >= times.keys():
-            raise InvalidData("times", "must be under keys of the family", fix="use those of settings.keys")
+        known, fix = self.settings.places.keys() >= times.keys(), "use those of settings.keys"
+        check_data(known, "times", "must be under keys of the family", fix=fix)
         columns = [
             count_by_period(times.get(key, ()), self.settings.schedule, start=start, end=end)
             for key in self.keys
         ]
-        self._feed_stretch(feeder, columns[0][0], np.stack([counts for _, counts in columns], axis=1))
+        self._feed_periods(feeder, columns[0][0], np.stack([counts for _, counts in columns], axis=1))

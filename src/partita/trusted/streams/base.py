@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,30 +26,10 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.numbers import integer
+from partita.public.stream_errors import Running
 from partita.public.streams import LARGEST, WIDTH, CounterTerms, misfit
 from partita.trusted.noise.laws import Uncopyable
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-
-
-class Running(NamedTuple):
-    """The last output of a counter, and how far it may be from the true count.
-
-    `low` to `high` holds the true count of this period, but for probability beta. `everywhere` is how far
-    any of many outputs may be off, all at once, but for probability beta: of those in the horizon, or up to
-    the end of the present tree or block where there is none. For a sparse counter it is all outputs so far,
-    for a sliding one any `window` outputs on end. Both hold for any stream, or as `answer` says.
-    """
-
-    value: float
-    error: float
-    low: float
-    high: float
-    everywhere: float
-
-    def _repr_html_(self) -> str:
-        from partita.trusted.streams.plot import running_card
-
-        return running_card(self)
 
 
 class ContinualCounter(ABC):
@@ -114,7 +94,7 @@ class ContinualCounter(ABC):
         return float(self.exact)
 
     def _repr_html_(self) -> str:
-        from partita.trusted.streams.plot import counter_card
+        from partita.public.stream_plot import counter_card
 
         return counter_card(self)
 

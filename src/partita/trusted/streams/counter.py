@@ -1,340 +1,65 @@
-"""The default counter: a centred tree, or one after another where no end is known."""
+"""The default counter: a count plus the errors of a centred tree, or of one tree after another.
+
+Every node of a tree has noise of its own. A node's error is its noise, refined by that of its children; then
+siblings are moved by equal amounts, so that they add up to the error of their parent: the consistent
+estimator, run online. No path of errors sees data: a counter adds these errors to what it counts. See
+docs/proofs/counter.md.
+"""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
+from itertools import pairwise, takewhile
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from partita.arrays import Floats, integer_array
-from partita.errors import InvalidParameter, check
+from partita.arrays import Floats, Ints, integer_array
+from partita.errors import check
 from partita.numbers import failure, integer
-from partita.public.bounds import laplace_variances, log_moments, repeated_reach
-from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
-from partita.trusted.mechanisms.base import check_scale
-from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-from partita.trusted.streams.base import ContinualCounter, Fields, Row, Running, Stepping, counted, counts_of
-from partita.trusted.streams.centred import (
-    BITS,
+from partita.public.stream_errors import CounterErrors, Running, StreamErrors
+from partita.public.stream_trees import (
+    EPOCH_GROWTH,
     ROUNDS,
     SHARES,
     TAPERS,
     WEIGHTS,
-    CentredPath,
     TreePlan,
-    epoch_plan,
+    first_epoch,
+    next_epoch,
     plan,
-    widest_scale,
+)
+from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
+from partita.trusted.mechanisms.base import check_scale
+from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
+from partita.trusted.streams.base import (
+    NARROW_NOISE,
+    ContinualCounter,
+    Fields,
+    Row,
+    Stepping,
+    counted,
+    counts_of,
+    integers,
+    is_wide,
+    row,
 )
 
-# How far outputs may be from the count: sums of weighted discrete Laplace noises, exactly.
-
-
-_GRID: Final = np.concatenate([np.geomspace(1e-4, 0.5, 48), 1.0 - np.geomspace(0.5, 1e-3, 16)[1:]])
-_ROUNDING: Final = 1e-9
-
-
-class Mix(NamedTuple):
-    """times[i] independent noises of scale 1 / rates[i], each multiplied by sizes[i]; and roundings."""
-
-    sizes: Floats
-    rates: Floats
-    times: Floats
-    slack: float
-
-    @property
-    def variance(self) -> float:
-        """The variance of the sum, without roundings."""
-        return float(self.times @ (self.sizes**2 * laplace_variances(self.rates)))
-
-    def reach(self, beta: float) -> float:
-        """t with P[|sum| > t] <= beta."""
-        if not self.sizes.size:
-            return self.slack
-        return self.slack + repeated_reach(self.sizes, self.rates, self.times, beta / 2)
-
-    def around(self, value: float, beta: float, *, everywhere: float) -> Running:
-        """An output with this sum as its error."""
-        reach = self.reach(beta)
-        return Running(value, self.variance**0.5, value - reach, value + reach, everywhere)
-
-    def log_moment(self, points: Floats) -> Floats:
-        """ln E[exp(x sum)] at each point; infinite where there is none."""
-        x = points[:, np.newaxis] * self.sizes
-        safe = (x < self.rates).all(axis=1)
-        moments = np.full(points.size, np.inf)
-        moments[safe] = log_moments(x[safe], self.rates) @ self.times
-        return moments
-
-    def __add__(self, other: Mix) -> Mix:  # type: ignore[override]
-        sizes, rates, times = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
-        return Mix(sizes, rates, times, self.slack + other.slack)
-
-
-def mix(terms: Iterable[tuple[float, float, float]], *, slack: float = 0.0) -> Mix:
-    """A mix from (size, rate, times); what has no size or no times is left out."""
-    kept = [(abs(size), rate, times) for size, rate, times in terms if size and times]
-    sizes, rates, times = np.array(kept, dtype=np.float64).reshape(-1, 3).T
-    return Mix(sizes, rates, times, slack)
-
-
-def largest_of(levels: Iterable[Iterable[Mix]], number: int, beta: float) -> float:
-    """How far any of so many sums may lie from zero, all at once, but for probability beta.
-
-    Each sum is made of independent parts, one of each level, and which one is not known: the greatest
-    moment of each level stands for it. Every x gives a valid bound; the best of a grid is taken.
-    """
-    known = [list(parts) for parts in levels]
-    limit = min(
-        (float((part.rates / part.sizes).min()) for parts in known for part in parts if part.sizes.size),
-        default=1.0,
-    )
-    points = limit * _GRID
-    moments = np.zeros(points.size)
-    for parts in known:
-        moments += np.max([part.log_moment(points) for part in parts], axis=0)
-    slack = sum(max(part.slack for part in parts) for parts in known)
-    reaches = (moments + math.log(2 * number / beta)) / points * (1 + _ROUNDING)
-    return slack + float(reaches.min())
-
-
-class _Centred:
-    """The coefficients of the noises of a centred tree in the error of one output."""
-
-    def __init__(self, plan: TreePlan, rate: Fraction) -> None:
-        self.plan, self.rate = plan, float(rate)
-        self.weights = [1.0, *(plan.weight(level) / WEIGHTS for level in range(1, plan.levels))]
-        self.children = plan.branching if plan.levels > 1 else 0
-
-    def rate_of(self, share: int, taper: int) -> float:
-        """One over the scale of the noise of a node."""
-        return self.rate * share / SHARES * (TAPERS - taper) / TAPERS
-
-    def top(self, place: int, inside: float) -> tuple[list[float], list[tuple[float, float, float]]]:
-        """With so many whole blocks and a fraction of the next: the coefficient of each; and the sum's."""
-        plan = self.plan
-        before, after = (plan.corrections[min(i, plan.blocks)] / ROUNDS for i in (place, place + 1))
-        due = before + inside * (after - before)
-        whole = [1.0] * place + [inside] * (place < plan.blocks) + [0.0] * (plan.blocks - place - 1)
-        blocks = [part - due * taper / TAPERS for part, taper in zip(whole, plan.tapers, strict=True)]
-        return blocks, [(due / TAPERS, self.rate / TAPERS, 1.0)]
-
-    def block(self, size: float, taper: int, *, open_: bool = False) -> list[tuple[float, float, float]]:
-        """The noise of a block and, unless it is open, that of its children."""
-        weight, plan = self.weights[-1], self.plan
-        own = (weight * size, self.rate_of(plan.top, taper), 1.0)
-        below = ((1 - weight) * size, self.rate_of(plan.low, taper), 0.0 if open_ else float(self.children))
-        return [own, below]
-
-    def siblings(
-        self, level: int, taper: int, sizes: Iterable[tuple[float, float]], pull: float
-    ) -> list[tuple[float, float, float]]:
-        """The noise of siblings, (coefficient, number) each, and that of their children."""
-        weight, rate = self.weights[level], self.rate_of(self.plan.low, taper)
-        terms = []
-        for size, number in sizes:
-            terms.append((weight * size + pull, rate, number))
-            terms.append(((1 - weight) * size, rate, number * self.children))
-        return terms
-
-
-def centred_mix(plan: TreePlan, rate: Fraction, periods: int) -> Mix:
-    """The noise in the output of a centred tree after so many periods."""
-    law = _Centred(plan, rate)
-    place, left = divmod(periods, plan.block)
-    blocks, terms = law.top(place, left / plan.block)
-    for number, (size, taper) in enumerate(zip(blocks, plan.tapers, strict=True)):
-        terms += law.block(size, taper, open_=number == place and left > 0)
-    if left:
-        terms += _inside(law, plan.levels - 1, plan.tapers[place], left, blocks[place])
-    return mix(terms, slack=_slack(plan))
-
-
-def _inside(
-    law: _Centred, level: int, taper: int, left: int, size: float
-) -> list[tuple[float, float, float]]:
-    """The noise below a node of a level with this coefficient, `left` of whose periods are closed."""
-    k, width = law.plan.branching, law.plan.branching ** (level - 1)
-    whole, rest = divmod(left, width)
-    part, pull = left / (width * k), (1 - law.weights[level]) * size
-    others = [(1 - part, float(whole)), (-part, float(k - whole - (rest > 0)))]
-    terms = law.siblings(level - 1, taper, others, pull)
-    if rest:
-        next_ = rest / width - part
-        weight, rate = law.weights[level - 1], law.rate_of(law.plan.low, taper)
-        terms.append((weight * next_ + pull, rate, 1.0))
-        terms += _inside(law, level - 1, taper, rest, next_)
-    return terms
-
-
-def centred_variances(plan: TreePlan, rate: Fraction, periods: NDArray[np.int64]) -> Floats:
-    """The variances of many outputs of a centred tree, each after so many periods.
-
-    The blocks and the bridges within them are uncorrelated: see docs/proofs/counter.md.
-    """
-    tapers = np.array(plan.tapers, dtype=np.float64) / TAPERS
-    place, left = np.divmod(periods, plan.block)
-    inside, now = left / plan.block, np.minimum(place, plan.blocks - 1)
-    blocks = _node_variances(plan, rate, plan.levels - 1, tapers)
-    spread, pulled = np.cumsum(blocks) - blocks, np.cumsum(tapers * blocks) - tapers * blocks
-    totals = float(blocks.sum()), float((tapers * blocks).sum())
-    whole = place == plan.blocks
-    own = np.where(whole, totals[0], spread[now] + inside**2 * blocks[now])
-    shared = np.where(whole, totals[1], pulled[now] + inside * (tapers * blocks)[now])
-    steps = np.array(plan.corrections, dtype=np.float64) / ROUNDS
-    due = steps[place] + inside * (np.append(steps, steps[-1])[place + 1] - steps[place])
-    surplus = (
-        float((tapers**2 * blocks).sum())
-        + float(laplace_variances(np.array(float(rate) / TAPERS))) / TAPERS**2
-    )
-    variances: Floats = own - 2 * due * shared + due**2 * surplus
-    for level in range(plan.levels - 1):
-        node = _node_variances(plan, rate, level, tapers)[now]
-        variances += node * _bridge(left, plan.branching, plan.branching**level)
-    return variances
-
-
-def _node_variances(plan: TreePlan, rate: Fraction, level: int, tapers: Floats) -> Floats:
-    """The variance of a node of a level, refined, in each of the blocks."""
-    rates = float(rate) / SHARES * (1 - tapers)
-    own = laplace_variances(rates * plan.share(level))
-    if not level:
-        return own
-    weight = plan.weight(level) / WEIGHTS
-    return weight**2 * own + (1 - weight) ** 2 * plan.branching * laplace_variances(rates * plan.low)
-
-
-def _bridge(left: NDArray[np.int64], k: int, width: int) -> Floats:
-    """d + a^2 - (d + a)^2 / k with d whole children and the fraction a of the next."""
-    within = left % (k * width)
-    whole, rest = np.divmod(within, width)
-    return np.asarray(whole + (rest / width) ** 2 - (within / width) ** 2 / k)
-
-
-def centred_everywhere(plan: TreePlan, rate: Fraction, carried: Mix, beta: float) -> float:
-    """How far any output of a centred tree may be off, all at once, on top of noise that it starts with."""
-    law = _Centred(plan, rate)
-    tops = [law.top(place, 0.0) for place in range(plan.blocks + 1)]
-    levels = [[carried], [mix(_whole(law, *top)) for top in tops]]
-    largest = max(abs(size) for blocks, _ in tops for size in blocks)
-    for level in range(plan.levels - 2, -1, -1):
-        levels.append(list(_bridges(law, level, largest)))
-        largest = 1.0
-    return _slack(plan) + largest_of(levels, plan.horizon, beta)
-
-
-def _whole(
-    law: _Centred, blocks: list[float], terms: list[tuple[float, float, float]]
-) -> list[tuple[float, float, float]]:
-    return terms + [
-        term for size, taper in zip(blocks, law.plan.tapers, strict=True) for term in law.block(size, taper)
-    ]
-
-
-def _bridges(law: _Centred, level: int, largest: float) -> Iterable[Mix]:
-    """Siblings of which some are whole: the moment of a fraction lies below that of one more or one less."""
-    k, taper = law.plan.branching, max(law.plan.taper)
-    pull = (1 - law.weights[level + 1]) * largest
-    for whole in range(k + 1):
-        part = whole / k
-        yield mix(law.siblings(level, taper, [(1 - part, whole), (part, k - whole)], pull))
-
-
-def _slack(plan: TreePlan) -> float:
-    """Each level rounds a part of the sum down by less than one unit."""
-    return plan.levels * 2.0**-16
-
-
-# Centred trees one after another, for streams without a known end.
-
-
-_FIRST: Final = 16**2
-_GROWTH: Final = 16
-
-
-class Epochs:
-    """The errors of one tree after another, each sixteen times as long and with all of epsilon.
-
-    A period lies in one tree only, and the last error of a tree stays in all later outputs.
-    """
-
-    def __init__(self, first: TreePlan, rate: Fraction, noise: Noise) -> None:
-        self.plans = [first]
-        self.tree = CentredPath(first, rate, noise)
-        self._rate, self._noise = rate, noise
-
-    def step(self) -> int:
-        """The error of the next period."""
-        if self.tree.position == self.plans[-1].horizon:
-            self._begin()
-        return self.tree.step()
-
-    def many(self, periods: int) -> IntegerArray:
-        """The error of each of the next periods."""
-        pieces = [self.tree.many(count) for count in self._counts(periods)]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
-
-    def skip(self, periods: int) -> int:
-        """The error of the next periods together."""
-        return sum(self.tree.skip(count) for count in self._counts(periods))
-
-    def until(self, periods: int) -> Iterator[TreePlan]:
-        """The plans of all trees that so many periods need."""
-        plan, end = self.plans[0], 0
-        while end < periods:
-            yield plan
-            end += plan.horizon
-            plan = _after(plan) if end < periods else plan
-
-    def fields(self) -> dict[str, Row]:
-        """The plans so far and what is drawn of the open tree."""
-        return {"plans": [number for plan in self.plans for number in plan.numbers], **self.tree.fields()}
-
-    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
-        plans = TreePlan.all_of(fields["plans"])
-        grown = [_GROWTH * plan.horizon for plan in plans[:-1]]
-        if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:
-            raise misfit("fit its trees")
-        self.plans = plans
-        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
-        self.tree.restore(fields, periods - sum(plan.horizon for plan in self.plans[:-1]))
-
-    def _counts(self, periods: int) -> Iterator[int]:
-        """How many of the next periods lie in the open tree, then in the next, and so on."""
-        while periods:
-            if not self.tree.left:
-                self._begin()
-            count = min(periods, self.tree.left)
-            yield count
-            periods -= count
-
-    def _begin(self) -> None:
-        self.plans.append(_after(self.plans[-1]))
-        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
-
-
-def _after(plan: TreePlan) -> TreePlan:
-    return epoch_plan(_GROWTH * plan.horizon)
-
-
-def first_epoch() -> TreePlan:
-    """The first of the trees without a known end."""
-    return epoch_plan(_FIRST)
-
-
-# A count plus errors that never see it.
-
-
+BITS: Final = 16
+"""Errors are integers in units of 2^-BITS."""
+
+_FINE: Final = 1 << BITS
+_AHEAD: Final = 1 << 10  # errors that are worked out ahead: memory and size of a state against speed
+_AT_ONCE: Final = 1 << 16  # periods that are worked out at once: as long as they stay in the cache
 _LOWEST: Final = -LARGEST
-_SAFE: Final = 2**61
-_PERIODS_AT_ONCE: Final = 2**18
+_SAFE: Final = 2**61  # outputs below this are worked out in int64
+_PERIODS_AT_ONCE: Final = 2**18  # periods of `update_many`: memory against calls
+
+# ---- a count plus errors that never see it ----
 
 
 class ErrorPath(Protocol):
@@ -354,6 +79,13 @@ class ErrorPath(Protocol):
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
         """Go on after so many periods with what was drawn before; `InvalidState` if it does not fit."""
+
+
+class ErrorLaws(StreamErrors, Protocol):
+    """The laws of these errors."""
+
+    def variances(self, periods: Ints) -> Floats:
+        """The variance of the output after each of these numbers of periods."""
 
 
 class NoisyCount(Stepping, ContinualCounter):
@@ -421,16 +153,21 @@ class NoisyCount(Stepping, ContinualCounter):
 
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for all periods at once."""
-        chance = float(failure(beta))
-        return self._law().around(self.value, chance, everywhere=self._everywhere(chance))
+        chance, errors = float(failure(beta)), self._errors
+        everywhere = errors.everywhere(self._periods, chance)
+        return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
     def variance(self) -> float:
         """The variance of the last output."""
-        return self._law().variance
+        return self._errors.noise(self._periods).variance
 
-    @abstractmethod
     def variances(self, periods: ArrayLike) -> Floats:
         """The variance of the output after each of these numbers of periods, whenever it is published."""
+        after = integer_array(periods, "periods")
+        within = not after.size or 0 <= int(after.min()) <= int(after.max()) <= self._end
+        rule = f"must lie between 0 and {self._end}"
+        check(within, "periods", rule, given=periods, fix="ask within the horizon")
+        return self._errors.variances(after.astype(np.int64))
 
     def _fields(self) -> Fields:
         return {"shape": self._shape(), "units": [self._units], **self._path.fields()}
@@ -443,28 +180,17 @@ class NoisyCount(Stepping, ContinualCounter):
     def _shape(self) -> Sequence[int]:
         """The public numbers that this counter was made with, besides its terms."""
 
+    @property
     @abstractmethod
-    def _law(self) -> Mix:
-        """The noise in the last output."""
-
-    @abstractmethod
-    def _everywhere(self, beta: float) -> float:
-        """How far any output may be off, all at once."""
-
-    def _within(self, periods: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of periods that this counter has, as an array."""
-        after = integer_array(periods, "periods")
-        if after.size and not 0 <= int(after.min()) <= int(after.max()) <= self._end:
-            fix = "ask within the horizon"
-            raise InvalidParameter("periods", f"must lie between 0 and {self._end}", given=periods, fix=fix)
-        return after.astype(np.int64)
+    def _errors(self) -> ErrorLaws:
+        """How far outputs may be off."""
 
 
 def _running(units: int, counts: IntegerArray, errors: IntegerArray, bits: int) -> Any:
     """All outputs, as int64 if nothing can overflow, else as Python ints."""
     largest = [max(-int(array.min(initial=0)), int(array.max(initial=0))) for array in (counts, errors)]
-    room = abs(units) + counts.size * ((largest[0] << bits) + largest[1])
-    dtype = np.int64 if room < _SAFE else object
+    largest_output = abs(units) + counts.size * ((largest[0] << bits) + largest[1])
+    dtype = np.int64 if largest_output < _SAFE else object
     outputs: Any = counts.astype(dtype) << bits
     outputs += errors.astype(dtype, copy=False)
     np.cumsum(outputs, out=outputs)
@@ -512,16 +238,6 @@ class Counter(NoisyCount):
         known = None if horizon is None else first.horizon
         super().__init__(terms=terms, horizon=known, bits=BITS, path=self._epochs, secure=session.secure)
 
-    def variances(self, periods: ArrayLike) -> Floats:
-        """The variance of the output after each of these numbers of periods: of its tree and those before."""
-        after = self._within(periods)
-        variances, start, carried = np.zeros(after.shape), 0, 0.0
-        for tree in self._epochs.until(int(after.max(initial=0))):
-            here = (start < after) & (after <= start + tree.horizon)
-            variances[here] = carried + centred_variances(tree, self.terms.rate, after[here] - start)
-            start, carried = start + tree.horizon, carried + self._carried([tree]).variance
-        return variances
-
     def _shape(self) -> Sequence[int]:
         return [] if self.horizon is None else self._epochs.plans[0].numbers
 
@@ -532,34 +248,9 @@ class Counter(NoisyCount):
         (known,) = TreePlan.all_of(fields["shape"])
         return cls(horizon=known.horizon, plan=known, noise=noise, **terms.keywords)
 
-    def _law(self) -> Mix:
-        return self._carried(self._epochs.plans[:-1]) + centred_mix(
-            self._epochs.plans[-1], self.terms.rate, self._epochs.tree.position
-        )
-
-    def _everywhere(self, beta: float) -> float:
-        return _everywhere(tuple(self._epochs.plans), self.terms.rate, beta, ends=self.horizon is not None)
-
-    def _carried(self, plans: Sequence[TreePlan]) -> Mix:
-        return _carried(plans, self.terms.rate)
-
-
-@lru_cache(maxsize=256)
-def _everywhere(plans: tuple[TreePlan, ...], rate: Fraction, beta: float, *, ends: bool) -> float:
-    """How far any output may be off, all at once.
-
-    Each tree has its share of beta: all if there is one, else a half, a quarter and so on.
-    """
-    shares = [beta] if ends else [beta / 2 ** (i + 1) for i in range(len(plans))]
-    return max(
-        centred_everywhere(plan, rate, _carried(plans[:i], rate), share)
-        for i, (plan, share) in enumerate(zip(plans, shares, strict=True))
-    )
-
-
-def _carried(plans: Sequence[TreePlan], rate: Fraction) -> Mix:
-    """The noise that whole trees leave behind."""
-    return sum((centred_mix(plan, rate, plan.horizon) for plan in plans), mix([]))
+    @property
+    def _errors(self) -> CounterErrors:
+        return CounterErrors(self.terms.rate, self._epochs.plans, ends=self.horizon is not None)
 
 
 def _first_plan(horizon: int | None, given: TreePlan | None) -> TreePlan:
@@ -571,3 +262,313 @@ def _first_plan(horizon: int | None, given: TreePlan | None) -> TreePlan:
     rule = "must be for the same horizon"
     check(given.horizon == horizon_of(horizon), "plan", rule, given=given.horizon, fix="make one for it")
     return given
+
+
+# ---- the errors of one centred tree, and of one after another ----
+
+
+class _Row(NamedTuple):
+    """Nodes next to each other: the error of each, and the noise of its children."""
+
+    errors: IntegerArray
+    below: IntegerArray
+
+    def part(self, nodes: slice) -> _Row:
+        return _Row(self.errors[nodes], self.below[nodes])
+
+
+class CentredPath:
+    """The errors of one tree, from its first period to its last.
+
+    A row of siblings is kept for each level from 2 on. The errors of the periods under some open nodes of
+    level 2 are worked out at once and ahead, or those of all periods in a tree with fewer levels.
+    """
+
+    def __init__(self, plan: TreePlan, rate: Fraction, noise: Noise) -> None:
+        self.plan = plan
+        self.rate = rate
+        self.position = 0
+        self._noise = noise
+        self._rows: dict[int, _Row] = {}
+        self._nothing: IntegerArray = np.zeros((0, 0), dtype=np.int64)
+        self._small = plan.levels <= 2
+        self._wide = is_wide(max(self._scale(min(plan.low, plan.top), max(plan.taper)), TAPERS / rate))
+        self._leaves: list[int] = []
+        self._start = self._stop = 0
+
+    @property
+    def left(self) -> int:
+        """How many periods are left."""
+        return self.plan.horizon - self.position
+
+    def step(self) -> int:
+        """The error of the next period."""
+        position = self.position
+        if position >= self._stop:
+            self._open(0)
+        self.position = position + 1
+        return self._leaves[position - self._start]
+
+    def many(self, periods: int) -> IntegerArray:
+        """The error of each of the next periods."""
+        goal, pieces = self.position + periods, [self._array([])]
+        while self.position < goal:
+            level, nodes = self._run(goal, most=_AT_ONCE)
+            nodes = self._alike(level, nodes)
+            pieces.append(self._errors(level, nodes))
+            self._move(level, nodes)
+        return np.asarray(np.concatenate(pieces))
+
+    def skip(self, periods: int) -> int:
+        """The error of the next periods together: of whole siblings, as far as they reach."""
+        goal, total = self.position + periods, 0
+        while self.position < goal:
+            level, nodes = self._run(goal, most=goal)
+            errors: Any = self._rows[level].errors if level else self._leaves
+            total += sum(map(int, errors[nodes]))
+            self._move(level, nodes)
+        return total
+
+    def fields(self) -> dict[str, Row]:
+        """What is drawn, as rows of a state whose lengths follow from the plan."""
+        leaves = self._leaves + [0] * (self._ahead - len(self._leaves))
+        arrays = {"open": self._array([self._start, self._stop]), "leaves": self._array(leaves)}
+        for level in range(2, self.plan.levels):
+            errors, below = self._rows.get(level) or self._blank(level)
+            arrays |= {f"errors {level}": errors, f"below {level}": below}
+        return {name: row(array) for name, array in arrays.items()}
+
+    def restore(self, fields: Mapping[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        start, stop = fields["open"]
+        begins = periods % (self._ahead if self._small else self.plan.branching**2) == 0
+        if not (
+            0 <= periods <= self.plan.horizon
+            and len(fields["leaves"]) == self._ahead
+            and 0 <= start <= min(periods, stop)
+            and stop <= start + self._ahead
+            and (periods < stop or begins or periods == self.plan.horizon)
+        ):
+            raise misfit("fit its plan")
+        self.position = periods
+        self._start, self._stop = start, stop
+        self._leaves = fields["leaves"][: stop - start]
+        for level in range(2, self.plan.levels):
+            shape = self._blank(level).below.shape
+            below = self._array(fields[f"below {level}"]).reshape(shape)
+            self._rows[level] = _Row(self._array(fields[f"errors {level}"]).reshape(shape[:1]), below)
+
+    def _blank(self, level: int) -> _Row:
+        size = self._size(level)
+        return _Row(self._array([0] * size), self._array([0] * size * self.plan.branching).reshape(size, -1))
+
+    @property
+    def _ahead(self) -> int:
+        """The errors of how many periods are kept at most."""
+        if self._small:
+            return self.plan.blocks * self.plan.block
+        return max(1, _AHEAD // self.plan.branching**2) * self.plan.branching**2
+
+    def _run(self, goal: int, *, most: int) -> tuple[int, slice]:
+        """The longest run of whole siblings that begins here: their level and places. Their row is open."""
+        level = self._level(min(goal - self.position, most))
+        self._open(level)
+        if not level:
+            return 0, slice(self.position - self._start, min(goal, self._stop) - self._start)
+        width = self.plan.branching**level
+        count = min((goal - self.position) // width, max(1, most // width))
+        return level, self._nodes(level, count)
+
+    def _level(self, periods: int) -> int:
+        """The highest level of which a node begins here and ends within so many periods."""
+        level = 0
+        for higher in range(2, self.plan.levels if self.position >= self._stop else 0):
+            if self.position % self.plan.branching**higher or self.plan.branching**higher > periods:
+                break
+            level = higher
+        return level
+
+    def _size(self, level: int) -> int:
+        """How many nodes a row of siblings has."""
+        return self.plan.blocks if level == self.plan.levels - 1 else self.plan.branching
+
+    def _nodes(self, level: int, count: int) -> slice:
+        """The places of the next nodes of an open row, at most so many."""
+        first = self.position // self.plan.branching**level % self._size(level)
+        return slice(first, min(first + count, self._size(level)))
+
+    def _alike(self, level: int, nodes: slice) -> slice:
+        """The first of these nodes that have noise of one scale below them: blocks may differ."""
+        if level < self.plan.levels - 1:
+            return nodes
+        tapers = self.plan.tapers[nodes]
+        return slice(nodes.start, nodes.start + len(list(takewhile(tapers[0].__eq__, tapers))))
+
+    def _move(self, level: int, nodes: slice) -> None:
+        self.position += (nodes.stop - nodes.start) * self.plan.branching**level
+
+    def _open(self, level: int) -> None:
+        """Draw the rows that begin here, from the top down to a level; leaves are level 0."""
+        if self.position < self._stop:
+            return
+        top = self.plan.levels - 1
+        if not self.position and not self._small:
+            self._rows[top] = self._top()
+        for above in range(top, max(level, 2), -1):
+            if not self.position % self.plan.branching**above:
+                node = self._rows[above].part(self._nodes(above, 1))
+                self._rows[above - 1] = self._children(above, node)
+        if not level:
+            self._open_leaves()
+
+    def _open_leaves(self) -> None:
+        """Work out the errors of the next periods: of some nodes of level 2, or of the whole tree."""
+        if self._small:
+            level, row = self.plan.levels - 1, self._top()
+        else:
+            nodes = self._alike(2, self._nodes(2, self._ahead // self.plan.branching**2))
+            level, row = 2, self._rows[2].part(nodes)
+        self._leaves = self._expanded(level, row).tolist()
+        self._start, self._stop = self.position, self.position + len(self._leaves)
+
+    def _errors(self, level: int, nodes: slice) -> IntegerArray:
+        """The errors of all periods under nodes of an open row, which lie in one block."""
+        if not level:
+            return self._array(self._leaves[nodes])
+        return self._expanded(level, self._rows[level].part(nodes))
+
+    def _expanded(self, level: int, row: _Row) -> IntegerArray:
+        """The errors of all periods under these nodes of a level."""
+        for above in range(level, 0, -1):
+            row = self._children(above, row)
+        return row.errors
+
+    def _children(self, level: int, row: _Row) -> _Row:
+        """The children of these nodes of a level, in one long row."""
+        below = self._drawn((row.below.size, self.plan.branching)) if level > 1 else self._nothing
+        own = self._refined(level - 1, row.below.ravel(), below)
+        return _Row(_moved(row.errors, own.reshape(row.below.shape)), below)
+
+    def _top(self) -> _Row:
+        """The blocks: their noise, refined, and corrected by the tapered sum over all of them."""
+        plan = self.plan
+        shares = [plan.top, *[plan.low] * (plan.branching if plan.levels > 1 else 0)]
+        parts = np.outer(TAPERS - np.array(plan.tapers, dtype=np.int64), shares)
+        total = [SHARES] if any(plan.taper) else []
+        drawn = self._kept(self._draw_parts(np.concatenate([total, parts.ravel()]).astype(np.int64)))
+        blocks = drawn[len(total) :].reshape(parts.shape)
+        own = self._refined(plan.levels - 1, blocks[:, 0], blocks[:, 1:])
+        errors = self._corrected(own.tolist(), sum(map(int, drawn[: len(total)])))
+        return _Row(self._array(errors), blocks[:, 1:])
+
+    def _corrected(self, own: list[int], total: int) -> list[int]:
+        """The blocks with what is due to them of the tapered sum's surplus."""
+        surplus = (total << BITS) - sum(
+            taper * error for taper, error in zip(self.plan.tapers, own, strict=True)
+        )
+        due = [share * surplus // (ROUNDS * TAPERS) for share in self.plan.corrections]
+        return [error + after - before for error, (before, after) in zip(own, pairwise(due), strict=True)]
+
+    def _refined(self, level: int, own: IntegerArray, below: IntegerArray) -> IntegerArray:
+        """The noise of each node, averaged with that of its children; in units of 2^-BITS."""
+        if not below.shape[1]:
+            return own << BITS
+        children = below.sum(axis=1)
+        apart: Any = (own - children) * (_FINE // WEIGHTS)
+        refined: IntegerArray = (children << BITS) + self.plan.weight(level) * apart
+        return refined
+
+    def _scale(self, share: int, taper: int) -> Fraction:
+        return widest_scale(self.rate) / (share * (TAPERS - taper))
+
+    def _drawn(self, shape: tuple[int, int]) -> IntegerArray:
+        """Noise for nodes below the top row, under the open block."""
+        taper = self.plan.tapers[self.position // self.plan.block]
+        zeros = np.zeros(shape, dtype=np.int64)
+        return self._kept(self._noise.add(zeros, self._scale(self.plan.low, taper)))
+
+    def _draw_parts(self, parts: IntegerArray) -> IntegerArray:
+        zeros = np.zeros(parts.shape, dtype=np.int64)
+        drawn: IntegerArray = self._noise.add(zeros, widest_scale(self.rate), parts=parts)
+        return drawn
+
+    def _kept(self, noise: IntegerArray) -> IntegerArray:
+        return integers(noise, wide=self._wide, below=NARROW_NOISE)
+
+    def _array(self, errors: Sequence[int]) -> IntegerArray:
+        return integers(errors, wide=self._wide)
+
+
+def widest_scale(rate: Fraction) -> Fraction:
+    """The scale of which the scales of all nodes are parts."""
+    return SHARES * TAPERS / rate
+
+
+def _moved(errors: IntegerArray, own: Any) -> IntegerArray:
+    """Each row of siblings moved by equal amounts to add up to its error; units left over spread evenly."""
+    k = own.shape[1]
+    missing: Any = errors - own.sum(axis=1)
+    moved = own + (missing // k)[:, np.newaxis]
+    moved += _spread(k)[(missing % k).astype(np.int64)]
+    flat: IntegerArray = moved.ravel()
+    return flat
+
+
+@cache
+def _spread(k: int) -> Ints:
+    """In row r, r ones at even distances among k places: floor((i+1) r / k) - floor(i r / k)."""
+    return np.diff(np.outer(np.arange(k), np.arange(k + 1)) // k, axis=1)
+
+
+class Epochs:
+    """The errors of one tree after another, each sixteen times as long and with all of epsilon.
+
+    A period lies in one tree only, and the last error of a tree stays in all later outputs.
+    """
+
+    def __init__(self, first: TreePlan, rate: Fraction, noise: Noise) -> None:
+        self.plans = [first]
+        self.tree = CentredPath(first, rate, noise)
+        self._rate, self._noise = rate, noise
+
+    def step(self) -> int:
+        """The error of the next period."""
+        if self.tree.position == self.plans[-1].horizon:
+            self._begin()
+        return self.tree.step()
+
+    def many(self, periods: int) -> IntegerArray:
+        """The error of each of the next periods."""
+        pieces = [self.tree.many(count) for count in self._counts(periods)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
+
+    def skip(self, periods: int) -> int:
+        """The error of the next periods together."""
+        return sum(self.tree.skip(count) for count in self._counts(periods))
+
+    def fields(self) -> dict[str, Row]:
+        """The plans so far and what is drawn of the open tree."""
+        return {"plans": [number for plan in self.plans for number in plan.numbers], **self.tree.fields()}
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on with what was drawn before."""
+        plans = TreePlan.all_of(fields["plans"])
+        grown = [EPOCH_GROWTH * plan.horizon for plan in plans[:-1]]
+        if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:
+            raise misfit("fit its trees")
+        self.plans = plans
+        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
+        self.tree.restore(fields, periods - sum(plan.horizon for plan in self.plans[:-1]))
+
+    def _counts(self, periods: int) -> Iterator[int]:
+        """How many of the next periods lie in the open tree, then in the next, and so on."""
+        while periods:
+            if not self.tree.left:
+                self._begin()
+            count = min(periods, self.tree.left)
+            yield count
+            periods -= count
+
+    def _begin(self) -> None:
+        self.plans.append(next_epoch(self.plans[-1]))
+        self.tree = CentredPath(self.plans[-1], self._rate, self._noise)

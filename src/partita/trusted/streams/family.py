@@ -1,12 +1,14 @@
-"""Many counters that share a clock: one for each public key, all of them closed at once."""
+"""Many counters that share a clock: one for each public key, all of them closed at once.
+
+Centred trees lie side by side, with a column of errors for each key. Every node of a tree has noise of its
+own. Siblings are moved by equal amounts, so that they add up to the error of their parent. The trees see no
+data: a counter adds their errors to what it counts. See docs/proofs/counter_family.md.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
@@ -15,178 +17,202 @@ from numpy.typing import ArrayLike, NDArray
 from partita.arrays import Floats
 from partita.errors import InvalidParameter, check, check_data
 from partita.numbers import failure, integer
-from partita.public.streams import LARGEST, WIDTH, CounterTerms, misfit
+from partita.public.stream_errors import FamilyErrors, Running
+from partita.public.stream_trees import SHARES, PeriodTree, shape_for
+from partita.public.streams import WIDTH, CounterTerms, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-from partita.trusted.streams.base import LONGEST, Fields, Row, Running, Stepping, counts_of, integers, row
-from partita.trusted.streams.centred import SHARES
-from partita.trusted.streams.counter import Mix, largest_of, mix
+from partita.trusted.streams.base import LONGEST, Fields, Row, Stepping, counts_of, integers, row
 
-# Centred trees side by side: the errors of many counters that share a clock, one column for each.
-#
-# Every node of a tree has noise of its own. Siblings are moved by equal amounts, so that they add up to the
-# error of their parent. Nothing here sees data: a counter adds these errors to what it counts. See
-# docs/proofs/counter_family.md.
+FAMILY_LARGEST: Final = 2**31
+"""A period counts less than this for each key, and there are no more periods than this."""
 
-
-_MOST_BITS: Final = 6
-_MOST_BLOCKS: Final = 64
-_NARROW: Final = 1 << 44
-_FAR: Final = 1 << 10
+_MOST_KEYS: Final = 2**22
+_NARROW: Final = 1 << 44  # errors below this are kept as int64
+_FAR: Final = 1 << 10  # scales: noise is further out with a chance below 2^-1000
 _WORD: Final = 8
+_BETWEEN: Final = "\0"
+_REST: Final = 2**16
 
 
-@dataclass(frozen=True)
-class PeriodTree:
-    """A tree over some periods: rows of siblings, leaves first, and the share of epsilon of each level.
+@final
+class CounterFamily(Stepping):
+    """Count under continual observation for many public keys: in every period one output for each.
 
-    Below the top, siblings are 2^bits[level]. The top row has as many nodes as the periods need.
+    Guarantee: epsilon-DP, pure, for one event under one key, or one user of at most `contributions`
+               events under any keys; for any stream, also one that is chosen while outputs are seen.
+               Not pan-private.
+    Error:     mean squared error 125 / epsilon^2 over 2^10 periods, 438 over 2^16, 805 over 2^20, for
+               each key as if it were alone.
+    Proof:     docs/proofs/counter_family.md (an event moves the counter of its key and no other)
+
+    Keys are public, as is their number: a key that is there because someone came is no public key. A
+    user with events under several keys is protected by `contributions`, which bounds all of them
+    together. `keys` are names, or a number of keys 0, 1, ... Less than 2^31 is counted in a period.
+
+    >>> family = CounterFamily(keys=["north", "south"], epsilon=1, horizon=1000)
+    >>> outputs = family.update({"south": 3})
+    >>> family.periods, outputs.shape
+    (1, (2,))
     """
 
-    horizon: int
-    bits: tuple[int, ...]
-    shares: tuple[int, ...]
+    name: ClassVar[str] = "family"
 
-    def __post_init__(self) -> None:
-        integer(self.horizon, "horizon", low=1, high=LARGEST)
-        for bits in self.bits:
-            integer(bits, "bits", low=1, high=_MOST_BITS)
-        for share in self.shares:
-            integer(share, "shares", low=1, high=SHARES)
-        integer(sum(self.shares), "shares", low=SHARES, high=SHARES)
-        integer(self.levels - len(self.bits), "levels", low=1, high=1)
-        integer(self.blocks, "blocks", low=1, high=_MOST_BLOCKS)
+    def __init__(
+        self,
+        *,
+        keys: int | Sequence[str],
+        epsilon: object,
+        horizon: int,
+        change: int = 1,
+        contributions: int = 1,
+        shape: PeriodTree | None = None,
+        noise: Noise = SYSTEM,
+    ) -> None:
+        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
+        self.keys = _public_keys(keys)
+        self._places = {key: place for place, key in enumerate(self.keys)}
+        self._tree = _tree_over(integer(horizon, "horizon", low=1, high=FAMILY_LARGEST), shape)
+        check_scale(SHARES / terms.rate, terms.epsilon)
+        _refuse_too_many(self.keys, _bytes_of_tree(self._tree, terms.rate) + 2 * WIDTH)
+        session = noise.session()
+        super().__init__(terms=terms, horizon=self._tree.horizon, secure=session.secure)
+        self.granularity = Fraction(1, 1 << self._tree.fraction_bits)
+        self._errors = TreeErrors(self._tree, terms.rate, len(self.keys), session)
+        self._counts: NDArray[np.int64] = np.zeros(len(self.keys), dtype=np.int64)
+        self._error: Any = self._errors.array([0] * len(self.keys))
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """The shape as a row of a state."""
-        return self.horizon, *self.bits, *self.shares
+    def value(self) -> Floats:
+        """The last output for each key; 0 before the first."""
+        bits = self._tree.fraction_bits
+        whole, part = self._counts + (self._error >> bits), self._error & ((1 << bits) - 1)
+        return np.asarray(whole + part / (1 << bits), dtype=np.float64)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """The last output for each key in units of the granularity, which is never rounded."""
+        bits = self._tree.fraction_bits
+        return tuple(
+            (count << bits) + int(error)
+            for count, error in zip(self._counts.tolist(), self._error, strict=True)
+        )
+
+    def update(self, xs: ArrayLike | Mapping[Any, int]) -> Floats:
+        """Close one period: the output for each key. Pass a number for each key, or for some by name."""
+        counts = self._named(xs) if isinstance(xs, Mapping) else self._numbers(xs, dimensions=1)
+        self._make_room(1)
+        with self._step():
+            self._close(counts, 1)
+        return self.value
+
+    def update_many(self, xs: ArrayLike) -> Floats:
+        """Close a period for each row of numbers, one for each key: all outputs. The law is as one by one."""
+        rows = self._numbers(xs, dimensions=2)
+        self._make_room(len(rows))
+        outputs = np.empty(rows.shape)
+        with self._step():
+            for period, counts in enumerate(rows):
+                self._close(counts, 1)
+                outputs[period] = self.value
+        return outputs
+
+    def advance(self, periods: int) -> None:
+        """Close periods in which nothing was counted; only the last of their outputs are published."""
+        periods = integer(periods, "periods", low=0, high=FAMILY_LARGEST)
+        self._make_room(periods)
+        with self._step():
+            self._close(np.zeros_like(self._counts), periods)
+
+    def answer(self, key: int | str, beta: float = 0.05) -> Running:
+        """The last output for a key with its error: for this period, and for all its periods at once."""
+        check(key in self._places, "key", "must be one of the family", given=key, fix="use family.keys")
+        chance, value = float(failure(beta)), float(self.value[self._places[key]])
+        laws = FamilyErrors(self._tree, self.terms.rate)
+        everywhere = laws.everywhere(self._periods, chance)
+        return laws.noise(self._periods).around(value, chance, everywhere=everywhere)
+
+    def variance(self) -> float:
+        """The variance of each last output."""
+        return FamilyErrors(self._tree, self.terms.rate).noise(self._periods).variance
+
+    def _repr_html_(self) -> str:
+        from partita.public.stream_plot import family_card
+
+        return family_card(self)
+
+    def _close(self, counts: NDArray[np.int64], periods: int) -> None:
+        self._counts = self._counts + counts
+        self._error = self._error + self._errors.skip(periods)
+        self._periods += periods
+
+    def _named(self, xs: Mapping[Any, int]) -> NDArray[np.int64]:
+        """What was counted for each key, if it was counted for some."""
+        fix = "drop what is not"
+        check_data(self._places.keys() >= xs.keys(), "xs", "must be under keys of the family", fix=fix)
+        counts = np.zeros(len(self.keys), dtype=np.int64)
+        counts[[self._places[key] for key in xs]] = counts_of(list(xs.values()), limit=FAMILY_LARGEST)
+        return counts
+
+    def _numbers(self, xs: ArrayLike, *, dimensions: int) -> NDArray[np.int64]:
+        """What was counted for all keys, in one period or in each of some."""
+        numbers = counts_of(xs, dimensions=dimensions, limit=FAMILY_LARGEST)
+        fix = "pass zeros too"
+        check_data(numbers.shape[-1] == len(self.keys), "xs", "must have a number for each key", fix=fix)
+        return numbers
+
+    def _fields(self) -> Fields:
+        names = _BETWEEN.join(key for key in self.keys if isinstance(key, str))
+        return {
+            "shape": self._tree.numbers,
+            "names": np.frombuffer(names.encode(), dtype=np.uint8).astype(np.int64),
+            "counts": self._counts,
+            "error": row(self._error),
+            **self._errors.fields(),
+        }
 
     @classmethod
-    def of(cls, numbers: Sequence[int]) -> PeriodTree:
-        """The shape in a row of a state."""
-        horizon, *rest = numbers
-        half = len(rest) // 2
-        return cls(horizon, tuple(rest[:half]), tuple(rest[half:]))
+    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
+        shape = PeriodTree.of(fields["shape"])
+        keys = bytes(fields["names"]).decode().split(_BETWEEN) if fields["names"] else len(fields["counts"])
+        return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)
 
-    @property
-    def levels(self) -> int:
-        """In how many nodes a period lies."""
-        return len(self.shares)
-
-    @property
-    def fraction_bits(self) -> int:
-        """Errors are integers in units of 2^-fraction_bits: a level below the top divides by its siblings."""
-        return sum(self.bits)
-
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """How many periods a node of each level has."""
-        return tuple(1 << sum(self.bits[:level]) for level in range(self.levels))
-
-    @property
-    def blocks(self) -> int:
-        """The number of nodes in the top row; the last one may reach beyond the horizon."""
-        return -(-self.horizon // self.widths[-1])
-
-    @property
-    def whole(self) -> PeriodTree:
-        """The same tree up to the end of its last block."""
-        return replace(self, horizon=self.blocks * self.widths[-1])
-
-    def siblings(self, level: int) -> int:
-        """How many nodes a row of siblings has."""
-        return self.blocks if level == self.levels - 1 else 1 << self.bits[level]
-
-    def scale(self, level: int, rate: Fraction) -> Fraction:
-        """The scale of the noise of a node."""
-        return SHARES / (rate * self.shares[level])
-
-    def is_wide(self, rate: Fraction) -> bool:
-        """Whether errors are kept as Python ints: a public question."""
-        widest = max(self.scale(level, rate) for level in range(self.levels))
-        return widest * (1 << self.fraction_bits) * _FAR > _NARROW
-
-    def bytes_of_each(self, rate: Fraction) -> int:
-        """How many bytes of a state one tree needs: for a row of siblings of each level."""
-        kept = sum(map(self.siblings, range(self.levels)))
-        return kept * (WIDTH if self.is_wide(rate) else _WORD)
-
-    def opens(self, level: int, position: int) -> bool:
-        """Whether a row of siblings begins with this period."""
-        return position == 0 if level == self.levels - 1 else position % self.widths[level + 1] == 0
-
-    def mix(self, rate: Fraction, stop: int, start: int = 0) -> Mix:
-        """The noise in the sum of the errors of the periods from `start` up to `stop`."""
-        sizes = dict(self._sizes(stop))
-        for node, size in self._sizes(start):
-            sizes[node] = sizes.get(node, 0.0) - size
-        return mix((size, float(1 / self.scale(level, rate)), 1.0) for (level, _), size in sizes.items())
-
-    def largest(self, rate: Fraction, beta: float, *, ends: int = 1) -> float:
-        """How far sums over any periods from a beginning may be off, all at once.
-
-        With more `ends`, so many open rows of siblings of each level are in a sum, and the top row once.
-        The moment of a fraction of a node lies below that of one more or one less.
-        """
-        top = float(1 / self.scale(self.levels - 1, rate))
-        rows = [[mix([(1.0, top, float(self.blocks))])]]
-        for level in range(self.levels - 1):
-            rows += [list(self._bridges(level, rate))] * ends
-        return largest_of(rows, self.horizon, beta)
-
-    def _sizes(self, stop: int) -> Iterator[tuple[tuple[int, int], float]]:
-        """The nodes whose noise is in the error of the first periods, with their coefficients."""
-        for level in range(self.levels):
-            first = 0 if level == self.levels - 1 else stop // self.widths[level + 1] * self.siblings(level)
-            inside = stop / self.widths[level] - first
-            share = 0.0 if level == self.levels - 1 else inside / self.siblings(level)
-            for place in range(self.siblings(level) if inside else 0):
-                yield (level, first + place), min(1.0, max(0.0, inside - place)) - share
-
-    def _bridges(self, level: int, rate: Fraction) -> Iterator[Mix]:
-        siblings, each = self.siblings(level), float(1 / self.scale(level, rate))
-        for whole in range(siblings + 1):
-            share = whole / siblings
-            yield mix([(1 - share, each, float(whole)), (share, each, float(siblings - whole))])
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        if not len(fields["counts"]) == len(fields["error"]) == len(self.keys):
+            raise misfit("have a count for each key")
+        self._counts = np.array(fields["counts"], dtype=np.int64)
+        self._error = self._errors.array(fields["error"])
+        self._errors.restore(fields, self._periods)
 
 
-@lru_cache(maxsize=256)
-def shape_for(horizon: int) -> PeriodTree:
-    """The shape of the least mean variance over the horizon.
-
-    With weights C of the levels the variance is the sum of C / share^2, the least for shares in
-    proportion to the cube roots of C: then it is the cube of the sum of those.
-
-    >>> shape_for(1024).bits
-    (4, 4)
-    """
-    candidates = [(_roots(horizon, bits), bits) for bits in _all_bits(horizon)]
-    roots, bits = min(candidates, key=lambda candidate: sum(candidate[0]))
-    shares = [max(1, int(SHARES * root / sum(roots))) for root in roots[:-1]]
-    return PeriodTree(horizon, bits, (*shares, SHARES - sum(shares)))
+def _public_keys(keys: object) -> tuple[int, ...] | tuple[str, ...]:
+    if isinstance(keys, int):
+        return tuple(range(integer(keys, "keys", low=1, high=_MOST_KEYS)))
+    names: tuple[str, ...] = tuple(keys) if isinstance(keys, Sequence) and not isinstance(keys, str) else ()
+    if not 1 <= len(set(names)) == len(names) <= _MOST_KEYS or not all(_is_name(name) for name in names):
+        raise InvalidParameter("keys", "must be distinct names or their number", given=keys, fix="list them")
+    return names
 
 
-def _all_bits(horizon: int, below: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Siblings of each level below the top, for which the top row has few nodes; never fewer lower down."""
-    blocks = -(-horizon // (1 << sum(below)))
-    if blocks <= _MOST_BLOCKS:
-        yield below
-    for bits in range(2, min(below[-1] if below else _MOST_BITS, _MOST_BITS) + 1):
-        if blocks > 1 << bits:
-            yield from _all_bits(horizon, (*below, bits))
+def _tree_over(horizon: int, shape: PeriodTree | None) -> PeriodTree:
+    if shape is not None and shape.horizon != horizon:
+        fix = "leave it out"
+        raise InvalidParameter("shape", f"must have {horizon} periods", given=shape.horizon, fix=fix)
+    return shape or shape_for(horizon)
 
 
-def _roots(horizon: int, bits: tuple[int, ...]) -> list[float]:
-    """The cube root of what the noise of each level weighs in the mean variance; leaves first."""
-    weights, width = [], 1.0
-    for k in (1 << each for each in bits):
-        inside = (k - 1) / 2 + (width - 1) * (2 * width - 1) / (6 * width**2) + 1 / width
-        weights.append(inside - (k * width + 1) * (2 * k * width + 1) / (6 * width**2 * k))
-        width *= k
-    blocks = math.ceil(horizon / width)
-    weights.append((blocks - 1) / 2 + (width + 1) * (2 * width + 1) / (6 * width**2))
-    return [math.cbrt(max(weight, 1e-9)) for weight in weights]
+def _refuse_too_many(keys: tuple[int, ...] | tuple[str, ...], bytes_of_each: int) -> None:
+    """A family that is begun can be stored: its state is not too long to be read again."""
+    names = sum(len(key.encode()) + 1 for key in keys if isinstance(key, str))
+    rule, fix = "must be few enough for a state of 2^28 bytes", "use several families"
+    check(len(keys) * bytes_of_each + 8 * names <= LONGEST - _REST, "keys", rule, given=len(keys), fix=fix)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name != "" and _BETWEEN not in name
+
+
+# ---- the errors of trees side by side ----
 
 
 class TreeErrors:
@@ -200,7 +226,7 @@ class TreeErrors:
         self.shape, self.rate, self.columns = shape, rate, columns
         self.position = 0
         self._noise = noise
-        self._wide = shape.is_wide(rate)
+        self._wide = _is_wide(shape, rate)
         self._rows: dict[int, IntegerArray] = {}
 
     def skip(self, periods: int) -> IntegerArray:
@@ -265,193 +291,13 @@ class TreeErrors:
         return integers(values, wide=self._wide)
 
 
-FAMILY_LARGEST: Final = 2**31
-"""A period counts less than this for each key, and there are no more periods than this."""
-
-_MOST_KEYS: Final = 2**22
-_BETWEEN: Final = "\0"
-_REST: Final = 2**16
+def _is_wide(tree: PeriodTree, rate: Fraction) -> bool:
+    """Whether errors are kept as Python ints: a public question."""
+    widest = max(tree.scale(level, rate) for level in range(tree.levels))
+    return widest * (1 << tree.fraction_bits) * _FAR > _NARROW
 
 
-@final
-class CounterFamily(Stepping):
-    """Count under continual observation for many public keys: in every period one output for each.
-
-    Guarantee: epsilon-DP, pure, for one event under one key, or one user of at most `contributions`
-               events under any keys; for any stream, also one that is chosen while outputs are seen.
-               Not pan-private.
-    Error:     mean squared error 125 / epsilon^2 over 2^10 periods, 438 over 2^16, 805 over 2^20, for
-               each key as if it were alone.
-    Proof:     docs/proofs/counter_family.md (an event moves the counter of its key and no other)
-
-    Keys are public, as is their number: a key that is there because someone came is no public key. A
-    user with events under several keys is protected by `contributions`, which bounds all of them
-    together. `keys` are names, or a number of keys 0, 1, ... Less than 2^31 is counted in a period.
-
-    >>> family = CounterFamily(keys=["north", "south"], epsilon=1, horizon=1000)
-    >>> outputs = family.update({"south": 3})
-    >>> family.periods, outputs.shape
-    (1, (2,))
-    """
-
-    name: ClassVar[str] = "family"
-
-    def __init__(
-        self,
-        *,
-        keys: int | Sequence[str],
-        epsilon: object,
-        horizon: int,
-        change: int = 1,
-        contributions: int = 1,
-        shape: PeriodTree | None = None,
-        noise: Noise = SYSTEM,
-    ) -> None:
-        terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        self.keys = _public_keys(keys)
-        self._places = {key: place for place, key in enumerate(self.keys)}
-        self._tree = _tree_over(integer(horizon, "horizon", low=1, high=FAMILY_LARGEST), shape)
-        check_scale(SHARES / terms.rate, terms.epsilon)
-        _refuse_too_many(self.keys, self._tree.bytes_of_each(terms.rate) + 2 * WIDTH)
-        session = noise.session()
-        super().__init__(terms=terms, horizon=self._tree.horizon, secure=session.secure)
-        self.granularity = Fraction(1, 1 << self._tree.fraction_bits)
-        self._errors = TreeErrors(self._tree, terms.rate, len(self.keys), session)
-        self._counts: NDArray[np.int64] = np.zeros(len(self.keys), dtype=np.int64)
-        self._error: Any = self._errors.array([0] * len(self.keys))
-
-    @property
-    def value(self) -> Floats:
-        """The last output for each key; 0 before the first."""
-        bits = self._tree.fraction_bits
-        whole, part = self._counts + (self._error >> bits), self._error & ((1 << bits) - 1)
-        return np.asarray(whole + part / (1 << bits), dtype=np.float64)
-
-    @property
-    def units(self) -> tuple[int, ...]:
-        """The last output for each key in units of the granularity, which is never rounded."""
-        bits = self._tree.fraction_bits
-        return tuple(
-            (count << bits) + int(error)
-            for count, error in zip(self._counts.tolist(), self._error, strict=True)
-        )
-
-    def update(self, xs: ArrayLike | Mapping[Any, int]) -> Floats:
-        """Close one period: the output for each key. Pass a number for each key, or for some by name."""
-        counts = self._named(xs) if isinstance(xs, Mapping) else self._numbers(xs, dimensions=1)
-        self._make_room(1)
-        with self._step():
-            self._close(counts, 1)
-        return self.value
-
-    def update_many(self, xs: ArrayLike) -> Floats:
-        """Close a period for each row of numbers, one for each key: all outputs. The law is as one by one."""
-        rows = self._numbers(xs, dimensions=2)
-        self._make_room(len(rows))
-        outputs = np.empty(rows.shape)
-        with self._step():
-            for period, counts in enumerate(rows):
-                self._close(counts, 1)
-                outputs[period] = self.value
-        return outputs
-
-    def advance(self, periods: int) -> None:
-        """Close periods in which nothing was counted; only the last of their outputs are published."""
-        periods = integer(periods, "periods", low=0, high=FAMILY_LARGEST)
-        self._make_room(periods)
-        with self._step():
-            self._close(np.zeros_like(self._counts), periods)
-
-    def answer(self, key: int | str, beta: float = 0.05) -> Running:
-        """The last output for a key with its error: for this period, and for all its periods at once."""
-        check(key in self._places, "key", "must be one of the family", given=key, fix="use family.keys")
-        chance, value = float(failure(beta)), float(self.value[self._places[key]])
-        return self._law().around(value, chance, everywhere=_everywhere(self._tree, self.terms.rate, chance))
-
-    def variance(self) -> float:
-        """The variance of each last output."""
-        return self._law().variance
-
-    def _repr_html_(self) -> str:
-        from partita.trusted.streams.plot import family_card
-
-        return family_card(self)
-
-    def _law(self) -> Mix:
-        return self._tree.mix(self.terms.rate, self._periods)
-
-    def _close(self, counts: NDArray[np.int64], periods: int) -> None:
-        self._counts = self._counts + counts
-        self._error = self._error + self._errors.skip(periods)
-        self._periods += periods
-
-    def _named(self, xs: Mapping[Any, int]) -> NDArray[np.int64]:
-        """What was counted for each key, if it was counted for some."""
-        fix = "drop what is not"
-        check_data(self._places.keys() >= xs.keys(), "xs", "must be under keys of the family", fix=fix)
-        counts = np.zeros(len(self.keys), dtype=np.int64)
-        counts[[self._places[key] for key in xs]] = counts_of(list(xs.values()), limit=FAMILY_LARGEST)
-        return counts
-
-    def _numbers(self, xs: ArrayLike, *, dimensions: int) -> NDArray[np.int64]:
-        """What was counted for all keys, in one period or in each of some."""
-        numbers = counts_of(xs, dimensions=dimensions, limit=FAMILY_LARGEST)
-        fix = "pass zeros too"
-        check_data(numbers.shape[-1] == len(self.keys), "xs", "must have a number for each key", fix=fix)
-        return numbers
-
-    def _fields(self) -> Fields:
-        names = _BETWEEN.join(key for key in self.keys if isinstance(key, str))
-        return {
-            "shape": self._tree.numbers,
-            "names": np.frombuffer(names.encode(), dtype=np.uint8).astype(np.int64),
-            "counts": self._counts,
-            "error": row(self._error),
-            **self._errors.fields(),
-        }
-
-    @classmethod
-    def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
-        shape = PeriodTree.of(fields["shape"])
-        keys = bytes(fields["names"]).decode().split(_BETWEEN) if fields["names"] else len(fields["counts"])
-        return cls(keys=keys, horizon=shape.horizon, shape=shape, noise=noise, **terms.keywords)
-
-    def _restore(self, fields: dict[str, list[int]]) -> None:
-        if not len(fields["counts"]) == len(fields["error"]) == len(self.keys):
-            raise misfit("have a count for each key")
-        self._counts = np.array(fields["counts"], dtype=np.int64)
-        self._error = self._errors.array(fields["error"])
-        self._errors.restore(fields, self._periods)
-
-
-def _public_keys(keys: object) -> tuple[int, ...] | tuple[str, ...]:
-    if isinstance(keys, int):
-        return tuple(range(integer(keys, "keys", low=1, high=_MOST_KEYS)))
-    names: tuple[str, ...] = tuple(keys) if isinstance(keys, Sequence) and not isinstance(keys, str) else ()
-    if not 1 <= len(set(names)) == len(names) <= _MOST_KEYS or not all(_is_name(name) for name in names):
-        raise InvalidParameter("keys", "must be distinct names or their number", given=keys, fix="list them")
-    return names
-
-
-@lru_cache(maxsize=256)
-def _everywhere(tree: PeriodTree, rate: Fraction, beta: float) -> float:
-    """How far any output for a key may be off, all at once."""
-    return tree.largest(rate, beta)
-
-
-def _tree_over(horizon: int, shape: PeriodTree | None) -> PeriodTree:
-    if shape is not None and shape.horizon != horizon:
-        fix = "leave it out"
-        raise InvalidParameter("shape", f"must have {horizon} periods", given=shape.horizon, fix=fix)
-    return shape or shape_for(horizon)
-
-
-def _refuse_too_many(keys: tuple[int, ...] | tuple[str, ...], bytes_of_each: int) -> None:
-    """A family that is begun can be stored: its state is not too long to be read again."""
-    names = sum(len(key.encode()) + 1 for key in keys if isinstance(key, str))
-    rule, fix = "must be few enough for a state of 2^28 bytes", "use several families"
-    check(len(keys) * bytes_of_each + 8 * names <= LONGEST - _REST, "keys", rule, given=len(keys), fix=fix)
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name != "" and _BETWEEN not in name
+def _bytes_of_tree(tree: PeriodTree, rate: Fraction) -> int:
+    """How many bytes of a state one tree needs: for a row of siblings of each level."""
+    siblings = sum(map(tree.siblings, range(tree.levels)))
+    return siblings * (WIDTH if _is_wide(tree, rate) else _WORD)

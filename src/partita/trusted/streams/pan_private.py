@@ -2,273 +2,34 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final, Literal, Self, TypeAlias, final, get_args
+from typing import ClassVar, Final, Self, TypeAlias, final, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from partita.arrays import Floats
+from partita.arrays import Floats, Ints
 from partita.errors import InvalidData, InvalidParameter, check, check_bool, unchained
 from partita.guarantee import Guarantee
 from partita.numbers import failure, integer, one_of
+from partita.public.stream_errors import PAN_CELLS, PanErrors, Running
+from partita.public.stream_trees import BlockShape, BookBlockShape, TreeBlockShape, Variant, block_length
 from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.noise.system import KERNEL, SMALLEST_SCALE, IntegerArray, Noise
 from partita.trusted.streams.base import (
     ContinualCounter,
     Fields,
-    Running,
     Stepping,
     counted,
     counts_of,
     horizon_reached,
 )
-from partita.trusted.streams.counter import Mix, mix
 
-# Stretches of periods in which one look at the memory, with all outputs, gives no event away.
-#
-# The memory of a block is a row of int64 cells that are overwritten in place. Noise is added to a cell
-# before any event is, and a cell that has served its purpose is set to zero. Cells hold integers modulo
-# 2^64: a function of the exact ones, so nothing more is known from it.
-
-
-Cells: TypeAlias = NDArray[np.int64]
-Variant: TypeAlias = Literal["default", "book"]
-
-CELLS: Final = 64
-"""Enough for a block of 2^62 periods."""
-
-_FIRST_BITS: Final = 8
-_MORE_BITS: Final = 4
-_MOST_BITS: Final = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeriodBlock(ABC):
-    """How `length` periods are counted in given cells; it remembers nothing itself.
-
-    Intervals are those of a binary tree over the periods, without its root: at level j the periods that
-    agree in all but their last j bits. In a `live` block there may be a look between any two additions, else
-    between any two periods only.
-    """
-
-    length: int
-    rate: Fraction
-    live: bool
-    noise: Noise
-
-    @property
-    def levels(self) -> int:
-        """How many intervals hold a period."""
-        return max(1, (self.length - 1).bit_length())
-
-    @property
-    @abstractmethod
-    def scale(self) -> Fraction:
-        """The scale of every noise."""
-
-    @property
-    @abstractmethod
-    def most(self) -> int:
-        """No output has more noises than this."""
-
-    @abstractmethod
-    def noises(self, position: int) -> int:
-        """How many noises are in the output of a period, on top of the output that the block began with."""
-
-    @abstractmethod
-    def begin(self, cells: Cells, position: int, value: int) -> None:
-        """Begin a period after an output: noise that its events will need goes into the cells."""
-
-    @abstractmethod
-    def add(self, cells: Cells, position: int, x: int) -> None:
-        """Count x in the period that was begun."""
-
-    @abstractmethod
-    def close(self, cells: Cells, position: int, last: int) -> int:
-        """The output after `last`: the period that was begun is closed, and those up to there were empty."""
-
-    def _pour(self, cells: Cells) -> None:
-        """Add fresh noise to cells, and leave it nowhere else."""
-        noisy = np.asarray(self.noise.add(cells, self.scale))
-        cells[:] = _words(noisy)
-        noisy.fill(0)
-
-
-@final
-class TreeBlock(PeriodBlock):
-    """Figure 12.1 with fresh noise on every output [DR14].
-
-    Cell j belongs to the open interval of level j: the output before it, a noise, and the events in it so
-    far. When the interval ends, this plus a fresh noise is the next output. Only intervals that end in an
-    output are kept: left children, and both halves. An interval of one period, which no look can fall into,
-    needs the fresh noise only.
-    """
-
-    @property
-    def scale(self) -> Fraction:
-        """An event lies in at most `levels` intervals, and one noise of each hides it."""
-        return self.levels / self.rate
-
-    @property
-    def most(self) -> int:
-        full = 1 << self.levels
-        return max(self.noises(full - 2), self.noises(full - 1))
-
-    def noises(self, position: int) -> int:
-        closed = position + 1
-        if closed >> self.levels:
-            return 2 * self._noises_of(self._top)
-        return sum(self._noises_of(level) for level in range(self.levels) if closed >> level & 1)
-
-    def begin(self, cells: Cells, position: int, value: int) -> None:
-        begun = self.levels if position % (1 << self._top) == 0 else _trailing_zeros(position)
-        cells[:begun] = value
-        if begun > self._first_noisy:
-            self._pour(cells[self._first_noisy : begun])
-
-    def add(self, cells: Cells, position: int, x: int) -> None:
-        held = [self._holds(level, position) for level in range(self.levels)]
-        np.add(cells[: self.levels], x, out=cells[: self.levels], where=held)
-
-    def close(self, cells: Cells, position: int, last: int) -> int:
-        while True:
-            level = self._longest(position, last)
-            self._pour(cells[level : level + 1])
-            value = int(cells[level])
-            cells[: level + 1] = 0
-            position = _end(level, position) + 1
-            if position > last:
-                return value
-            self.begin(cells, position, value)
-
-    @property
-    def _top(self) -> int:
-        return self.levels - 1
-
-    @property
-    def _first_noisy(self) -> int:
-        return 0 if self.live else 1
-
-    def _noises_of(self, level: int) -> int:
-        return 1 if level < self._first_noisy else 2
-
-    def _holds(self, level: int, position: int) -> bool:
-        """Whether an interval of this level that is kept holds the period."""
-        return level == self._top or not position >> level & 1
-
-    def _longest(self, position: int, last: int) -> int:
-        """The level of the longest kept interval that holds the period and ends in time."""
-        fitting = (j for j in range(self.levels) if self._holds(j, position) and _end(j, position) <= last)
-        return max(fitting)
-
-
-@final
-class BookBlock(PeriodBlock):
-    """Figure 12.2 [DR14]: a noisy count, and a noise for each interval, erased when the interval ends.
-
-    Cell 0 is the count, which begins with the last output and a noise; cell 1 + j is the noise of the open
-    interval of level j. An output is the sum of all cells.
-    """
-
-    @property
-    def scale(self) -> Fraction:
-        """An event is hidden by a shift of the count and of at most `levels` noises."""
-        return (1 + self.levels) / self.rate
-
-    @property
-    def most(self) -> int:
-        return 1 + self.levels
-
-    def noises(self, position: int) -> int:
-        return 1 + self.levels
-
-    def begin(self, cells: Cells, position: int, value: int) -> None:
-        if position == 0:
-            cells[0] = value
-            self._pour(cells[:1])
-
-    def add(self, cells: Cells, position: int, x: int) -> None:
-        cells[:1] += x
-
-    def close(self, cells: Cells, position: int, last: int) -> int:
-        of_interval = cells[1 : 1 + self.levels]
-        begun = sum(_start(level, last) >= position for level in range(self.levels))
-        if begun:
-            of_interval[:begun] = 0
-            self._pour(of_interval[:begun])
-        value = int(cells[: 1 + self.levels].sum())
-        of_interval[: _trailing_zeros(last + 1) + 1] = 0
-        return value
-
-
-BLOCKS: Final[dict[Variant, type[PeriodBlock]]] = {"default": TreeBlock, "book": BookBlock}
-
-
-def block_length(start: int, horizon: int | None) -> int:
-    """The length of the block that starts here: up to the horizon, or more periods than there were before."""
-    if horizon is not None:
-        return max(1, horizon - start)
-    bits = _FIRST_BITS
-    while start >> bits and bits < _MOST_BITS:
-        bits += _MORE_BITS
-    return max(1, min(1 << bits, LARGEST - start))
-
-
-def _words(values: IntegerArray) -> Cells:
-    """The values modulo 2^64."""
-    if values.dtype == np.int64:
-        return values.astype(np.int64, copy=False)
-    return (values % 2**64).astype(np.uint64).view(np.int64)
-
-
-def _trailing_zeros(position: int) -> int:
-    return (position & -position).bit_length() - 1
-
-
-def _start(level: int, position: int) -> int:
-    """The first period of the interval of this level that holds the period."""
-    return position >> level << level
-
-
-def _end(level: int, position: int) -> int:
-    """The last period of the interval of this level that holds the period."""
-    return _start(level, position) + (1 << level) - 1
-
-
-# How many noises are in the outputs of a pan-private counter: public numbers, by the levels of blocks.
-
-
-def noises_after(block: PeriodBlock, carried: Cells, periods: int) -> Cells:
-    """The noises in an output after so many periods of a block that began with an output that had some."""
-    noises = carried.copy()
-    if periods:
-        noises[block.levels] += block.noises(periods - 1)
-    return noises
-
-
-def most_noises(block: PeriodBlock, carried: Cells) -> Cells:
-    """At least as many as in any output of this block and those before it."""
-    most = carried.copy()
-    for levels in {block.levels, *np.flatnonzero(carried).tolist()}:
-        most[levels] += _alike(block, levels).most
-    return most
-
-
-def law_of(block: PeriodBlock, noises: Cells) -> Mix:
-    """The sum of so many noises of blocks with so many levels."""
-    return mix(
-        (1.0, float(1 / _alike(block, levels).scale), float(noises[levels]))
-        for levels in np.flatnonzero(noises).tolist()
-    )
-
-
-def _alike(block: PeriodBlock, levels: int) -> PeriodBlock:
-    return replace(block, length=1 << levels)
-
+Cells: TypeAlias = Ints
+"""Integers modulo 2^64, overwritten in place."""
 
 _LARGEST_SCALE: Final = 2**40
 
@@ -393,14 +154,13 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
         All periods are those up to the horizon, or up to the end of the present block if there is none.
         """
-        chance = float(failure(beta))
-        number = self.horizon or self._start + self._block.length
-        most = law_of(self._block, most_noises(self._block, self._carried))
-        return self._law().around(self.value, chance, everywhere=most.reach(chance / number))
+        chance, errors = float(failure(beta)), self._errors
+        everywhere = errors.everywhere(self._periods, chance)
+        return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
     def variance(self) -> float:
         """The variance of the last output."""
-        return self._law().variance
+        return self._errors.noise(self._periods).variance
 
     def state(self) -> bytes:
         """All that the counter remembers: one look at it is covered by the guarantee, two are not.
@@ -416,7 +176,11 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         within an open period. So it may be stored beside a counter that goes on. A counter that is made from
         it begins a new block with fresh noise; events of a period that was not closed are lost.
         """
-        return self._packed(self._rows(self._periods, opened=False, carried=self._noises(), cells=_zeros()))
+        return self._packed(
+            self._rows(
+                self._periods, opened=False, carried=self._errors.noises(self._periods), cells=_zeros()
+            )
+        )
 
     def abandon(self) -> None:
         """Erase the cells, and never go on: for a counter whose place another one takes."""
@@ -496,7 +260,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
     def _renew(self) -> None:
         """Forget everything but the last output, and go on from there in a new block."""
-        self._carried[:] = self._noises()
+        self._carried[:] = self._errors.noises(self._periods)
         self._cells.fill(0)
         self._start = self._periods
         self._block = self._block_here()
@@ -510,13 +274,9 @@ class PanPrivateCounter(Stepping, ContinualCounter):
             noise=self._noise,
         )
 
-    def _noises(self) -> Cells:
-        """How many noises of blocks with so many levels are in the last output."""
-        return noises_after(self._block, self._carried, self._position)
-
-    def _law(self) -> Mix:
-        """The noise in the last output."""
-        return law_of(self._block, self._noises())
+    @property
+    def _errors(self) -> PanErrors:
+        return PanErrors(self._block, self._start, self._carried, self.horizon)
 
     def _abandon(self) -> None:
         """Never go on, and forget what a step that was not done left in the cells."""
@@ -528,7 +288,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
 
 def _zeros() -> Cells:
-    return np.zeros(CELLS, dtype=np.int64)
+    return np.zeros(PAN_CELLS, dtype=np.int64)
 
 
 def _check_scale(scale: Fraction, terms: CounterTerms) -> None:
@@ -544,12 +304,12 @@ def _index(number: int, count: int) -> int:
 
 
 def _row(numbers: list[int]) -> Cells:
-    if len(numbers) != CELLS:
+    if len(numbers) != PAN_CELLS:
         raise misfit("hold all cells")
     return np.array(numbers, dtype=np.int64)
 
 
-# At most so many events of each user: the cap that a guarantee for users needs, before any counter.
+# ---- the cap that a guarantee for users needs ----
 
 
 @final
@@ -635,3 +395,128 @@ def _hashable(people: Iterable[Hashable]) -> list[Hashable]:
     listed = unchained(lambda: list(people), failure, Exception)
     unchained(lambda: hash(tuple(listed)), failure, Exception)
     return listed
+
+
+# ---- blocks of periods ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodBlock(BlockShape):
+    """How the periods of a block are counted in given cells; it remembers nothing itself.
+
+    In a block, one look at the memory, together with all outputs, gives no event away. Noise is added to a
+    cell before any event is, and a cell that has served its purpose is set to zero. Cells hold integers
+    modulo 2^64: a function of the exact ones, so nothing more is known from it.
+    """
+
+    noise: Noise
+
+    @abstractmethod
+    def begin(self, cells: Cells, position: int, value: int) -> None:
+        """Begin a period after an output: noise that its events will need goes into the cells."""
+
+    @abstractmethod
+    def add(self, cells: Cells, position: int, x: int) -> None:
+        """Count x in the period that was begun."""
+
+    @abstractmethod
+    def close(self, cells: Cells, position: int, last: int) -> int:
+        """The output after `last`: the period that was begun is closed, and those up to there were empty."""
+
+    def _pour(self, cells: Cells) -> None:
+        """Add fresh noise to cells, and leave it nowhere else."""
+        noisy = np.asarray(self.noise.add(cells, self.scale))
+        cells[:] = _words(noisy)
+        noisy.fill(0)
+
+
+@final
+class TreeBlock(TreeBlockShape, PeriodBlock):
+    """Figure 12.1 with fresh noise on every output [DR14].
+
+    Cell j belongs to the open interval of level j: the output before it, a noise, and the events in it so
+    far. When the interval ends, this plus a fresh noise is the next output. Only intervals that end in an
+    output are kept: left children, and both halves. An interval of one period, which no look can fall into,
+    needs the fresh noise only.
+    """
+
+    def begin(self, cells: Cells, position: int, value: int) -> None:
+        begun = self.levels if position % (1 << self._top) == 0 else _trailing_zeros(position)
+        cells[:begun] = value
+        if begun > self._first_noisy:
+            self._pour(cells[self._first_noisy : begun])
+
+    def add(self, cells: Cells, position: int, x: int) -> None:
+        held = [self._holds(level, position) for level in range(self.levels)]
+        np.add(cells[: self.levels], x, out=cells[: self.levels], where=held)
+
+    def close(self, cells: Cells, position: int, last: int) -> int:
+        while True:
+            level = self._longest(position, last)
+            self._pour(cells[level : level + 1])
+            value = int(cells[level])
+            cells[: level + 1] = 0
+            position = _end(level, position) + 1
+            if position > last:
+                return value
+            self.begin(cells, position, value)
+
+    def _holds(self, level: int, position: int) -> bool:
+        """Whether an interval of this level that is kept holds the period."""
+        return level == self._top or not position >> level & 1
+
+    def _longest(self, position: int, last: int) -> int:
+        """The level of the longest kept interval that holds the period and ends in time."""
+        fitting = (j for j in range(self.levels) if self._holds(j, position) and _end(j, position) <= last)
+        return max(fitting)
+
+
+@final
+class BookBlock(BookBlockShape, PeriodBlock):
+    """Figure 12.2 [DR14]: a noisy count, and a noise for each interval, erased when the interval ends.
+
+    Cell 0 is the count, which begins with the last output and a noise; cell 1 + j is the noise of the open
+    interval of level j. An output is the sum of all cells.
+    """
+
+    def begin(self, cells: Cells, position: int, value: int) -> None:
+        if position == 0:
+            cells[0] = value
+            self._pour(cells[:1])
+
+    def add(self, cells: Cells, position: int, x: int) -> None:
+        cells[:1] += x
+
+    def close(self, cells: Cells, position: int, last: int) -> int:
+        of_interval = cells[1 : 1 + self.levels]
+        begun = sum(_start(level, last) >= position for level in range(self.levels))
+        if begun:
+            of_interval[:begun] = 0
+            self._pour(of_interval[:begun])
+        value = int(cells[: 1 + self.levels].sum())
+        of_interval[: _trailing_zeros(last + 1) + 1] = 0
+        return value
+
+
+BLOCKS: Final[dict[Variant, type[PeriodBlock]]] = {"default": TreeBlock, "book": BookBlock}
+
+
+def _words(values: IntegerArray) -> Cells:
+    """The values modulo 2^64."""
+    if values.dtype == np.int64:
+        return values.astype(np.int64, copy=False)
+    return (values % 2**64).astype(np.uint64).view(np.int64)
+
+
+def _trailing_zeros(position: int) -> int:
+    return (position & -position).bit_length() - 1
+
+
+def _start(level: int, position: int) -> int:
+    """The first period of the interval of this level that holds the period."""
+    return position >> level << level
+
+
+def _end(level: int, position: int) -> int:
+    """The last period of the interval of this level that holds the period."""
+    return _start(level, position) + (1 << level) - 1

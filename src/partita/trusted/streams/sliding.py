@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, Final, Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats
-from partita.errors import check
 from partita.numbers import failure, integer
+from partita.public.stream_errors import Running, SlidingErrors
+from partita.public.stream_trees import SHARES, PeriodTree
 from partita.public.streams import LARGEST, CounterTerms, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.streams.base import ContinualCounter, Fields, Running, Stepping, counted, counts_of
-from partita.trusted.streams.centred import SHARES
-from partita.trusted.streams.counter import Mix
-from partita.trusted.streams.family import PeriodTree, TreeErrors, shape_for
-
-_LONGEST: Final = 2**20
+from partita.trusted.streams.base import ContinualCounter, Fields, Stepping, counted, counts_of
+from partita.trusted.streams.family import TreeErrors
 
 
 @final
@@ -55,10 +52,8 @@ class SlidingCounter(Stepping, ContinualCounter):
         noise: Noise = SYSTEM,
     ) -> None:
         terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        self.window = integer(window, "window", low=1, high=_LONGEST)
-        self._tree = (shape or shape_for(self.window)).whole
-        rule, fix = f"must have {self.window} periods, and less than twice as many", "leave it out"
-        check(self.window <= self._tree.horizon < 2 * self.window, "shape", rule, given=shape, fix=fix)
+        self._laws = SlidingErrors.of(terms.rate, window, shape)
+        self.window, self._tree = self._laws.window, self._laws.tree
         check_scale(SHARES / terms.rate, terms.epsilon)
         self._noise = noise.session()
         super().__init__(terms=terms, horizon=None, secure=self._noise.secure)
@@ -101,20 +96,12 @@ class SlidingCounter(Stepping, ContinualCounter):
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for any `window` periods on end at once."""
         chance = float(failure(beta))
-        everywhere = self._tree.largest(self.terms.rate, chance, ends=2)
-        return self._law().around(self.value, chance, everywhere=everywhere)
+        everywhere = self._laws.everywhere(self._periods, chance)
+        return self._laws.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
     def variance(self) -> float:
         """The variance of the last output."""
-        return self._law().variance
-
-    def _law(self) -> Mix:
-        """The noise in the part of the present tree, and in the part of the one before if there is one."""
-        place, rate = self._errors.position, self.terms.rate
-        new = self._tree.mix(rate, place, max(0, place - self.window))
-        if place >= self.window or self._periods <= self._tree.horizon:
-            return new
-        return new + self._tree.mix(rate, self._tree.horizon, self._start)
+        return self._laws.noise(self._periods).variance
 
     def _begin(self) -> None:
         """Begin a block: fresh noise, and nothing counted."""
@@ -163,5 +150,4 @@ class SlidingCounter(Stepping, ContinualCounter):
         block = self._tree.horizon
         if not len(self._before) == len(self._prefixes) == block + 1:
             raise misfit("have a count for each period of a block")
-        place = (self._periods - 1) % block + 1 if self._periods else 0
-        self._errors.restore(fields, place)
+        self._errors.restore(fields, self._laws.place(self._periods))

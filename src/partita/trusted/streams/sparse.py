@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from partita.arrays import Floats
 from partita.errors import InvalidParameter
 from partita.numbers import failure, integer, one_of
+from partita.public.stream_errors import Running
 from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise import hazard
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.streams.base import ContinualCounter, Fields, Running, Stepping, counted, counts_of
+from partita.trusted.streams.base import ContinualCounter, Fields, Stepping, counted, counts_of
 from partita.trusted.streams.counter import Counter
 from partita.trusted.streams.tree_counter import TreeCounter
 

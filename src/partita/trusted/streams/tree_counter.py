@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from partita.arrays import Floats
+from partita.arrays import Floats, Ints
 from partita.numbers import failure, integer
 from partita.public.bounds import laplace_variance
+from partita.public.stream_errors import NoiseSum, Running, TreeCounterErrors, noise_sum
+from partita.public.stream_trees import CounterTree
 from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
@@ -21,7 +24,6 @@ from partita.trusted.streams.base import (
     ContinualCounter,
     Fields,
     Row,
-    Running,
     Stepping,
     Supply,
     counted,
@@ -29,7 +31,7 @@ from partita.trusted.streams.base import (
     integers,
     is_wide,
 )
-from partita.trusted.streams.counter import Mix, NoisyCount, mix
+from partita.trusted.streams.counter import NoisyCount
 
 # The three naive ways to count under continual observation [DR14, section 12.3]: baselines.
 #
@@ -121,16 +123,9 @@ class _NaiveCount(NoisyCount):
     def _outputs_of_an_event(self) -> int:
         """How many noisy numbers an event may move."""
 
-    @abstractmethod
-    def _noises(self, periods: Any) -> Any:
-        """How many noises are in the output after so many periods."""
-
-    def variances(self, periods: ArrayLike) -> Floats:
-        """The variance of the output after each of these numbers of periods."""
-        return np.asarray(laplace_variance(self.scale) * self._noises(np.asarray(periods, dtype=np.float64)))
-
-    def _law(self) -> Mix:
-        return self._sum(int(self._noises(self._periods)))
+    @property
+    def _errors(self) -> _NaiveErrors:
+        return _NaiveErrors(self.scale, self._length, summed=self._kind is _SummedNoise)
 
     def _shape(self) -> Sequence[int]:
         return [self._length]
@@ -140,9 +135,27 @@ class _NaiveCount(NoisyCount):
         (horizon,) = fields["shape"]
         return cls(horizon=horizon, noise=noise, **terms.keywords)
 
-    def _sum(self, number: int) -> Mix:
-        """A sum of so many of its noises."""
-        return mix([(1.0, float(1 / self.scale), float(number))])
+
+@dataclass(frozen=True)
+class _NaiveErrors:
+    """The errors of sums of noises of one scale, or of single ones."""
+
+    scale: Fraction
+    horizon: int
+    summed: bool
+
+    def noise(self, periods: int) -> NoiseSum:
+        """The noise in the output after so many periods."""
+        number = periods if self.summed else min(periods, 1)
+        return noise_sum([(1.0, float(1 / self.scale), float(number))])
+
+    def everywhere(self, periods: int, beta: float) -> float:
+        """Of symmetric sums the greatest exceeds a bound at most twice as often as the last (Levy)."""
+        return self.noise(self.horizon).reach(beta / 2 if self.summed else beta / self.horizon)
+
+    def variances(self, periods: Ints) -> Floats:
+        """The variance of the output after each of these numbers of periods."""
+        return np.asarray(laplace_variance(self.scale) * (periods if self.summed else np.minimum(periods, 1)))
 
 
 @final
@@ -164,13 +177,6 @@ class PerStepCounter(_NaiveCount):
     def _outputs_of_an_event(self) -> int:
         return 1
 
-    def _noises(self, periods: Any) -> Any:
-        return periods
-
-    def _everywhere(self, beta: float) -> float:
-        """Of symmetric sums the greatest exceeds a bound at most twice as often as the last (Levy)."""
-        return self._sum(self._length).reach(beta / 2)
-
 
 @final
 class DirectCounter(_NaiveCount):
@@ -190,12 +196,6 @@ class DirectCounter(_NaiveCount):
     @property
     def _outputs_of_an_event(self) -> int:
         return self._length
-
-    def _noises(self, periods: Any) -> Any:
-        return np.minimum(periods, 1)
-
-    def _everywhere(self, beta: float) -> float:
-        return self._sum(1).reach(beta / self._length)
 
 
 @final
@@ -288,7 +288,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         if not 0 <= self._ones <= self._periods:
             raise misfit("hold at most a one for each period")
 
-    def _flips(self, number: int) -> NDArray[np.int64]:
+    def _flips(self, number: int) -> Ints:
         """For each bit whether it is flipped: discrete Laplace noise is positive with chance a / (1+a)."""
         drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)
         return np.asarray(drawn > 0, dtype=np.int64)
@@ -306,59 +306,6 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
 
 
 _BITS: Final = 16
-_FINE_TREES: Final = 1 << _BITS
-
-
-class CounterTree:
-    """The nodes of a b-ary tree over a horizon, without its root: a period lies in one of each level."""
-
-    def __init__(self, *, horizon: int, branching: int, refine: bool) -> None:
-        self.horizon, self.branching, self.refine = horizon, branching, refine
-        self.levels = 1
-        while branching**self.levels < horizon:
-            self.levels += 1
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes need noise: one for each period, or all if nodes are refined by what is below."""
-        if not self.refine:
-            return self.horizon
-        return sum(self.horizon // self.branching**level for level in range(self.levels))
-
-    @property
-    def weights(self) -> list[int]:
-        """How much a node of each level counts against its children's sum, in parts of 2^16.
-
-        The inverse variances, if all noise has variance one.
-        """
-        weights, variance = [_FINE_TREES], Fraction(1)
-        for _ in range(self.levels - 1):
-            below = self.branching * variance
-            weights.append(round(_FINE_TREES * below / (1 + below)) if self.refine else _FINE_TREES)
-            weight = Fraction(weights[-1], _FINE_TREES)
-            variance = weight**2 + (1 - weight) ** 2 * below
-        return weights
-
-    def digits(self, periods: int) -> list[int]:
-        """The fewest nodes that make up the first periods: how many of each level."""
-        digits = []
-        for _ in range(self.levels - 1):
-            periods, digit = divmod(periods, self.branching)
-            digits.append(digit)
-        return [*digits, periods]
-
-    def mix(self, digits: list[int], rate: Fraction) -> Mix:
-        """The noise in a sum of so many nodes of each level."""
-        shares = [weight / _FINE_TREES for weight in self.weights]
-        terms, rounded = [], 0.0
-        for level, number in enumerate(digits):
-            size, times, slack = 1.0, float(number), 0.0
-            for below in range(level, -1, -1):
-                terms.append((size * shares[below], float(rate) / self.levels, times))
-                slack += size * times if below and self.refine else 0.0
-                size, times = size * (1 - shares[below]), times * self.branching
-            rounded += slack
-        return mix(terms, slack=rounded / _FINE_TREES)
 
 
 class TreePath:
@@ -464,11 +411,7 @@ class TreeCounter(NoisyCount):
         noise: Noise = SYSTEM,
     ) -> None:
         terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        shape = CounterTree(
-            horizon=horizon_of(horizon),
-            branching=integer(branching, "branching", low=2, high=LARGEST),
-            refine=bool(refine),
-        )
+        shape = CounterTree(horizon=horizon, branching=branching, refine=refine)
         check_scale(shape.levels / terms.rate, terms.epsilon)
         session = noise.session()
         self._tree = TreePath(shape, terms.rate, session)
@@ -486,16 +429,6 @@ class TreeCounter(NoisyCount):
         """The scale of all noise."""
         return self.levels / self.terms.rate
 
-    def variances(self, periods: ArrayLike) -> Floats:
-        """The variance of the output after each of these numbers of periods: of each node in the sum."""
-        shape, left = self._tree.shape, self._within(periods)
-        total = np.zeros(left.shape)
-        for level in range(shape.levels):
-            node = shape.mix([0] * level + [1], self.terms.rate).variance
-            digit = left % shape.branching if level < shape.levels - 1 else left
-            total, left = total + node * digit, left // shape.branching
-        return total
-
     def _shape(self) -> Sequence[int]:
         shape = self._tree.shape
         return [shape.horizon, shape.branching, int(shape.refine)]
@@ -505,12 +438,6 @@ class TreeCounter(NoisyCount):
         horizon, branching, refine = fields["shape"]
         return cls(horizon=horizon, branching=branching, refine=bool(refine), noise=noise, **terms.keywords)
 
-    def _law(self) -> Mix:
-        shape = self._tree.shape
-        return shape.mix(shape.digits(self._periods), self.terms.rate)
-
-    def _everywhere(self, beta: float) -> float:
-        """No sum has more nodes of a level than siblings but one, and all of the highest."""
-        shape = self._tree.shape
-        most = [shape.branching - 1] * (shape.levels - 1) + [shape.digits(shape.horizon)[-1]]
-        return shape.mix(most, self.terms.rate).reach(beta / shape.horizon)
+    @property
+    def _errors(self) -> TreeCounterErrors:
+        return TreeCounterErrors(self._tree.shape, self.terms.rate)

@@ -23,6 +23,7 @@ from partita.errors import (
 )
 from partita.guarantee import Guarantee
 from partita.ledger.ledger import Ledger
+from partita.public.stream_errors import error_band
 from partita.public.streams import FamilyOutput, OutputsFile, read_outputs
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.durable.events import Event
@@ -35,7 +36,6 @@ from partita.trusted.durable.open import (
 )
 from partita.trusted.durable.stream import DurableCounter, DurableFamily
 from partita.trusted.streams.family import FAMILY_LARGEST, CounterFamily
-from partita.trusted.streams.plot import band
 
 KEYS = ["south", "north", "höhe 3"]
 HEADER = 1024
@@ -94,7 +94,7 @@ def test_an_answer_has_bounds_for_its_key(opened: Opener) -> None:
     assert family.answer("north", 0.1) == twin.answer("north", 0.1)
     with pytest.raises(InvalidParameter, match=r"^key must be one of the family"):
         family.answer("west")
-    half = band(outputs, family.settings, 0.1)
+    half = error_band(outputs, family.settings, 0.1)
     assert half is not None
     assert 7 + half[-1] == pytest.approx(twin.answer("north", 0.1).high, rel=1e-8)
 

@@ -68,7 +68,7 @@ def test_the_number_of_outputs_is_public(opened: Opener) -> None:
 
 def test_an_interrupted_feed_may_be_repeated(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was counted before is known, and the outputs of closed periods stay."""
-    feed = DurableCounter._feed
+    feed = DurableCounter._feed_batch
 
     def feed_and_die(counter: DurableCounter, *arguments: Any) -> None:
         feed(counter, *arguments)
@@ -76,7 +76,7 @@ def test_an_interrupted_feed_may_be_repeated(opened: Opener, monkeypatch: pytest
 
     with opened(noise=None) as counter, monkeypatch.context() as patched:
         patched.setattr(Journal, "at_once", 2)
-        patched.setattr(DurableCounter, "_feed", feed_and_die)
+        patched.setattr(DurableCounter, "_feed_batch", feed_and_die)
         with pytest.raises(KeyboardInterrupt):
             counter.feed_timestamps(TIMES, start=0, end=4, feeder="file")
         before = list(counter.outputs())

@@ -43,7 +43,7 @@ def stored(path: Path) -> dict[str, list[int]]:
     data = path.read_bytes()
     slot, key = data[slots._PAGE], data[slots._PAGE + 1 :][:32]
     sealed = data[slots._place(slot) :][: slots._SLOT]
-    record = AESGCM(key).decrypt(slots._ONCE, sealed, slots._context(slot))
+    record = AESGCM(key).decrypt(slots._NONCE, sealed, slots._context(slot))
     length = int.from_bytes(record[8:16], "big")
     _, state = _parted(record[16:][:length])
     return unpack(state, PanPrivateCounter.name, 1)

@@ -1,10 +1,13 @@
-"""A picture of what a durable counter or family has published, with bands; needs matplotlib."""
+"""Streams to look at: cards for notebooks, and plots of what a counter or family has published, with bands.
+
+All of it is made from public parameters and outputs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -14,29 +17,59 @@ from partita.html import Html, Row, bars, card, grid, number, plus_minus, shortl
 from partita.public.base import promise
 from partita.public.boxes.base import new_axes
 from partita.public.plot import as_text, figure_of, graphs, title
+from partita.public.stream_errors import Running, error_band
 from partita.public.streams import AnyOutput, FamilyOutput, Output, Settings
-from partita.trusted.durable.events import AnyCounter, make_counter
-from partita.trusted.streams.base import ContinualCounter, Running
-from partita.trusted.streams.family import CounterFamily
-from partita.trusted.streams.sparse import SparseCounter
-
-# How counters look in a notebook: their public parameters and what they have published, nothing else.
-
 
 MOST_SHOWN: Final = 60
-"""How many of the last outputs of a durable counter are looked at."""
+"""How many of the last outputs of a durable counter are shown on its card."""
+
+_MOST_POINTS: Final = 200  # points of a line: what is drawn against the time that it takes
+_LINES: Final = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#bab0ac")
+_BAND: Final = 0.25  # opacity
+
+# ---- cards for notebooks ----
 
 
-def counter_card(counter: ContinualCounter) -> str:
+class CounterFacts(Protocol):
+    """What a card shows of a counter in memory."""
+
+    guarantee: Guarantee | None
+    horizon: int | None
+
+    @property
+    def periods(self) -> int:
+        """How many periods are closed."""
+
+    def answer(self) -> Running:
+        """The last output with its error."""
+
+
+class FamilyFacts(Protocol):
+    """What a card shows of a family in memory."""
+
+    guarantee: Guarantee | None
+    horizon: int | None
+    keys: tuple[int, ...] | tuple[str, ...]
+
+    @property
+    def periods(self) -> int:
+        """How many periods are closed."""
+
+    @property
+    def value(self) -> Floats:
+        """The last output for each key."""
+
+
+def counter_card(counter: CounterFacts) -> str:
     """A counter in memory: its last output and how far off it may be."""
     facts = _terms(counter.guarantee, counter.periods, counter.horizon)
     if not counter.periods:
         return card(type(counter).__name__, facts)
-    said, picture = _running(counter.answer())
-    return card(type(counter).__name__, [*facts, *said], below=[picture])
+    error_facts, picture = _running(counter.answer())
+    return card(type(counter).__name__, [*facts, *error_facts], below=[picture])
 
 
-def family_card(family: CounterFamily) -> str:
+def family_card(family: FamilyFacts) -> str:
     """A family in memory: the last output for each key."""
     values = family.value
     rows = shortlist(len(family.keys), lambda place: (family.keys[place], number(float(values[place]))))
@@ -93,9 +126,7 @@ def _by_key(keys: Sequence[str], last: Sequence[AnyOutput]) -> Html:
     return grid(("key", "published"), rows)
 
 
-_MOST: Final = 200
-LINES: Final = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#bab0ac")
-_BAND: Final = 0.25
+# ---- plots ----
 
 
 def plot(
@@ -106,54 +137,50 @@ def plot(
     axes: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The outputs over time on these matplotlib axes, or on new ones, which are returned.
+    """The outputs over time on these matplotlib axes, or on new ones; returns the axes.
 
     The band holds the true count of each period, but for probability beta; a sparse counter has none. Of
     many outputs some are drawn, the last among them; of a family the first eight keys.
     """
     axes = new_axes() if axes is None else axes
-    drawn = [outputs[place] for place in some(len(outputs))]
-    half, times = band(drawn, settings, beta), [output.end for output in drawn]
-    for key, color in zip(settings.keys or [None], LINES, strict=False):
-        _draw(axes, times, np.array([value_of(output, key) for output in drawn]), half, key=key, color=color)
+    times, half, lines = _prepare(outputs, settings, beta)
+    for key, values, color in lines:
+        _draw(axes, times, values, half, key=key, color=color)
     if settings.keys:
         axes.legend(frameon=False, fontsize="small")
-    _describe(axes, settings, beta, name, banded=half is not None)
+    axes.set_title(title(name, settings.guarantee), loc="left", fontsize="medium")
+    axes.set_xlabel("end of the period, UTC")
+    axes.set_ylabel(_height_label(settings, beta, banded=half is not None))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.figure.autofmt_xdate()
     return axes
 
 
-def band(outputs: Sequence[AnyOutput], settings: Settings, beta: float) -> Floats | None:
-    """How far each output may be from the true count of its period, but for probability beta.
+def _prepare(
+    outputs: Sequence[AnyOutput], settings: Settings, beta: float
+) -> tuple[list[datetime], Floats | None, list[tuple[str | None, Floats, str]]]:
+    """The ends of the periods that are drawn, the band, and each line with its key and colour.
 
-    Worked out by a twin of the counter that counts nothing: how far it errs depends on public numbers only.
-    For a family it is that of each key alone, the same for all. For a sparse counter it depends on when
-    segments were sealed, and this is None.
+    Periods are spread evenly, both ends among them.
     """
-    if settings.mechanism == SparseCounter.name:
-        return None
-    twin, halves = make_counter(replace(settings, keys=settings.keys[:1]), None), []
-    for output in outputs:
-        twin.advance(output.period - twin.periods)
-        bounds = _bounds(twin, beta)
-        # The last bits of both ends depend on the value of the twin, which is noise of its own.
-        halves.append(float(f"{(bounds.high - bounds.low) / 2:.9g}"))
-    return np.array(halves, dtype=np.float64)
+    places = np.linspace(0, len(outputs) - 1, min(len(outputs), _MOST_POINTS)).round().astype(int)
+    drawn = [outputs[place] for place in np.unique(places).tolist()]
+    lines = [
+        (key, np.array([_value_of(output, key) for output in drawn]), color)
+        for key, color in zip(settings.keys or [None], _LINES, strict=False)
+    ]
+    return [output.end for output in drawn], error_band(drawn, settings, beta), lines
 
 
-def _bounds(twin: AnyCounter, beta: float) -> Running:
-    return twin.answer(twin.keys[0], beta) if isinstance(twin, CounterFamily) else twin.answer(beta)
-
-
-def counted(settings: Settings, beta: float, *, banded: bool) -> str:
-    """What the height of a line is, in words."""
-    window = settings.options.get("window")
-    so_far = "count so far" if window is None else f"count in {window} periods"
-    return f"{so_far}, with {100 * (1 - beta):.3g}% bounds" if banded else so_far
-
-
-def value_of(output: AnyOutput, key: str | None) -> float:
+def _value_of(output: AnyOutput, key: str | None) -> float:
     """The output of a counter, or that of a family for a key."""
     return output.value[str(key)] if isinstance(output, FamilyOutput) else output.value
+
+
+def _height_label(settings: Settings, beta: float, *, banded: bool) -> str:
+    window = settings.options.get("window")
+    height = "count so far" if window is None else f"count in {window} periods"
+    return f"{height}, with {100 * (1 - beta):.3g}% bounds" if banded else height
 
 
 def _draw(axes: Any, times: Any, values: Floats, half: Floats | None, *, key: str | None, color: str) -> None:
@@ -163,36 +190,17 @@ def _draw(axes: Any, times: Any, values: Floats, half: Floats | None, *, key: st
     axes.step(times, values, where="post", color=color, linewidth=1.2, label=key)
 
 
-def some(number: int) -> list[int]:
-    """Places spread evenly, both ends among them."""
-    places: list[int] = np.unique(np.linspace(0, number - 1, min(number, _MOST)).round().astype(int)).tolist()
-    return places
-
-
-def _describe(axes: Any, settings: Settings, beta: float, name: str | None, *, banded: bool) -> None:
-    axes.set_title(title(name, settings.guarantee), loc="left", fontsize="medium")
-    axes.set_xlabel("end of the period, UTC")
-    axes.set_ylabel(counted(settings, beta, banded=banded))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.figure.autofmt_xdate()
-
-
-# A picture of what a durable counter or family has published, to zoom into and point at; needs plotly.
-
-
 def stream_figure(
     outputs: Sequence[AnyOutput], settings: Settings, *, beta: float = 0.05, name: str | None = None
 ) -> Any:
-    """The outputs over time, as `streams.plot.plot` draws them."""
-    drawn = [outputs[place] for place in some(len(outputs))]
-    half, times = band(drawn, settings, beta), [output.end for output in drawn]
-    traces: list[Any] = []
-    for key, color in zip(settings.keys or [None], LINES, strict=False):
-        values = np.array([value_of(output, key) for output in drawn])
-        traces += _traces(times, values, half, key=key, color=color)
+    """The outputs over time as `plot` draws them, to zoom into and point at; needs plotly."""
+    times, half, lines = _prepare(outputs, settings, beta)
+    traces = [
+        trace for key, values, color in lines for trace in _traces(times, values, half, key=key, color=color)
+    ]
     figure = figure_of(traces, title(name, settings.guarantee))
     figure.update_xaxes(title="end of the period, UTC", type="date")
-    figure.update_yaxes(title=counted(settings, beta, banded=half is not None))
+    figure.update_yaxes(title=_height_label(settings, beta, banded=half is not None))
     figure.update_layout(showlegend=bool(settings.keys), hovermode="x unified")
     return figure
 
