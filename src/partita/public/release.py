@@ -35,10 +35,10 @@ from partita.public.results import (
     Heat,
     Quantile,
     bins_of,
-    bins_of_two,
     cdf,
+    check_bin_numbers,
     even_bins,
-    heat_of,
+    make_heat,
     quantiles,
     total,
 )
@@ -448,7 +448,7 @@ class Release(SumQuestions, QueryQuestions):
         asked = parse_conditions(where, columns, closed)
         view = self._having(column, second, *asked)
         _check_apart((column, second), asked)
-        return heat_of(view, (column, second), bins, asked)
+        return make_heat(view, (column, second), bins, asked)
 
     def synthesize(self, n: int | None = None) -> dict[str, list[object]]:
         """n made-up rows that look like the release, a list of values for each column.
@@ -505,7 +505,7 @@ class Release(SumQuestions, QueryQuestions):
             if moving:
                 return line_figure(line, bins=number, dataset=dataset)
             return plot(line, bins=number, axes=axes, dataset=dataset)
-        across, up = bins_of_two(bins)
+        across, up = check_bin_numbers(bins)
         even = even_bins(self._size(column), across), even_bins(self._size(second), up)
         heat = self.histogram(column, second, even, where=where, closed=closed, **columns)
         return heat_figure(heat, dataset=dataset) if moving else plot_heat(heat, axes=axes, dataset=dataset)
