@@ -408,7 +408,7 @@ def _quote(columns: Iterable[str]) -> str:
 
 
 class Along(Protocol):
-    """Counts over the cells 0, ..., size-1 of one column; `Ranges` says what each of them means."""
+    """Counts over the cells 0, ..., size-1 of one column; `AxisRelease` says what each of them means."""
 
     @property
     def size(self) -> int: ...
