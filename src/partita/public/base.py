@@ -157,10 +157,10 @@ def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def excerpt(names: Sequence[str], length: int, row: Callable[[int], Sequence[object]]) -> str:
+def format_excerpt(names: Sequence[str], length: int, row: Callable[[int], Sequence[object]]) -> str:
     """The names of the columns above the rows of a table: all ten, or the first and the last five.
 
-    >>> print(excerpt(["n", "square"], 3, lambda n: [n, n * n]))
+    >>> print(format_excerpt(["n", "square"], 3, lambda n: [n, n * n]))
     n  square
     0       0
     1       1

@@ -35,10 +35,10 @@ from partita.public.results import (
     Heat,
     Quantile,
     bins_of,
-    bins_of_two,
     cdf,
+    check_bin_numbers,
     even_bins,
-    heat_of,
+    make_heat,
     quantiles,
     total,
 )
@@ -270,7 +270,7 @@ class Release:
         conditions = parse_conditions(where, columns, closed)
         view = self._find_view(column, second, *conditions)
         _check_distinct((column, second), conditions)
-        return heat_of(view, (column, second), bins, conditions)
+        return make_heat(view, (column, second), bins, conditions)
 
     def sum(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -373,7 +373,7 @@ class Release:
             if interactive:
                 return line_figure(line, bins=number, dataset=dataset)
             return plot(line, bins=number, axes=axes, dataset=dataset)
-        across, up = bins_of_two(bins)
+        across, up = check_bin_numbers(bins)
         width, height = (self.slice(name).domain.size for name in (column, second))
         even = even_bins(width, across), even_bins(height, up)
         heat = self.histogram(column, second, even, where=where, closed=closed, **columns)

@@ -20,7 +20,7 @@ from partita.guarantee import Guarantee
 from partita.html import Html, bars, card, field, grid, shortlist, span
 from partita.numbers import failure, integer, rational
 from partita.public.axis.base import Term
-from partita.public.base import checkpoint, excerpt, figure, shortened, table
+from partita.public.base import checkpoint, figure, format_excerpt, shortened, table
 from partita.public.conditions import Where, encode_values, is_single
 from partita.public.views import (
     Along,
@@ -31,7 +31,7 @@ from partita.public.views import (
     Slice,
     View,
     box_terms,
-    described,
+    describe_conditions,
 )
 
 MOST_BINS: Final = 2**20
@@ -63,7 +63,7 @@ class Bins:
         return f"Bins({len(self)} from {self.lows[0]} to {self.highs[-1]})"
 
     def __str__(self) -> str:
-        return excerpt(_HEADS, len(self), self._row)
+        return format_excerpt(_HEADS, len(self), self._row)
 
     def _repr_html_(self) -> str:
         below = [bars(self.counts.values.tolist())] if len(self) <= _MOST_DRAWN else []
@@ -126,7 +126,7 @@ class Cdf:
         return f"Cdf({len(self)} values)"
 
     def __str__(self) -> str:
-        return excerpt(_CDF_HEADS, len(self), self._row)
+        return format_excerpt(_CDF_HEADS, len(self), self._row)
 
     def _repr_html_(self) -> str:
         return card(repr(self), [], below=[grid(_CDF_HEADS, shortlist(len(self), self._row), left=0)])
@@ -192,17 +192,17 @@ class Heat:
         return f"Heat({rows} bins of {self.columns[0]} by {across} of {self.columns[1]})"
 
     def __str__(self) -> str:
-        down, across = map(_excerpt, self.counts.values.shape)
-        name = " / ".join(self.columns)
-        head = [name, *(self._label(1, number) for number in across)]
-        body = [[self._label(0, i), *(self._count(i, j) for j in across)] for i in down]
-        return f"{table([head, *body])}\n{self._note}"
+        return f"{table(self._table(self._count))}\n{self._note}"
 
     def _repr_html_(self) -> str:
+        head, *rows = self._table(self._field)
+        return card(repr(self), [], below=[grid(head, rows, note=self._note)])
+
+    def _table(self, entry: Callable[[int, int], Any]) -> list[list[Any]]:
+        """The first values of bins of the second column, then a row for each bin of the first."""
         down, across = map(_excerpt, self.counts.values.shape)
-        heads = [" / ".join(self.columns), *(self._label(1, number) for number in across)]
-        rows = [[self._label(0, i), *(self._field(i, j) for j in across)] for i in down]
-        return card(repr(self), [], below=[grid(heads, rows, note=self._note)])
+        head = [" / ".join(self.columns), *(self._label(1, number) for number in across)]
+        return [head, *([self._label(0, i), *(entry(i, j) for j in across)] for i in down)]
 
     @property
     def errors(self) -> str:
@@ -227,7 +227,7 @@ class Heat:
         return "..." if _BETWEEN in (row, column) else figure(self.counts.values[row, column])
 
 
-def heat_of(scaled: ScaledView, columns: tuple[str, str], bins: object, where: Where) -> Heat:
+def make_heat(scaled: ScaledView, columns: tuple[str, str], bins: object, where: Where) -> Heat:
     """The cells of two columns in bins, of the rows that are in the cells asked for of the others.
 
     `bins` is a number for both, or a pair. Where bins lie follows from the domains alone.
@@ -247,10 +247,10 @@ def heat_of(scaled: ScaledView, columns: tuple[str, str], bins: object, where: W
     counts = Answers(many.counts(view.boxes).reshape(shape), lambda: many.errors(view.boxes).reshape(shape))
     counts = counts.adjusted(scaled.factor)
     lows, highs = ((domains[0].decode(cells[0][end]), domains[1].decode(cells[1][end])) for end in (0, 1))
-    return Heat(columns, domains, lows, highs, counts, view.guarantee, described(where))
+    return Heat(columns, domains, lows, highs, counts, view.guarantee, describe_conditions(where))
 
 
-def bins_of_two(bins: object) -> tuple[int, int]:
+def check_bin_numbers(bins: object) -> tuple[int, int]:
     """A number of bins for each of two columns, from one number or from a pair."""
     pair = bins if isinstance(bins, tuple) else (bins, bins)
     fix = "pass (12, 20)"
@@ -260,7 +260,7 @@ def bins_of_two(bins: object) -> tuple[int, int]:
 
 
 def _bin_cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UInts]]:
-    pair = bins_of_two(bins)
+    pair = check_bin_numbers(bins)
     cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, pair, strict=True)]
     fits, given = len(cells[0][0]) * len(cells[1][0]) <= MOST_BINS, " by ".join(map(str, pair))
     check(fits, "bins", "must make at most 2^20 pairs", given=given, fix="pass fewer bins")
@@ -342,11 +342,7 @@ class Quantile:
         return self.line.axis.curve.total
 
     def _half_width(self, confidence: float) -> float:
-        level = float(failure(confidence, "confidence"))
-        return NormalDist().inv_cdf((1 + level) / 2) * self._deviation()
-
-    def _deviation(self) -> float:
-        """The standard error of the count C up to the value, less q times the count T of all.
+        """So many standard errors of the count C up to the value, less q times the count T of all.
 
         Its variance follows from those of C, of T and of the rest: (1-q) V(C) + q V(T-C) - q (1-q) V(T).
         """
@@ -354,14 +350,15 @@ class Quantile:
         upto = axis.answer(Term(0, self.cell)).error ** 2
         rest = axis.answer(Term(self.cell + 1, last)).error ** 2 if self.cell < last else 0.0
         everything = axis.answer(Term(0, last)).error ** 2
-        return math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
+        deviation = math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
+        return NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * deviation
 
     def _guaranteed_cells(self, beta: float) -> tuple[int, int]:
         axis = self.line.axis
         if self.line.one_by_one:
-            return certain_cells(axis, float(self.q), beta)
+            return bound_quantile_cells(axis, float(self.q), beta)
         reach = axis.error(beta)
-        low, high = least_cells(self._excess, np.array([-reach, reach]), last=axis.size - 1).tolist()
+        low, high = find_least_cells(self._excess, np.array([-reach, reach]), last=axis.size - 1).tolist()
         return low, high
 
     def _excess(self, cells: UInts) -> Floats:
@@ -388,16 +385,16 @@ def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
 
 def _reaching(line: Slice, targets: Floats) -> UInts:
     """The least cells at which the cumulative count reaches the targets."""
-    return least_cells(line.axis.curve.upto, targets, last=line.axis.size - 1)
+    return find_least_cells(line.axis.curve.upto, targets, last=line.axis.size - 1)
 
 
-def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
+def find_least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) -> UInts:
     """The least cell of 0, ..., last at which `upto` is at least each target, by halving; else the last.
 
     Cells may need all 64 bits. If `upto` is not monotone, it reaches the target at the cell found
     (unless that is the last) and misses it just before (unless that is the first).
 
-    >>> least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
+    >>> find_least_cells(lambda cells: cells.astype(float) ** 2, np.array([0.0, 10.0, 1e9]), last=99).tolist()
     [0, 4, 99]
     """
     low, high = np.zeros(targets.size, np.uint64), np.full(targets.size, last, np.uint64)
@@ -408,7 +405,7 @@ def least_cells(upto: Callable[[UInts], Floats], targets: Floats, *, last: int) 
     return high
 
 
-def certain_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
+def bound_quantile_cells(axis: Along, q: float, beta: float) -> tuple[int, int]:
     """Cells between which the true quantile lies, except with probability beta, whatever the data.
 
     Let E(x) be (1-q) times the count up to x, less q times the count beyond x: the true quantile is the

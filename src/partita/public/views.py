@@ -212,15 +212,14 @@ class BoxView:
 
     def counts(self, where: Where) -> Answers:
         """How many rows are in each of many boxes."""
-        many = many_boxes(self.declared, where)
+        many = cut_boxes(self.declared, where)
         return Answers(many.counts(self.boxes), lambda: many.errors(self.boxes))
 
     def slice(self, column: str, where: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
-        terms = box_terms(self.declared, where)
         number = self.columns.index(column)
-        axis = BoxSlice(self.boxes, number, terms)
-        return Slice(column, self.domains[number], axis, described(where), one_by_one=True)
+        axis = BoxSlice(self.boxes, number, box_terms(self.declared, where))
+        return Slice(column, self.domains[number], axis, describe_conditions(where), one_by_one=True)
 
     def within(self, shape: PublicRegion, where: Where) -> Answer:
         """How many rows are in a public shape, which has no special cells, and in the cells asked for.
@@ -409,7 +408,7 @@ def _quote(columns: Iterable[str]) -> str:
 
 
 class Along(Protocol):
-    """Counts over the cells 0, ..., size-1 of one column; `Ranges` says what each of them means."""
+    """Counts over the cells 0, ..., size-1 of one column; `AxisRelease` says what each of them means."""
 
     @property
     def size(self) -> int: ...
@@ -429,19 +428,6 @@ class Along(Protocol):
     def error(self, beta: float) -> float: ...
 
 
-class OrderedColumn(Protocol):
-    """A column with the counts along its cells: a view of one column, or a slice of another."""
-
-    @property
-    def column(self) -> str: ...
-
-    @property
-    def domain(self) -> Domain: ...
-
-    @property
-    def axis(self) -> Along: ...
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Slice:
@@ -459,6 +445,10 @@ class Slice:
 
     def __repr__(self) -> str:
         return f"Slice({self.column}, {self.within or 'all rows'})"
+
+
+OrderedColumn: TypeAlias = View | Slice
+"""A column with the counts along its cells."""
 
 
 @final
@@ -636,7 +626,7 @@ def number_of_boxes(declared: Declared, where: Where) -> int:
     return math.prod(len(_find_runs(name, domain, where)) for name, domain in declared.items())
 
 
-def many_boxes(declared: Declared, where: Where) -> ManyBoxes:
+def cut_boxes(declared: Declared, where: Where) -> ManyBoxes:
     """Boxes given by arrays of bounds, one box for each row of the arrays.
 
     One range, or one value, goes with all rows, and so does a set of values or a special cell.
@@ -652,10 +642,10 @@ def many_boxes(declared: Declared, where: Where) -> ManyBoxes:
     return ManyBoxes(box_terms(declared, fixed), along, there)
 
 
-def described(where: Where) -> str:
+def describe_conditions(where: Where) -> str:
     """Conditions for people to read.
 
-    >>> described({"age": Range(30, 39), "town": OneOf(("Rome",)), "salary": Range(50_000)})
+    >>> describe_conditions({"age": Range(30, 39), "town": OneOf(("Rome",)), "salary": Range(50_000)})
     'age 30 to 39, town Rome, salary from 50000'
     """
     return ", ".join(f"{name} {_describe_value(value)}" for name, value in where.items())

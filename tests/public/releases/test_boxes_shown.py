@@ -22,7 +22,7 @@ from partita.public.conditions import NULL, OneOf, Range
 from partita.public.release import Release
 from partita.public.report import chart
 from partita.public.results import cells_of_bins, even_bins
-from partita.public.views import described
+from partita.public.views import describe_conditions
 
 Publish = Callable[..., Release]
 
@@ -140,7 +140,8 @@ def test_conditions_are_said_in_words() -> None:
         "g": 3,
     }
 
-    assert described(asked) == "a 1 to 2, b up to 2, c from 1, d with any value, e x or y, f null, g 3"
+    words = "a 1 to 2, b up to 2, c from 1, d with any value, e x or y, f null, g 3"
+    assert describe_conditions(asked) == words
 
 
 def test_charts_of_slices(people: Release) -> None:

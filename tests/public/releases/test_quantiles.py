@@ -16,7 +16,7 @@ from partita.domain import Category, Date, Integer, Real
 from partita.errors import InvalidParameter
 from partita.public.axis.curve import Curve
 from partita.public.release import Release
-from partita.public.results import least_cells
+from partita.public.results import find_least_cells
 
 Publish = Callable[..., Release]
 
@@ -45,7 +45,7 @@ def test_the_least_cell_is_found_to_the_bit(widths: list[int], counts: list[floa
     curve = Curve(ends, np.array(counts[: ends.size]))
     target = float(q) * curve.total
 
-    cell = least_cells(curve.upto, np.array([target]), last=int(ends[-1]))
+    cell = find_least_cells(curve.upto, np.array([target]), last=int(ends[-1]))
 
     assert curve.upto(cell)[0] >= target
     assert cell[0] == 0 or curve.upto(cell - np.uint64(1))[0] < target
@@ -56,7 +56,7 @@ def test_cells_of_64_bits() -> None:
     last = 2**64 - 1
     steps = np.array([0, 1, 2**63, last - 1, last], np.uint64)
 
-    found = least_cells(lambda cells: (cells >= steps).astype(np.float64), np.ones(5), last=last)
+    found = find_least_cells(lambda cells: (cells >= steps).astype(np.float64), np.ones(5), last=last)
 
     assert found.tolist() == steps.tolist()
 

@@ -22,7 +22,7 @@ from partita.public.base import Provenance
 from partita.public.boxes.regions import HalfSpace
 from partita.public.conditions import NULL, OTHER
 from partita.public.release import Release
-from partita.public.results import certain_cells
+from partita.public.results import bound_quantile_cells
 from partita.public.views import BoxSlice, BoxView
 from partita.testing import ZeroNoise
 from partita.trusted.mechanisms.boxes import GridCounts
@@ -192,7 +192,7 @@ def _shares_by_cell(answers: list[bool]) -> dict[int, float]:
                 self.beyond = next(turns)
             return (0.0, 0.0) if first is self.beyond else (8.0, 8.0)
 
-    certain_cells(Steered(), 0.5, 0.05)  # type: ignore[arg-type]
+    bound_quantile_cells(Steered(), 0.5, 0.05)  # type: ignore[arg-type]
     return taken
 
 

@@ -103,6 +103,24 @@ class AxisRelease(ReleaseKind, ABC):
         """How many lie in the cells low, ..., high."""
         return self.answer(Term(low, high))
 
+    def _check_terms(self, terms: Iterable[Term]) -> list[Term]:
+        """The terms, if they are ranges of cells of this axis with a sign."""
+        found = []
+        for low, high, sign in terms:
+            check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a range or take it away")
+            found.append(Term(*ordered(low, high, first=0, last=self.size - 1), sign))
+        return found
+
+    def _check_ranges(self, lows: ArrayLike, highs: ArrayLike) -> tuple[UInts, UInts]:
+        """Bounds of many ranges of cells of this axis, as arrays of one shape."""
+        low, high = integer_array(lows, "lows"), integer_array(highs, "highs")
+        fix = "pass pairs of bounds"
+        check(low.shape == high.shape, "highs", "must be as many as lows", given=high.size, fix=fix)
+        inside = not low.size or (int(low.min()) >= 0 and int(high.max()) < self.size)
+        rule = f"must be cells from 0 on and at most highs, below {self.size}"
+        check(inside and not bool((low > high).any()), "lows", rule, given=low, fix="clip them")
+        return low.astype(np.uint64), high.astype(np.uint64)
+
 
 # Sums of released integers, each with noise of its own: value, standard error, guaranteed reach.
 
@@ -190,26 +208,6 @@ class NoisySum:
     def answer(self, least: float) -> Answer:
         """The sum as an answer; the truth is known to be at least `least`."""
         return Answer(float(self.value), lambda: self.error, self.bounds, least)
-
-
-def check_terms(terms: Iterable[Term], size: int) -> list[Term]:
-    """The terms, if they are ranges of cells below `size` with a sign."""
-    found = []
-    for low, high, sign in terms:
-        check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a range or take it away")
-        found.append(Term(*ordered(low, high, first=0, last=size - 1), sign))
-    return found
-
-
-def check_ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> tuple[UInts, UInts]:
-    """Bounds of many ranges of cells below `size`, as arrays of one shape."""
-    low, high = integer_array(lows, "lows"), integer_array(highs, "highs")
-    fix = "pass pairs of bounds"
-    check(low.shape == high.shape, "highs", "must be as many as lows", given=high.size, fix=fix)
-    fits = not low.size or (int(low.min()) >= 0 and int(high.max()) < size and not bool((low > high).any()))
-    rule = f"must be cells from 0 on and at most highs, below {size}"
-    check(fits, "lows", rule, given=low, fix="clip them")
-    return low.astype(np.uint64), high.astype(np.uint64)
 
 
 Value = TypeVar("Value")

@@ -16,16 +16,7 @@ from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
-from partita.public.axis.base import (
-    AxisRelease,
-    NoisyRow,
-    NoisySum,
-    Parts,
-    PartsReader,
-    Term,
-    check_ranges,
-    check_terms,
-)
+from partita.public.axis.base import AxisRelease, NoisyRow, NoisySum, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve, curve_through
 from partita.public.bounds import Run, largest_reach
 
@@ -75,7 +66,7 @@ class FlatRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """One linear combination of the counts; what is added and taken away cancels."""
-        ranges = check_terms(terms, self.size)
+        ranges = self._check_terms(terms)
         runs = ((a, b, sign * factor) for low, high, sign in ranges for a, b, factor in self.runs(low, high))
         return NoisySum.of([(self.line, runs)]).answer(least_sum(each.sign for each in ranges))
 
@@ -112,12 +103,12 @@ class HistogramRelease(FlatRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """Sums of cells, by differences of running sums."""
-        low, high = check_ranges(lows, highs, self.size)
+        low, high = self._check_ranges(lows, highs)
         return self.line.sums(low, high + _ONE)
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors of sums of cells, exactly."""
-        low, high = check_ranges(lows, highs, self.size)
+        low, high = self._check_ranges(lows, highs)
         return np.sqrt(((high - low).astype(np.float64) + 1.0) * self.line.variance)
 
     def error(self, beta: float) -> float:
@@ -161,13 +152,13 @@ class LaplaceRelease(FlatRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The intervals themselves."""
-        low, high = check_ranges(lows, highs, self.size)
+        low, high = self._check_ranges(lows, highs)
         places: NDArray[Any] = self._place(low.astype(np.int64), high.astype(np.int64))
         return np.asarray(self.noisy[places].astype(np.float64))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """One standard error for all."""
-        low, _ = check_ranges(lows, highs, self.size)
+        low, _ = self._check_ranges(lows, highs)
         return np.full(low.shape, self.line.variance**0.5)
 
     def error(self, beta: float) -> float:
@@ -201,12 +192,12 @@ class ThresholdRelease(FlatRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """Differences of prefixes."""
-        low, high = check_ranges(lows, highs, self.size)
+        low, high = self._check_ranges(lows, highs)
         return np.asarray((self._upto[high + _ONE] - self._upto[low]).astype(np.float64))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors of one prefix or two, exactly."""
-        low, _ = check_ranges(lows, highs, self.size)
+        low, _ = self._check_ranges(lows, highs)
         return np.sqrt(np.where(low > 0, 2.0, 1.0) * self.line.variance)
 
     def error(self, beta: float) -> float:

@@ -20,7 +20,7 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, freeze
-from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tree_solver import (
@@ -81,20 +81,16 @@ class SpendingTreeRelease(AxisRelease):
         return Curve(self.shape.last[self.shape.leaves], self._solution.leaves)
 
     def answer(self, *terms: Term) -> Answer:
-        """The signed sum of the terms as one linear question."""
-        ranges = check_terms(terms, self.size)
+        ranges = self._check_terms(terms)
         return replace(self._linear.answer(ranges), bounds=partial(self._bounds, ranges))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
-        """The value of each range."""
-        return self._linear.counts(*check_ranges(lows, highs, self.size))
+        return self._linear.counts(*self._check_ranges(lows, highs))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """The standard error of each range."""
-        return self._linear.errors(*check_ranges(lows, highs, self.size))
+        return self._linear.errors(*self._check_ranges(lows, highs))
 
     def error(self, beta: float) -> float:
-        """With probability 1 - beta no range at all misses the truth by more."""
         lower, upper = self._intervals(float(failure(beta))).prefixes()
         return widest_miss(self.curve.before, lower, upper, self.curve.widths > 1)
 
@@ -107,7 +103,6 @@ class SpendingTreeRelease(AxisRelease):
         )
 
     def parts(self) -> Parts:
-        """All nodes, all looks, and the public facts."""
         shape, looks = self.shape, self.looks
         facts: dict[str, Json] = {
             "size": self.size,

@@ -750,10 +750,6 @@ class Pairs:
         variance = self.variance / 2 + (self.last_cells(totals) - even) ** 2
         return Doubts(units.ends[wide & untold], np.minimum(variance, totals**2)[untold[wide]])
 
-    def of(self, which: NDArray[np.bool_]) -> Pairs:
-        """Some of the pairs only."""
-        return Pairs(last=self.last[which], rest=self.rest[which], rate=self.rate)
-
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -772,7 +768,9 @@ class PairEvidence:
     def telling(units: TentEvidence, counts: Curve, pairs: Pairs) -> PairEvidence:
         """Only the pairs that tell their last cell from the others."""
         split = pairs.telling(counts)
-        return PairEvidence(units=units, split=split, pairs=pairs.of(split[counts.widths > 1.0]))
+        some = split[counts.widths > 1.0]
+        telling = Pairs(last=pairs.last[some], rest=pairs.rest[some], rate=pairs.rate)
+        return PairEvidence(units=units, split=split, pairs=telling)
 
     @cached_property
     def ends(self) -> UInts:

@@ -21,7 +21,7 @@ from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure
-from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term, check_ranges, check_terms
+from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve, refine, shift_sparse_segments
 from partita.public.axis.shrinkage import clustering
 from partita.public.axis.tent_solver import (
@@ -166,13 +166,13 @@ class TentRanges(AxisRelease):
         return self.linear.curve
 
     def answer(self, *terms: Term) -> Answer:
-        return self.linear.answer(check_terms(terms, self.size))
+        return self.linear.answer(self._check_terms(terms))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
-        return self.linear.counts(*check_ranges(lows, highs, self.size))
+        return self.linear.counts(*self._check_ranges(lows, highs))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        return self.linear.errors(*check_ranges(lows, highs, self.size))
+        return self.linear.errors(*self._check_ranges(lows, highs))
 
     @property
     @abstractmethod

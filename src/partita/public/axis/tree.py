@@ -28,8 +28,6 @@ from partita.public.axis.base import (
     Parts,
     PartsReader,
     Term,
-    check_ranges,
-    check_terms,
 )
 from partita.public.axis.curve import Curve, curve_through
 from partita.public.base import damaged
@@ -144,7 +142,7 @@ class TreeRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the fewest nodes that cover each term; a node may cancel."""
-        ranges = check_terms(terms, self.size)
+        ranges = self._check_terms(terms)
         return self.combined(ranges).answer(least_sum(each.sign for each in ranges))
 
     def combined(self, terms: Iterable[Term]) -> NoisySum:
@@ -210,7 +208,7 @@ class TreeRelease(AxisRelease):
         return cls(levels=tuple(levels), size=size, branching=branching, scales=scales, guarantee=guarantee)
 
     def _cells(self, lows: UInts, highs: UInts) -> tuple[Ints, Ints]:
-        low, high = check_ranges(lows, highs, self.size)
+        low, high = self._check_ranges(lows, highs)
         return low.astype(np.int64), high.astype(np.int64)
 
     def _sums(self, lows: Ints, highs: Ints) -> Floats:
@@ -256,7 +254,7 @@ class PaperIntervalsRelease(AxisRelease):
         Its standard error adds to that of the noise what the two segments at the ends of a term may
         hold outside of it.
         """
-        ranges = check_terms(terms, self.size)
+        ranges = self._check_terms(terms)
         touched = self.tree.combined(self._touched(term) for term in ranges)
         leaves = self.tree.levels[0]
         outside = sum(max(0.0, float(leaves[end])) ** 2 for term in ranges for end in self._cut_ends(term))
@@ -272,11 +270,11 @@ class PaperIntervalsRelease(AxisRelease):
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """All segments that touch each range."""
-        return self.tree.counts(*self._segments(*check_ranges(lows, highs, self.size)))
+        return self.tree.counts(*self._segments(*self._check_ranges(lows, highs)))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors that `answer` gives, exactly."""
-        low, high = check_ranges(lows, highs, self.size)
+        low, high = self._check_ranges(lows, highs)
         first, last = self._segments(low, high)
         cut_below, cut_above = self._starts[first] < low, self.cut.edges[last] > high
         weights = np.maximum(self.tree.levels[0].astype(np.float64), 0.0) ** 2
