@@ -1,4 +1,4 @@
-"""The Numba kernel for sums over covers of many boxes: what `cover` gives, box by box, to rounding."""
+"""The Numba kernel for sums over many boxes: the sums of `cover`, box by box, up to rounding."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def sums(tree, ends, held, boxes, box_ends, curved, room, parts):
     """The values of boxes, by a walk from the root for each, and the variances of sums of `parts` of them.
 
     `tree` is (lows, highs, starts, children) of nodes, `boxes` is (lows, highs); where an axis is
-    `curved`, `ends` is (before, upto, told) of nodes and `box_ends` is (before, upto). `room` is enough
-    for the nodes that wait to be looked at.
+    `curved`, `ends` is (before, upto, mass) of nodes and `box_ends` is (before, upto). `room` is the most
+    nodes that can wait to be visited.
     """
     lows, highs, starts, children = tree
-    before, upto, told = ends
+    before, upto, mass = ends
     values, variances, squares = held
     firsts, lasts = boxes
     box_before, box_upto = box_ends
@@ -48,9 +48,11 @@ def sums(tree, ends, held, boxes, box_ends, curved, room, parts):
             share = 1.0
             if not inside:
                 for a in range(axes):
-                    if curved[a] and told[node, a] > 0.0:
-                        mass = min(upto[node, a], box_upto[box, a]) - max(before[node, a], box_before[box, a])
-                        share *= max(mass, 0.0) / told[node, a]
+                    if curved[a] and mass[node, a] > 0.0:
+                        inner = min(upto[node, a], box_upto[box, a]) - max(
+                            before[node, a], box_before[box, a]
+                        )
+                        share *= max(inner, 0.0) / mass[node, a]
                     else:
                         last, first = min(highs[node, a], lasts[box, a]), max(lows[node, a], firsts[box, a])
                         share *= (float(last - first) + 1.0) / (float(highs[node, a] - lows[node, a]) + 1.0)

@@ -1,10 +1,11 @@
-"""What every release over several axes can do: answer any box of cells."""
+"""The interface of releases over several axes, which answer any box, and the scales of their plots."""
 
 from __future__ import annotations
 
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -28,9 +29,16 @@ from partita.public.base import ReleaseKind, damaged, shortened
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.plan import Corners
 
+Side: TypeAlias = Literal["x", "y"]
+Calendar: TypeAlias = Callable[[Sequence[Any]], Any]
+
+_MOST_LABELS: Final = 16  # labels along one side of a plot
+_LONGEST_LABEL: Final = 20
+_ONE_LINE: Final = 80  # characters of labels that fit side by side; more are slanted
+
 
 class BoxTerm(NamedTuple):
-    """The positions low, ..., high along every axis, both included, added (+1) or taken away (-1)."""
+    """The positions low, ..., high along every axis, both included, added (+1) or subtracted (-1)."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]
@@ -63,11 +71,11 @@ class BoxRelease(ReleaseKind, ABC):
 
     @abstractmethod
     def counts(self, lows: Corners, highs: Corners) -> Floats:
-        """The values that `answer` gives for many boxes, a row of corners for each (low <= high)."""
+        """The values of `answer` for many boxes, a row of corners for each (low <= high)."""
 
     @abstractmethod
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
-        """The standard errors that `answer` gives for many boxes.
+        """The standard errors of `answer` for many boxes.
 
         Each `parts` boxes in a row, which do not overlap, are one question about their sum.
         """
@@ -80,26 +88,26 @@ class BoxRelease(ReleaseKind, ABC):
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """Cumulative counts over all positions of one axis, of what lies in the box on the other axes.
 
-        The ends of the box on that axis itself do not matter. Its differences are what `counts` gives, where
-        those are monotone; else it is the monotone curve nearest to them.
+        The ends of the box on that axis itself do not matter. Its differences are those of `counts` if these
+        are monotone; otherwise it is the monotone curve nearest to them.
         """
 
     @abstractmethod
     def region(self, region: Region, box: BoxTerm) -> Answer:
-        """How many lie in a public region and in the box, leaves that are cut taken by the share inside."""
+        """How many lie in a public region and in the box; leaves that are cut count by the share inside."""
 
     @abstractmethod
     def points(self, rows: int) -> Corners:
-        """Positions of made-up rows, one a row, that look like the release and are a function of it."""
+        """Positions of synthetic rows, one a row: a function of the release, with its distribution."""
 
     @property
     @abstractmethod
     def spent(self) -> Fraction:
-        """How much of epsilon one row costs, as far as the noise of what was released tells."""
+        """The epsilon that one row costs, according to the noise of what was released."""
 
     @property
     def story(self) -> str:
-        """Sentences about what was chosen on the way, from released numbers; empty where nothing was."""
+        """Sentences about choices that the release made from released numbers; empty if there were none."""
         return ""
 
     @abstractmethod
@@ -117,9 +125,6 @@ class BoxRelease(ReleaseKind, ABC):
         return BoxTerm((0,) * len(self.axes), tuple(axis.width - 1 for axis in self.axes))
 
 
-# The axes of a release over boxes: in files, and as the limits of every question.
-
-
 def encode_axes(axes: Sequence[Axis]) -> list[Json]:
     """Size, special cells before and after, and whether cells are labels, of each axis: for a file."""
     return [[axis.size, axis.before, axis.after, axis.labels] for axis in axes]
@@ -127,10 +132,19 @@ def encode_axes(axes: Sequence[Axis]) -> list[Json]:
 
 def read_axes(reader: PartsReader, name: str = "axes") -> tuple[Axis, ...]:
     """The axes that `encode_axes` wrote; anything else is an `InvalidRelease`."""
-    listed = reader.parts.facts.get(name)
+    listed, axes = reader.parts.facts.get(name), []
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_AXES:
         raise damaged(name, f"must be a list of 1 to {MOST_AXES} axes")
-    return tuple(_read_axis(axis, name) for axis in listed)
+    for given in listed:
+        match given:
+            # A bool is an int, too, but not a number of cells.
+            case [int(size), int(before), int(after), bool(labels)] if bool not in map(type, given[:3]):
+                with suppress(InvalidParameter):
+                    axes.append(Axis(size=size, before=before, after=after, labels=labels))
+    if len(axes) < len(listed):
+        rule = "must hold size, special cells before and after, and true for labels, of each axis"
+        raise damaged(name, rule)
+    return tuple(axes)
 
 
 def check_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tuple[Corners, Corners]:
@@ -139,29 +153,24 @@ def check_boxes(lows: ArrayLike, highs: ArrayLike, axes: Sequence[Axis]) -> tupl
     fix = "pass pairs of corners"
     check(low.shape == high.shape, "highs", "must be as many as lows", given=len(high), fix=fix)
     widths = np.array([axis.width for axis in axes], np.uint64)
-    if bool((low < 0).any()) or bool((low > high).any()) or bool((high >= widths).any()):
-        rule = "must be positions from 0 on and at most highs, on their axes"
-        raise InvalidParameter("lows", rule, given=low, fix="clip them")
+    outside = bool((low < 0).any()) or bool((low > high).any()) or bool((high >= widths).any())
+    rule = "must be positions from 0 on and at most highs, on their axes"
+    check(not outside, "lows", rule, given=low, fix="clip them")
     return low.astype(np.uint64), high.astype(np.uint64)
 
 
 def check_terms(terms: Iterable[BoxTerm], axes: Sequence[Axis]) -> list[BoxTerm]:
     """The terms, if they are boxes of positions on these axes with a sign."""
-    return [_check_term(term, axes) for term in terms]
-
-
-def _read_axis(given: Json, name: str) -> Axis:
-    match given:
-        case [int(size), int(before), int(after), bool(labels)] if not _flags(size, before, after):
-            try:
-                return Axis(size=size, before=before, after=after, labels=labels)
-            except InvalidParameter:
-                pass
-    raise damaged(name, "must hold size, special cells before and after, and true for labels, of each axis")
-
-
-def _flags(*values: int) -> bool:
-    return any(isinstance(value, bool) for value in values)
+    checked = []
+    for low, high, sign in terms:
+        check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a box or take it away")
+        rule, fix = f"must have {len(axes)} ends, one for each axis", "pass all of them"
+        check(len(low) == len(axes) and len(high) == len(axes), "box", rule, given=len(low), fix=fix)
+        ends = [
+            ordered(a, b, first=0, last=axis.width - 1) for a, b, axis in zip(low, high, axes, strict=True)
+        ]
+        checked.append(BoxTerm(tuple(a for a, _ in ends), tuple(b for _, b in ends), sign))
+    return checked
 
 
 def _corners(corners: ArrayLike, name: str, axes: Sequence[Axis]) -> NDArray[Any]:
@@ -173,25 +182,13 @@ def _corners(corners: ArrayLike, name: str, axes: Sequence[Axis]) -> NDArray[Any
     return array
 
 
-def _check_term(term: BoxTerm, axes: Sequence[Axis]) -> BoxTerm:
-    low, high, sign = term
-    check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a box or take it away")
-    rule, fix = f"must have {len(axes)} ends, one for each axis", "pass all of them"
-    check(len(low) == len(axes) and len(high) == len(axes), "box", rule, given=len(low), fix=fix)
-    ends = [ordered(a, b, first=0, last=axis.width - 1) for a, b, axis in zip(low, high, axes, strict=True)]
-    return BoxTerm(tuple(a for a, _ in ends), tuple(b for _, b in ends), sign)
-
-
-# What releases of solved trees over boxes have in common: questions are checked, and one engine answers.
-
-
 class EngineBoxes(BoxRelease):
-    """A release whose answers all come from one solved tree."""
+    """A release whose answers come from one solved tree: questions are checked, and its engine answers."""
 
     @property
     @abstractmethod
     def engine(self) -> BoxEngine:
-        """The solved tree, ready to be asked."""
+        """The solved tree, ready for questions."""
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the terms as one linear question."""
@@ -211,38 +208,26 @@ class EngineBoxes(BoxRelease):
 
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """Cumulative counts along one axis, of what lies in the box on the others."""
-        (asked,) = check_terms([box], self.axes)
-        at = integer(axis, "axis", low=0, high=len(self.axes) - 1)
-        return self.engine.along(at, asked.low, asked.high)
+        ((low, high, _),) = check_terms([box], self.axes)
+        return self.engine.along(integer(axis, "axis", low=0, high=len(self.axes) - 1), low, high)
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """How many lie in a public region and in the box."""
-        (asked,) = check_terms([box], self.axes)
-        return self.engine.region(region.shares, asked.low, asked.high)
+        ((low, high, _),) = check_terms([box], self.axes)
+        return self.engine.region(region.shares, low, high)
 
     def points(self, rows: int) -> Corners:
-        """Positions of made-up rows."""
+        """Positions of synthetic rows."""
         return self.engine.points(integer(rows, "rows", low=0))
-
-
-# Where the bins of a column lie on one side of a picture, and how they are labelled.
-
-
-Side: TypeAlias = Literal["x", "y"]
-Calendar: TypeAlias = Callable[[Sequence[Any]], Any]
-
-_MOST_LABELS: Final = 16
-_LONGEST_LABEL: Final = 20
-_ONE_LINE: Final = 80
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """The bins of a column, by the first and the last value of each.
+    """The bins of a column along one side of a plot, by the first and the last value of each.
 
-    Numbers and times lie on a scale of their own. Bins of anything else, or of values that floats
-    cannot tell apart, stand side by side and are labelled one by one.
+    Numbers and times lie on a scale of their own. Bins of anything else, or of values that are equal as
+    floats, stand side by side and are labelled one by one.
     """
 
     domain: Domain
@@ -257,7 +242,7 @@ class Scale:
 
         A cell of numbers reaches half a step to either side of its value; one of times begins with it.
         """
-        places = _places([*self.lows, self.highs[-1]], self.calendar)
+        places = self._places
         if places is None:
             return None
         cell = (places[-1] - places[0]) / max(1, self.domain.size - 1) or 1.0
@@ -284,6 +269,19 @@ class Scale:
         ticks = np.unique(np.linspace(0, len(self.lows) - 1, _MOST_LABELS).round().astype(int)).tolist()
         return ticks, [shortened(str(self.lows[tick]), _LONGEST_LABEL) for tick in ticks]
 
+    @property
+    def _places(self) -> Floats | None:
+        """Numbers as floats, times by a calendar; None for text and for the ends of the calendar."""
+        values = [*self.lows, self.highs[-1]]
+        if isinstance(values[0], str):
+            return None
+        if not isinstance(values[0], datetime.date):
+            return np.array([float(value) for value in values])
+        if values[0].year == datetime.MINYEAR or values[-1].year == datetime.MAXYEAR:
+            return None
+        convert = self.calendar or import_module("matplotlib.dates").date2num
+        return np.asarray(convert(values), np.float64)
+
     def _set_ticks(self, axes: Any, side: Side) -> None:
         """Ticks at round numbers, or at round times in the zone of the column."""
         first = self.lows[0]
@@ -296,12 +294,11 @@ class Scale:
             axes.locator_params(axis=side, integer=True)
 
     def _name_bins(self, axes: Any, side: Side) -> None:
-        """The first value of each bin beside it, of many bins beside some; slanted if they need the room."""
+        """The first value of each bin beside it, of many bins beside some; slanted if they are long."""
         ticks, texts = self.labels()
         slanted = side == "x" and len(texts) * max(map(len, texts)) > _ONE_LINE
-        getattr(axes, f"set_{side}ticks")(
-            ticks, texts, **({"rotation": 30, "ha": "right"} if slanted else {})
-        )
+        style = {"rotation": 30, "ha": "right"} if slanted else {}
+        getattr(axes, f"set_{side}ticks")(ticks, texts, **style)
 
 
 def new_axes() -> Any:
@@ -313,15 +310,3 @@ def new_axes() -> Any:
         raise InvalidParameter("plot", "needs matplotlib", given="no matplotlib", fix=fix) from None
     _, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     return axes
-
-
-def _places(values: Sequence[Any], calendar: Calendar | None) -> Floats | None:
-    """Numbers as floats, times by a calendar; None for text and for the ends of the calendar."""
-    if isinstance(values[0], str):
-        return None
-    if not isinstance(values[0], datetime.date):
-        return np.array([float(value) for value in values])
-    if values[0].year == datetime.MINYEAR or values[-1].year == datetime.MAXYEAR:
-        return None
-    counted = import_module("matplotlib.dates").date2num if calendar is None else calendar
-    return np.asarray(counted(values), np.float64)

@@ -1,4 +1,7 @@
-"""The nodes of a tree that make up boxes: whole ones, as high as possible, and leaves that are cut."""
+"""The nodes of a tree that make up boxes: whole ones, as high as possible, and leaves that are cut.
+
+From these follow the sums of many boxes, tables of two axes, raking, neighbours, and signed sums of boxes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,17 @@ from partita.public.axis.curve import Curve
 from partita.public.boxes.density import BoxDensity, Stretches, positions_at
 from partita.public.boxes.plan import Corners, SignedBox, blocks, children_of, runs, volumes
 
-# One question laid over a tree of boxes: which nodes it takes, with which coefficients.
+_BLOCK: Final = 2**16  # pairs of a box and a node in memory at once: more is faster until caches overflow
+_MUCH_WORK: Final = 2**27  # boxes times nodes from which on loading compiled code pays
+_MOST_CELLS: Final = 2**22  # cells of the largest table of two axes: more need memory, and time to build
+_PLANE_BLOCK: Final = 2**20  # leaf-cell pairs in memory at once while a table is built
+_TERMS_BLOCK: Final = 2**18  # pairs of overlapping terms in memory at once
+_BINS: Final = 64  # bins of rank for raking: more follow the views more closely, and their noise
+_ROUNDS: Final = 10  # rounds of raking
+_LEAST_RATIO, _LARGEST_RATIO = 0.2, 5.0  # limits of one step of raking, for bins that hold little
+_NOTHING: Final = 1e-9  # share of the total below which a bin counts as empty
+_PREFIXES: Final = (0.3, 0.45, 0.62, 0.8)  # ranks whose prefixes stand for all in `prefix_variance`
+_ONE_CELL: Final = np.uint64(1)
 
 
 class NodeCoefficients(NamedTuple):
@@ -35,11 +48,11 @@ class NodeCoefficients(NamedTuple):
 
     @staticmethod
     def equal(each: Floats) -> NodeCoefficients:
-        """All rows of a node have the same."""
+        """One coefficient for all rows of a node."""
         return NodeCoefficients(each, each, each, each**2)
 
-    def replaced(self, places: Ints, others: NodeCoefficients) -> NodeCoefficients:
-        """With others in some places."""
+    def with_others(self, places: Ints, others: NodeCoefficients) -> NodeCoefficients:
+        """The same coefficients, with others in some places."""
         new = NodeCoefficients(*(each.copy() for each in self))
         for mine, theirs in zip(new, others, strict=True):
             mine[places] = theirs
@@ -47,7 +60,7 @@ class NodeCoefficients(NamedTuple):
 
     @property
     def negated(self) -> NodeCoefficients:
-        """Those of the same question with the other sign."""
+        """The coefficients of the same question with the other sign."""
         return NodeCoefficients(-self.most, -self.least, -self.mean, self.square)
 
     @property
@@ -65,11 +78,6 @@ class Layer(NamedTuple):
     nodes: Ints
     split: Bools
     coefficients: NodeCoefficients
-
-    def families(self, above: Layer, density: BoxDensity) -> Ints:
-        """Where the children of each node that is split above begin."""
-        sizes = density.nodes.children[above.nodes[above.split]]
-        return np.asarray(np.cumsum(sizes) - sizes)
 
 
 @final
@@ -110,12 +118,8 @@ class LinearQuestion:
         return LinearQuestion(self.density, layers)
 
 
-_BLOCK: Final = 2**16  # About so many pairs of a box and a node are looked at together
-_MUCH_WORK: Final = 2**27  # Boxes times nodes from which on it pays to load compiled code
-
-
 class Cover(NamedTuple):
-    """Pairs of a box and a node of which that share is inside of the box."""
+    """Pairs of a box and a node, and the share of the node that is inside of the box."""
 
     box: Ints
     node: Ints
@@ -137,14 +141,14 @@ class BoxSums(NamedTuple):
     variances: Floats
 
 
-def summed(density: BoxDensity, boxes: Sequence[Stretches]) -> BoxSums:
-    """What the nodes that make up each box add up to.
+def sum_boxes(density: BoxDensity, boxes: Sequence[Stretches]) -> BoxSums:
+    """The sum of the nodes that make up each box.
 
     A node of which the share f is inside adds f times its value, and to the variance f^2 times its own,
     and f (1-f) times the squares of its leaves: all of a leaf's rows may lie on one side.
     """
-    if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
-        return _compiled(density, boxes)
+    if _use_compiled(density, boxes):
+        return _sum_compiled(density, boxes)
     count, held = boxes[0].lows.size, density.held
     found = BoxSums(np.zeros(count), np.zeros(count))
     for box, node, share in cover(density, boxes):
@@ -159,8 +163,8 @@ def variances_of_sums(density: BoxDensity, boxes: Sequence[Stretches], parts: in
 
     Where several of them cut a leaf, what counts is the share of it that is inside of any.
     """
-    if _worthwhile(boxes[0].lows.size * density.nodes.starts.size):
-        return _compiled(density, boxes, parts).variances
+    if _use_compiled(density, boxes):
+        return _sum_compiled(density, boxes, parts).variances
     count, nodes, held = boxes[0].lows.size // parts, density.nodes.children.size, density.held
     found, pairs, shares = np.zeros(count), [np.zeros(0, np.int64)], [np.zeros(0)]
     for box, node, share in cover(density, boxes):
@@ -184,11 +188,11 @@ def cover(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cover]:
     """
     count = boxes[0].lows.size
     if count * density.nodes.children.size <= _BLOCK:
-        yield from _at_a_look(density, boxes)
+        yield from _cover_by_table(density, boxes)
         return
     open_ = [_Pairs(np.arange(count), np.zeros(count, np.int64))]
     while open_:
-        pairs, inside = _meeting(density, boxes, open_.pop())
+        pairs, inside = _find_overlaps(density, boxes, open_.pop())
         leaf = density.nodes.children[pairs.node] == 0
         full, cut, split = (pairs.where(chosen) for chosen in (inside, ~inside & leaf, ~inside & ~leaf))
         if full.box.size:
@@ -196,11 +200,13 @@ def cover(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cover]:
         if cut.box.size:
             yield Cover(*cut, _shares(density, boxes, cut))
         sizes = density.nodes.children[split.node]
-        open_.extend(_children(density, split.where(part)) for part in blocks(sizes, _BLOCK))
+        for part in blocks(sizes, _BLOCK):
+            children = children_of(density.nodes, split.node[part])
+            open_.append(_Pairs(np.repeat(split.box[part], sizes[part]), children))
 
 
-def _at_a_look(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cover]:
-    """Of all pairs the nodes inside whose parents are not, and the leaves that are cut."""
+def _cover_by_table(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cover]:
+    """From a table of all pairs: the nodes inside whose parents are not, and the leaves that are cut."""
     shape = boxes[0].lows.size, density.nodes.children.size
     inside, meets = np.ones(shape, bool), np.ones(shape, bool)
     for own, asked in zip(density.stretches, boxes, strict=True):
@@ -209,17 +215,13 @@ def _at_a_look(density: BoxDensity, boxes: Sequence[Stretches]) -> Iterator[Cove
         meets &= (own.lows <= last) & (own.highs >= first)
     whole = inside > inside.take(density.parents, axis=1)
     whole[:, 0] = inside[:, 0]
-    full, cut = _chosen(whole), _chosen(meets & (density.nodes.leaves > inside))
+    tables = (whole, meets & (density.nodes.leaves > inside))
+    full, cut = (_Pairs(*np.divmod(np.flatnonzero(table), shape[1])) for table in tables)
     yield Cover(*full, np.ones(full.box.size))
     yield Cover(*cut, _shares(density, boxes, cut))
 
 
-def _chosen(pairs: Bools) -> _Pairs:
-    """The pairs that are true in a table of boxes and nodes."""
-    return _Pairs(*np.divmod(np.flatnonzero(pairs), pairs.shape[1]))
-
-
-def _meeting(density: BoxDensity, boxes: Sequence[Stretches], pairs: _Pairs) -> tuple[_Pairs, Bools]:
+def _find_overlaps(density: BoxDensity, boxes: Sequence[Stretches], pairs: _Pairs) -> tuple[_Pairs, Bools]:
     """The pairs of which the node meets the box, and whether it lies inside."""
     inside = np.ones(pairs.box.size, bool)
     for own, asked in zip(density.stretches, boxes, strict=True):
@@ -239,50 +241,38 @@ def _shares(density: BoxDensity, boxes: Sequence[Stretches], pairs: _Pairs) -> F
     return share
 
 
-def _children(density: BoxDensity, parents: _Pairs) -> _Pairs:
-    sizes = density.nodes.children[parents.node]
-    return _Pairs(np.repeat(parents.box, sizes), children_of(density.nodes, parents.node))
-
-
-def _worthwhile(work: int) -> bool:
-    """Whether compiled code can be loaded, which takes a while, and pays."""
+def _use_compiled(density: BoxDensity, boxes: Sequence[Stretches]) -> bool:
+    """Whether there is compiled code, and enough work to make up for loading it."""
+    work = boxes[0].lows.size * density.nodes.starts.size
     return work >= _MUCH_WORK and find_spec("numba") is not None
 
 
-def _compiled(density: BoxDensity, boxes: Sequence[Stretches], parts: int = 1) -> BoxSums:
-    """The same by compiled code."""
+def _sum_compiled(density: BoxDensity, boxes: Sequence[Stretches], parts: int = 1) -> BoxSums:
+    """The sums of boxes by compiled code."""
     kernel = import_module("partita.public.compiled")
     nodes, curved = density.nodes, np.array([own.before is not None for own in density.stretches])
     own, asked = _ends(density.stretches), _ends(boxes)
     tree = nodes.lows, nodes.highs, nodes.starts, nodes.children
     corners = tuple(np.stack([getattr(box, end) for box in boxes], axis=1) for end in ("lows", "highs"))
-    room = 1 + nodes.levels.size * int(nodes.children.max())
-    return BoxSums(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, room, parts))
+    depth = 1 + nodes.levels.size * int(nodes.children.max())
+    return BoxSums(*kernel.sums(tree, own, tuple(density.held), corners, asked[:2], curved, depth, parts))
 
 
 def _ends(stretches: Sequence[Stretches]) -> tuple[Floats, Floats, Floats]:
-    """The mass before stretches, up to their ends, and told, along every axis; zero where it is even."""
+    """The mass before stretches, up to their ends, and inside, along every axis; zero where it is even."""
     before = [np.zeros(each.lows.size) if each.before is None else each.before for each in stretches]
     upto = [np.zeros(each.lows.size) if each.upto is None else each.upto for each in stretches]
-    return (
-        np.stack(before, axis=1),
-        np.stack(upto, axis=1),
-        np.stack([each.told for each in stretches], axis=1),
-    )
-
-
-# A solved tree over two axes as a table of cumulative counts: for many boxes at once.
-
-_MOST_CELLS: Final = 2**22
-_PLANE_BLOCK: Final = 2**20
+    mass = [each.mass for each in stretches]
+    return np.stack(before, axis=1), np.stack(upto, axis=1), np.stack(mass, axis=1)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Counts before each pair of edges; between edges of either axis they are evenly spread.
+    """A solved tree over two axes as a table, for many boxes at once: counts before each pair of edges.
 
-    Edges are where a leaf begins or ends, and where the measure of the axis bends.
+    Edges are where a leaf begins or ends, and where the measure of the axis bends; between edges of either
+    axis counts are evenly spread.
     """
 
     first: Curve
@@ -301,9 +291,8 @@ class Plane:
         for leaf, row, column in _cells(*axes):
             share = axes[0].shares(leaf, row) * axes[1].shares(leaf, column)
             held = share * density.held.values[leaves[leaf]]
-            table += np.bincount(row * table.shape[1] + column, held, minlength=table.size).reshape(
-                table.shape
-            )
+            sums = np.bincount(row * table.shape[1] + column, held, minlength=table.size)
+            table += sums.reshape(table.shape)
         before = np.zeros((table.shape[0] + 1, table.shape[1] + 1))
         before[1:, 1:] = table.cumsum(axis=0).cumsum(axis=1)
         return Plane(first, second, before)
@@ -311,7 +300,7 @@ class Plane:
     def counts(self, boxes: Sequence[Stretches]) -> Floats:
         """The value of each box."""
         (left, right), (bottom, top) = (
-            (_Place.before(curve, box.lows), _Place.upto(curve, box.highs))
+            (_Place.of(curve, box.lows, 0.0), _Place.of(curve, box.highs, 1.0))
             for curve, box in zip((self.first, self.second), boxes, strict=True)
         )
         outer = self._at(right, top) - self._at(left, top)
@@ -335,17 +324,11 @@ class _Place:
     share: Floats
 
     @staticmethod
-    def upto(curve: Curve, positions: UInts) -> _Place:
-        """Behind each position."""
+    def of(curve: Curve, positions: UInts, cells: float) -> _Place:
+        """So many cells behind the start of each position: 0 in front of it, 1 behind it."""
         piece = np.searchsorted(curve.ends, positions)
-        cells = (positions - curve.starts[piece]).astype(np.float64) + 1.0
-        return _Place(piece, cells / curve.widths[piece])
-
-    @staticmethod
-    def before(curve: Curve, positions: UInts) -> _Place:
-        """In front of each position."""
-        piece = np.searchsorted(curve.ends, positions)
-        return _Place(piece, (positions - curve.starts[piece]).astype(np.float64) / curve.widths[piece])
+        before = (positions - curve.starts[piece]).astype(np.float64) + cells
+        return _Place(piece, before / curve.widths[piece])
 
 
 @final
@@ -380,13 +363,7 @@ def _cells(rows: _Runs, columns: _Runs) -> Iterator[tuple[Ints, Ints, Ints]]:
         yield leaf, rows.first[leaf] + row, columns.first[leaf] + column
 
 
-# Raking: the leaves of a tree in rank space, drawn towards what is known about each column alone.
-
-_BINS: Final = 64
-_ROUNDS: Final = 10
-_LEAST_RATIO, _LARGEST_RATIO = 0.2, 5.0
-_NOTHING: Final = 1e-9
-_PREFIXES: Final = (0.3, 0.45, 0.62, 0.8)
+# Raking: the leaves of a tree in rank space are drawn towards what is known about each column alone.
 
 
 @final
@@ -420,7 +397,7 @@ class RankBins:
         )
 
     def marginal(self, values: Floats) -> Floats:
-        """What the bins hold together of leaves with these values."""
+        """The sum of each bin, of leaves with these values."""
         held = np.bincount(self.first, values * self.in_first, minlength=_BINS)
         held += np.bincount(self.last, values * self.in_last, minlength=_BINS)
         begun = np.bincount(self.first + 1, values * self.in_each, minlength=_BINS + 1)
@@ -435,11 +412,12 @@ class RankBins:
         return np.asarray(ends + self.in_each * between)
 
 
-def raked(values: Floats, axes: Sequence[RankBins], weights: Floats) -> Floats:
-    """Counts >= 0 of leaves with the same total, whose marginals are nearer to what they should be.
+def rake(values: Floats, axes: Sequence[RankBins], weights: Floats) -> Floats:
+    """Counts >= 0 of leaves with the same total, whose marginals are nearer to their targets.
 
     In rank space a column alone is even: every bin should hold as much as any other. The target of an
-    axis is a mean of that, by its weight, and of the marginal that the leaves have to begin with.
+    axis is a mean of that, by its weight, and of the marginal that the leaves have to begin with. A bin that
+    holds nothing stays as it is.
     """
     total = float(values.sum())
     if not total > 0.0:
@@ -450,16 +428,11 @@ def raked(values: Floats, axes: Sequence[RankBins], weights: Floats) -> Floats:
     ]
     for _ in range(_ROUNDS):
         for axis, target in zip(axes, targets, strict=True):
-            values = values * axis.mean(_ratios(target, axis.marginal(values), total))
+            held = axis.marginal(values)
+            ratios = np.divide(target, held, out=np.ones_like(held), where=held > _NOTHING * total)
+            values = values * axis.mean(np.clip(ratios, _LEAST_RATIO, _LARGEST_RATIO))
         values = values * (total / values.sum())
     return values
-
-
-def _ratios(target: Floats, held: Floats, total: float) -> Floats:
-    """By how much each bin should grow, within limits; a bin that holds nothing stays as it is."""
-    there = held > _NOTHING * total
-    ratio = np.divide(target, held, out=np.ones_like(held), where=there)
-    return np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
 
 def prefix_variance(density: BoxDensity, axis: int, shares: Curve) -> float:
@@ -470,18 +443,6 @@ def prefix_variance(density: BoxDensity, axis: int, shares: Curve) -> float:
     return sum(
         float((part.share**2 * alone.held.variances[part.node]).sum()) for part in cover(alone, boxes)
     ) / len(_PREFIXES)
-
-
-# What lies around the boxes of a density: how full the cells next to them are.
-
-_ONE_CELL = np.uint64(1)
-
-
-class _Room(NamedTuple):
-    """By how many cells boxes may be moved down and up along an axis: no further than they are wide."""
-
-    down: UInts
-    up: UInts
 
 
 @final
@@ -499,14 +460,12 @@ class NodeSurroundings:
     def expected(self) -> Floats:
         """The count of each node if it were as full as the cells around it; NaN where there are none."""
         lows, highs = self._corners
-        wide = [self._room(axis) for axis in range(len(self.axes))]
-        outer = (
-            lows - np.stack([room.down for room in wide], axis=1),
-            highs + np.stack([room.up for room in wide], axis=1),
-        )
+        margins = (self._margins(axis) for axis in range(len(self.axes)))
+        down, up = (np.stack(side, axis=1) for side in zip(*margins, strict=True))
+        outer = lows - down, highs + up
         own, all_ = volumes(lows, highs), volumes(*outer)
-        around = np.maximum(0.0, _counted(self.density, *outer) - self.density.held.values[self.nodes])
-        there = np.any([(room.down > 0) | (room.up > 0) for room in wide], axis=0)
+        around = np.maximum(0.0, _count(self.density, *outer) - self.density.held.values[self.nodes])
+        there = np.any((down > 0) | (up > 0), axis=1)
         fullness = np.divide(around, all_ - own, out=np.full(own.size, np.nan), where=there & (all_ > own))
         return np.asarray(fullness * own)
 
@@ -515,47 +474,44 @@ class NodeSurroundings:
 
         At the end of the axis that is the node's own count.
         """
-        room = self._room(axis)
-        lows, highs = self._corners
+        (lows, highs), (down, up) = self._corners, self._margins(axis)
         below, above = lows.copy(), highs.copy()
-        below[:, axis] -= room.down
-        above[:, axis] += room.up
+        below[:, axis] -= down
+        above[:, axis] += up
         under, over = highs.copy(), lows.copy()
-        under[:, axis] = np.where(room.down > 0, lows[:, axis] - _ONE_CELL, highs[:, axis])
-        over[:, axis] = np.where(room.up > 0, highs[:, axis] + _ONE_CELL, lows[:, axis])
-        return self._as_full_as(below, under), self._as_full_as(over, above)
+        under[:, axis] = np.where(down > 0, lows[:, axis] - _ONE_CELL, highs[:, axis])
+        over[:, axis] = np.where(up > 0, highs[:, axis] + _ONE_CELL, lows[:, axis])
+        return self._count_if_as_full(below, under), self._count_if_as_full(over, above)
 
     @property
     def _corners(self) -> tuple[Corners, Corners]:
         return self.density.nodes.lows[self.nodes], self.density.nodes.highs[self.nodes]
 
-    def _room(self, axis: int) -> _Room:
+    def _margins(self, axis: int) -> tuple[UInts, UInts]:
+        """By how many cells boxes can be moved down and up along an axis, at most by their width."""
         line = self.axes[axis]
         lows, highs = (corners[:, axis] for corners in self._corners)
         first, last = np.uint64(line.before), np.uint64(line.before + line.size - 1)
         ordered = (lows >= first) & (highs <= last) & (not line.labels)
         width, none = highs - lows + _ONE_CELL, np.uint64(0)
-        return _Room(
-            np.where(ordered, np.minimum(width, np.where(ordered, lows - first, none)), none),
-            np.where(ordered, np.minimum(width, np.where(ordered, last - highs, none)), none),
-        )
+        down, up = (np.where(ordered, cells, none) for cells in (lows - first, last - highs))
+        return np.minimum(width, down), np.minimum(width, up)
 
-    def _as_full_as(self, lows: Corners, highs: Corners) -> Floats:
+    def _count_if_as_full(self, lows: Corners, highs: Corners) -> Floats:
+        """The counts of the nodes if they were as full as these boxes."""
         own = volumes(*self._corners)
-        return _counted(self.density, lows, highs) * (own / volumes(lows, highs))
+        return _count(self.density, lows, highs) * (own / volumes(lows, highs))
 
 
-def _counted(density: BoxDensity, lows: Corners, highs: Corners) -> Floats:
+def _count(density: BoxDensity, lows: Corners, highs: Corners) -> Floats:
     """The count of each box."""
-    return summed(density, Stretches.along(density.measures, lows, highs)).values
+    return sum_boxes(density, Stretches.along(density.measures, lows, highs)).values
 
 
-# A signed sum of boxes, laid over a tree.
-
-_TERMS_BLOCK: Final = 2**18
+# Signed sums of boxes as questions to a tree.
 
 
-def without_equals(terms: Iterable[SignedBox]) -> list[SignedBox]:
+def cancel_terms(terms: Iterable[SignedBox]) -> list[SignedBox]:
     """The same sum; boxes that are added and taken away alike are left out."""
     times = Counter[tuple[tuple[int, ...], tuple[int, ...]]]()
     for low, high, sign in terms:
@@ -563,11 +519,11 @@ def without_equals(terms: Iterable[SignedBox]) -> list[SignedBox]:
     return [(low, high, sign) for (low, high), sign in times.items() if sign]
 
 
-def laid_out(density: BoxDensity, boxes: tuple[Stretches, ...], signs: Floats) -> LinearQuestion:
+def combine_boxes(density: BoxDensity, boxes: tuple[Stretches, ...], signs: Floats) -> LinearQuestion:
     """The signed sum of boxes as one question.
 
-    A node in which no box ends has one coefficient, the sum of the signs of the boxes around it: where
-    boxes overlap they cancel, on the highest nodes on which they can.
+    A node in which no box ends has one coefficient, the sum of the signs of the boxes around it: boxes that
+    overlap cancel, on the highest nodes on which they can.
     """
     front = _Front.of(density, boxes, signs)
     layers = []
@@ -592,7 +548,7 @@ class _TermPairs(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class _Front:
-    """The nodes that are looked at: what is added for all rows of each, and the terms that end in it."""
+    """The nodes of one level: what is added for all rows of each, and the terms that end in it."""
 
     density: BoxDensity
     boxes: tuple[Stretches, ...]
@@ -606,7 +562,7 @@ class _Front:
         """The root, and all terms."""
         pairs = _TermPairs(np.arange(signs.size), np.zeros(signs.size, np.int64))
         root = np.zeros(1, np.int64)
-        return _Front(density, boxes, signs, root, np.zeros(1), pairs)._settled()
+        return _Front(density, boxes, signs, root, np.zeros(1), pairs)._settle()
 
     def layer(self) -> Layer:
         """What is known of these nodes."""
@@ -615,7 +571,7 @@ class _Front:
         leaves = self.density.nodes.leaves[self.nodes]
         cut = np.flatnonzero(open_ & leaves)
         known = NodeCoefficients.equal(self.base)
-        return Layer(self.nodes, open_ & ~leaves, known.replaced(cut, self._in_leaves(cut)))
+        return Layer(self.nodes, open_ & ~leaves, known.with_others(cut, self._in_leaves(cut)))
 
     def below(self, layer: Layer) -> _Front:
         """The children of the nodes that are split, which inherit what was added and the terms."""
@@ -632,9 +588,9 @@ class _Front:
             children_of(self.density.nodes, self.nodes[split]),
             np.repeat(self.base[split], sizes),
             _TermPairs(np.repeat(pairs.term, many), runs(starts[pairs.place], many)),
-        )._settled()
+        )._settle()
 
-    def _settled(self) -> _Front:
+    def _settle(self) -> _Front:
         """Only terms that end inside of a node stay with it; those around it are added for all of it."""
         inside, pairs = np.ones(self.pairs.term.size, bool), self.pairs
         for own, asked in zip(self.density.stretches, self.boxes, strict=True):
@@ -674,10 +630,14 @@ class _Ends:
         mean = self._sum(self.signs * shares, base.size)
         square = self._sum(self.signs**2 * shares, base.size)
         sides = [np.maximum(side * self.signs, 0.0) for side in (1, -1)]
-        most, least = (self._largest(side, base.size) for side in sides)
+        most, least = np.zeros((2, base.size))
+        for side, end in zip(sides, (most, least), strict=True):
+            np.maximum.at(end, self.leaf, side)
         for one, other in self._overlaps():
             leaf, both = self.leaf[one], self.signs[one] * self.signs[other]
-            square += np.bincount(leaf, 2.0 * both * self._common(one, other), minlength=base.size)
+            axes = zip(self.wholes, self.parts, strict=True)
+            common = [whole.at(one).shares(part.at(one).within(part.at(other))) for whole, part in axes]
+            square += np.bincount(leaf, 2.0 * both * _product(common), minlength=base.size)
             for side, end in zip(sides, (most, least), strict=True):
                 together = leaf[(side[one] > 0) & (side[other] > 0)]
                 end[together] = self._sum(side, base.size)[together]
@@ -685,11 +645,6 @@ class _Ends:
 
     def _sum(self, numbers: Floats, count: int) -> Floats:
         return np.asarray(np.bincount(self.leaf, numbers, minlength=count), np.float64)
-
-    def _largest(self, numbers: Floats, count: int) -> Floats:
-        largest = np.zeros(count)
-        np.maximum.at(largest, self.leaf, numbers)
-        return largest
 
     def _overlaps(self) -> Iterator[tuple[Ints, Ints]]:
         """Parts of the same leaf that overlap, in pairs; some of them at a time."""
@@ -702,15 +657,6 @@ class _Ends:
                 overlap &= part.lows[one] <= part.highs[other]
                 overlap &= part.lows[other] <= part.highs[one]
             yield one[overlap], other[overlap]
-
-    def _common(self, one: Ints, other: Ints) -> Floats:
-        """The share of the leaf that two overlapping parts of it have in common."""
-        return _product(
-            [
-                whole.at(one).shares(part.at(one).within(part.at(other)))
-                for whole, part in zip(self.wholes, self.parts, strict=True)
-            ]
-        )
 
 
 def _product(shares: Sequence[Floats]) -> Floats:

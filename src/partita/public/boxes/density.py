@@ -1,4 +1,8 @@
-"""A solved tree of boxes: what each node holds, how far that may be off, and where inside it lies."""
+"""A solved tree of boxes: the count of each node, its variance, and where inside of a leaf rows lie.
+
+Inside of a leaf counts are spread along each axis by a measure, independently of the other axes. A measure is
+a curve of total one, cumulative over all positions, or None if every position is as likely as any other.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
-from typing import Final, NamedTuple, Protocol, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -16,46 +21,18 @@ from partita.lazy import cached_property
 from partita.public.axis.curve import Curve, apportion
 from partita.public.axis.shrinkage import EMPTY, shared_out, shrink
 from partita.public.axis.tree_solver import Families
-from partita.public.boxes.plan import BoxNodes, Corners, children_of, families_of, spans_of, summed_up
+from partita.public.boxes.plan import BoxNodes, Corners, children_of, families_of, spans_of, sum_upwards
 
-# How counts are spread inside of boxes: along each axis by a measure, independently of the others.
+Measure: TypeAlias = Curve | None
 
-# A stretch with a smaller share of the measure is taken to be even: rounding would tell the rest.
-_TOLD: Final = 1e-9
+# A stretch with a smaller share of the measure is taken to be even: the rest would be rounding.
+_LEAST_MASS: Final = 1e-9
 _ONE: Final = np.uint64(1)
 
 
-class Measure(Protocol):
-    """Where along an axis counts are likely to lie, as far as a release tells."""
-
-    @property
-    def curve(self) -> Curve | None:
-        """Cumulative mass over all positions; None if every position is as likely as any other."""
-
-
-@final
-@dataclass(frozen=True)
-class Even:
-    """All positions of a stretch hold the same."""
-
-    @property
-    def curve(self) -> Curve | None:
-        """Nothing is told about any position."""
-        return None
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Curved:
-    """The positions of a stretch hold what the increments of a released curve say."""
-
-    shape: Curve
-
-    @cached_property
-    def curve(self) -> Curve | None:
-        """The curve with a total of one; None if it is nothing at all."""
-        total = self.shape.total
-        return Curve(self.shape.ends, self.shape.counts / total) if total > 0 else None
+def to_measure(curve: Curve) -> Measure:
+    """A curve scaled to a total of one; None if it holds nothing."""
+    return Curve(curve.ends, curve.counts / curve.total) if curve.total > 0 else None
 
 
 @final
@@ -74,12 +51,12 @@ class Stretches:
 
     @staticmethod
     def of(measure: Measure, lows: UInts, highs: UInts) -> Stretches:
-        """The stretches as the measure sees them."""
-        lows, highs, curve = np.ascontiguousarray(lows), np.ascontiguousarray(highs), measure.curve
-        if curve is None:
+        """The stretches with their mass by a measure."""
+        lows, highs = np.ascontiguousarray(lows), np.ascontiguousarray(highs)
+        if measure is None:
             return Stretches(lows, highs)
-        before = np.where(lows > 0, curve.upto(np.where(lows > 0, lows - _ONE, lows)), 0.0)
-        return Stretches(lows, highs, before, curve.upto(highs))
+        before = np.where(lows > 0, measure.upto(np.where(lows > 0, lows - _ONE, lows)), 0.0)
+        return Stretches(lows, highs, before, measure.upto(highs))
 
     @staticmethod
     def along(measures: Sequence[Measure], lows: UInts, highs: UInts) -> tuple[Stretches, ...]:
@@ -92,12 +69,12 @@ class Stretches:
         return np.asarray((self.highs - self.lows).astype(np.float64) + 1.0)
 
     @cached_property
-    def told(self) -> Floats:
-        """The mass of each, or zero if that is too little to tell where in the stretch it lies."""
+    def mass(self) -> Floats:
+        """The mass of each, or zero if that is too little to say where in the stretch it lies."""
         if self.before is None or self.upto is None:
             return np.zeros(self.lows.size)
         mass = self.upto - self.before
-        return np.where(mass > _TOLD, mass, 0.0)
+        return np.where(mass > _LEAST_MASS, mass, 0.0)
 
     def at(self, places: Ints | slice) -> Stretches:
         """Some of them."""
@@ -117,7 +94,7 @@ class Stretches:
         even = part.cells / self.cells
         if part.before is None or part.upto is None:
             return np.asarray(even)
-        return np.divide(np.maximum(part.upto - part.before, 0.0), self.told, out=even, where=self.told > 0)
+        return np.divide(np.maximum(part.upto - part.before, 0.0), self.mass, out=even, where=self.mass > 0)
 
     def overlap(self, other: Stretches) -> Floats:
         """The share of each that lies in one other stretch; nothing if they do not meet."""
@@ -128,25 +105,27 @@ class Stretches:
         return share
 
 
-class Held(NamedTuple):
-    """For some nodes: their counts, the variances of these, and the squares of the counts of leaves."""
+class NodeCounts(NamedTuple):
+    """For some nodes: their counts, the variances of these, and the sums of squared counts of leaves."""
 
     values: Floats
     variances: Floats
     squares: Floats
 
-    def some(self, nodes: Ints | Bools) -> Held:
+    def some(self, nodes: Ints | Bools) -> NodeCounts:
         """Of some of the nodes."""
-        return Held(*(each[nodes] for each in self))
+        return NodeCounts(*(each[nodes] for each in self))
 
-    def gathered(self, groups: Ints, count: int) -> Held:
+    def gathered(self, groups: Ints, count: int) -> NodeCounts:
         """The sum over each group of nodes."""
-        return Held(*(np.asarray(np.bincount(groups, each, minlength=count), np.float64) for each in self))
+        return NodeCounts(
+            *(np.asarray(np.bincount(groups, each, minlength=count), np.float64) for each in self)
+        )
 
     @staticmethod
-    def join(parts: Sequence[Held]) -> Held:
+    def join(parts: Sequence[NodeCounts]) -> NodeCounts:
         """Those of all parts, one after another."""
-        return Held(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        return NodeCounts(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 @final
@@ -159,7 +138,7 @@ class BoxDensity:
 
     nodes: BoxNodes
     measures: tuple[Measure, ...]
-    held: Held
+    held: NodeCounts
 
     @staticmethod
     def of(
@@ -175,9 +154,9 @@ class BoxDensity:
         What a leaf holds if it is cut may be its value or, if that is `doubted`, as much more as its
         variance says.
         """
-        sums = summed_up(families_of(nodes), values)
+        sums = sum_upwards(families_of(nodes), values)
         squares = sums**2 + variances if doubted else sums**2
-        return BoxDensity(nodes, tuple(measures), Held(sums, variances, squares))
+        return BoxDensity(nodes, tuple(measures), NodeCounts(sums, variances, squares))
 
     @cached_property
     def families(self) -> list[Families]:
@@ -205,53 +184,50 @@ class BoxDensity:
 
         They are where a leaf begins or ends, and where the measure of the axis bends.
         """
-        own, curve = self.stretches[axis], self.measures[axis].curve
-        lows, bends = own.lows[leaves], own.highs[:1] if curve is None else curve.ends
+        own, measure = self.stretches[axis], self.measures[axis]
+        lows, bends = own.lows[leaves], own.highs[:1] if measure is None else measure.ends
         return np.unique(np.concatenate([own.highs[leaves], lows[lows > 0] - np.uint64(1), bends]))
 
     def onto(self, axes: Sequence[int]) -> BoxDensity:
-        """The tree as it looks along some of its axes: boxes that look the same there are taken together.
+        """The tree projected onto some of its axes: boxes that are equal there are merged.
 
         Its answers to questions about these axes alone are those of the whole tree, to the last term.
         Nodes of one level that have the same box are one node. If some of them are leaves and others
         are not, the leaves stay together as one more child of that node, with its box.
         """
         chosen = list(axes)
-        level = _Merged.of(self, chosen)
+        level = _MergedLevel.of(self, chosen)
         levels = [level]
         while bool(level.expanded.any()):
             level = level.below(self, chosen)
             levels.append(level)
-        return BoxDensity(
-            _joined(levels),
-            tuple(self.measures[axis] for axis in chosen),
-            Held.join([each.sums for each in levels]),
-        )
+        measures = tuple(self.measures[axis] for axis in chosen)
+        return BoxDensity(_join_levels(levels), measures, NodeCounts.join([each.sums for each in levels]))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Merged:
+class _MergedLevel:
     """Members of one level, those with the same box merged into groups.
 
-    A member is an expanded node of the tree, or leaves that are taken together (their node is -1).
+    A member is an expanded node of the tree, or several leaves together (their node is -1).
     """
 
     lows: Corners
     highs: Corners
     groups: Ints
     nodes: Ints
-    held: Held
+    held: NodeCounts
     parents: Ints
     """The group above each group."""
 
     @staticmethod
-    def of(density: BoxDensity, axes: list[int]) -> _Merged:
+    def of(density: BoxDensity, axes: list[int]) -> _MergedLevel:
         """The root alone."""
         zero = np.zeros(1, np.int64)
         expanded = np.where(density.nodes.leaves[:1], -1, zero)
         corners = (density.nodes.lows[:1, axes], density.nodes.highs[:1, axes])
-        return _Merged(*corners, zero, expanded, density.held.some(zero), zero)
+        return _MergedLevel(*corners, zero, expanded, density.held.some(zero), zero)
 
     @cached_property
     def expanded(self) -> Bools:
@@ -259,11 +235,11 @@ class _Merged:
         return np.bincount(self.groups, self.nodes >= 0, minlength=len(self.lows)) > 0
 
     @cached_property
-    def sums(self) -> Held:
+    def sums(self) -> NodeCounts:
         """What each group holds."""
         return self.held.gathered(self.groups, len(self.lows))
 
-    def below(self, density: BoxDensity, axes: list[int]) -> _Merged:
+    def below(self, density: BoxDensity, axes: list[int]) -> _MergedLevel:
         """The children of the members, and the leaves of groups that are expanded, put in groups."""
         tree, split = density.nodes, self.nodes >= 0
         above = self.nodes[split]
@@ -273,17 +249,17 @@ class _Merged:
         lows = np.concatenate([tree.lows[children][:, axes], self.lows[self.groups[left]]])
         highs = np.concatenate([tree.highs[children][:, axes], self.highs[self.groups[left]]])
         nodes = np.concatenate([np.where(tree.leaves[children], -1, children), self.nodes[left]])
-        first, groups = _alike(parents, lows, highs)
-        held = Held.join([density.held.some(children), self.held.some(left)])
-        level = _Merged(lows[first], highs[first], groups, nodes, held, parents[first])
-        return level._condensed()
+        first, groups = _group_equal(parents, lows, highs)
+        held = NodeCounts.join([density.held.some(children), self.held.some(left)])
+        level = _MergedLevel(lows[first], highs[first], groups, nodes, held, parents[first])
+        return level._merge_leaves()
 
-    def _condensed(self) -> _Merged:
+    def _merge_leaves(self) -> _MergedLevel:
         """The leaves of each group as one member."""
         leaves = self.nodes < 0
         there, member = np.unique(self.groups[leaves], return_inverse=True)
-        held = Held.join([self.held.some(~leaves), self.held.some(leaves).gathered(member, there.size)])
-        return _Merged(
+        held = NodeCounts.join([self.held.some(~leaves), self.held.some(leaves).gathered(member, there.size)])
+        return _MergedLevel(
             self.lows,
             self.highs,
             np.concatenate([self.groups[~leaves], there]),
@@ -293,7 +269,7 @@ class _Merged:
         )
 
 
-def _alike(parents: Ints, lows: Corners, highs: Corners) -> tuple[Ints, Ints]:
+def _group_equal(parents: Ints, lows: Corners, highs: Corners) -> tuple[Ints, Ints]:
     """Members with the same parent and the same box: the first of each group, and the group of each.
 
     Groups are in the order of their parents.
@@ -306,7 +282,7 @@ def _alike(parents: Ints, lows: Corners, highs: Corners) -> tuple[Ints, Ints]:
     return order[new], groups
 
 
-def _joined(levels: Sequence[_Merged]) -> BoxNodes:
+def _join_levels(levels: Sequence[_MergedLevel]) -> BoxNodes:
     sizes = np.array([len(level.lows) for level in levels])
     children = [
         np.bincount(below.parents, minlength=size) for below, size in zip(levels[1:], sizes, strict=False)
@@ -321,68 +297,50 @@ def _joined(levels: Sequence[_Merged]) -> BoxNodes:
     )
 
 
-# Cumulative counts along one axis of a tree of boxes.
-
-
-def along(density: BoxDensity, axis: int, mass: Floats) -> Curve:
-    """Leaves that hold `mass`, in the order of their nodes, as they lie along an axis.
+def accumulate_along(density: BoxDensity, axis: int, counts: Floats) -> Curve:
+    """Cumulative counts along an axis, of leaves with these counts in the order of their nodes.
 
     Pieces end where a leaf that holds anything begins or ends, and where the measure of the axis bends.
     Only parts of counts are added up and nothing is taken away, so that nothing is lost to rounding
     however wide the axis is.
     """
     leaves = np.flatnonzero(density.nodes.leaves)
-    held = _Held.of(density.stretches[axis].at(leaves), mass)
-    ends = density.edges(axis, leaves[mass > 0])
+    ends = density.edges(axis, leaves[counts > 0])
     pieces = Stretches.of(density.measures[axis], Curve.empty(ends).starts, ends)
-    counts = np.zeros(ends.size)
-    for layer in held.layers():
-        layer.spread(pieces, counts)
-    return Curve(ends, counts)
-
-
-class _Held(NamedTuple):
-    """Different stretches of an axis, any two nested or apart, and what they hold.
-
-    They are in the order of their lows, wide ones first.
-    """
-
-    stretches: Stretches
-    mass: Floats
-
-    @staticmethod
-    def of(stretches: Stretches, mass: Floats) -> _Held:
-        """Those that hold anything; what is in the same stretch is taken together."""
-        some = np.flatnonzero(mass > 0)
-        lows, highs = stretches.lows[some], stretches.highs[some]
-        order = np.lexsort((~highs, lows))
-        lows, highs = lows[order], highs[order]
-        new = changes(lows, highs)
-        sums = np.bincount(np.cumsum(new) - 1, mass[some[order]], minlength=int(new.sum()))
-        return _Held(stretches.at(some[order[new]]), np.asarray(sums, np.float64))
-
-    def layers(self) -> Iterator[_Held]:
-        """Those that lie in equally many others: they are apart from each other."""
-        ended = np.searchsorted(np.sort(self.stretches.highs), self.stretches.lows)
-        depth = np.arange(self.mass.size) - ended
-        for each in np.unique(depth).tolist():
-            some = np.flatnonzero(depth == each)
-            yield _Held(self.stretches.at(some), self.mass[some])
-
-    def spread(self, pieces: Stretches, counts: Floats) -> None:
-        """Add what stretches that are apart have in each of the pieces, none of which they cut."""
-        place = np.minimum(np.searchsorted(self.stretches.highs, pieces.lows), self.mass.size - 1)
+    sums = np.zeros(ends.size)
+    for stretches, held in _disjoint_layers(density.stretches[axis].at(leaves), counts):
+        # Stretches of a layer are apart, and cut none of the pieces.
+        place = np.minimum(np.searchsorted(stretches.highs, pieces.lows), held.size - 1)
         inside = np.flatnonzero(
-            (self.stretches.lows[place] <= pieces.lows) & (self.stretches.highs[place] >= pieces.highs)
+            (stretches.lows[place] <= pieces.lows) & (stretches.highs[place] >= pieces.highs)
         )
-        whole = self.stretches.at(place[inside])
-        counts[inside] += self.mass[place[inside]] * whole.shares(pieces.at(inside))
+        whole = stretches.at(place[inside])
+        sums[inside] += held[place[inside]] * whole.shares(pieces.at(inside))
+    return Curve(ends, sums)
 
 
-# How much two columns have to do with each other, by released scores.
-#
-# The score of two columns is the sum over the 8 x 8 cells of their top ranks of |count - m|, where m is what
-# the cell would hold if the columns were independent: a whole number, made of released views.
+def _disjoint_layers(stretches: Stretches, counts: Floats) -> Iterator[tuple[Stretches, Floats]]:
+    """Stretches that hold anything, any two nested or apart, in layers of disjoint ones, with their counts.
+
+    Equal stretches are added up. Then all are put in the order of their lows, wide ones first; those that
+    lie in equally many others are a layer.
+    """
+    some = np.flatnonzero(counts > 0)
+    lows, highs = stretches.lows[some], stretches.highs[some]
+    order = np.lexsort((~highs, lows))
+    lows, highs = lows[order], highs[order]
+    new = changes(lows, highs)
+    sums = np.bincount(np.cumsum(new) - 1, counts[some[order]], minlength=int(new.sum()))
+    merged, held = stretches.at(some[order[new]]), np.asarray(sums, np.float64)
+    depth = np.arange(held.size) - np.searchsorted(np.sort(merged.highs), merged.lows)
+    for each in np.unique(depth).tolist():
+        layer = np.flatnonzero(depth == each)
+        yield merged.at(layer), held[layer]
+
+
+# How much two columns depend on each other: the score of a pair is the sum over the 8 x 8 cells of their top
+# ranks of |count - m|, where m is what the cell would hold if the columns were independent: a whole number,
+# made of released views.
 
 TOP_BITS: Final = 3  # Two to this many ranks of each axis are told apart
 # No axis matters less, so that all are halved in the end; and no score says more: |count - m| adds up to at
@@ -421,7 +379,7 @@ def importance(scores: Sequence[int], scale: Fraction, rows: int, shares: Sequen
     return np.asarray(np.minimum(best, _MOST) ** _POWER)
 
 
-# Positions at which a fraction of a stretch, or of a curve, has passed.
+# Positions at which a fraction of a stretch, or of a curve, is reached.
 
 WORD: Final = 2**64  # Fractions are counted in units of one over this
 _HALF: Final = np.uint64(32)
@@ -429,10 +387,10 @@ _LOWER: Final = np.uint64(2**32 - 1)
 _LARGEST: Final = 1.0 - 2.0**-53
 
 
-def fraction(turns: UInts, span: UInts) -> UInts:
+def scale_span(turns: UInts, span: UInts) -> UInts:
     """The integer part of (span + 1) turns / 2^64: products of halves, so that nothing overflows.
 
-    >>> fraction(np.array([2**63], np.uint64), np.array([2**63], np.uint64)).item() == 2**62
+    >>> scale_span(np.array([2**63], np.uint64), np.array([2**63], np.uint64)).item() == 2**62
     True
     """
     width = span + np.uint64(1)
@@ -443,24 +401,24 @@ def fraction(turns: UInts, span: UInts) -> UInts:
     return np.asarray(high * above + (across >> _HALF) + (back >> _HALF) + (carry >> _HALF))
 
 
-def reached(curve: Curve, targets: Floats) -> tuple[Ints, Floats]:
-    """The piece in which the curve reaches each target, and which part of the piece's count that takes."""
+def locate(curve: Curve, targets: Floats) -> tuple[Ints, Floats]:
+    """The piece in which the curve reaches each target, and the part of the piece's count before that."""
     piece = np.minimum(np.searchsorted(curve.before[1:], targets, side="right"), curve.ends.size - 1)
     held = curve.counts[piece]
     inside = np.divide(targets - curve.before[piece], held, out=np.zeros(held.shape), where=held > 0)
     return piece, np.clip(inside, 0.0, 1.0)
 
 
-def passed(curve: Curve, targets: Floats) -> UInts:
+def find_positions(curve: Curve, targets: Floats) -> UInts:
     """The position in which the curve passes each target."""
-    piece, inside = reached(curve, targets)
+    piece, inside = locate(curve, targets)
     turns = (np.minimum(inside, _LARGEST) * WORD).astype(np.uint64)
-    return np.asarray(curve.starts[piece] + fraction(turns, curve.ends[piece] - curve.starts[piece]))
+    return np.asarray(curve.starts[piece] + scale_span(turns, curve.ends[piece] - curve.starts[piece]))
 
 
 # Rank coordinates of an axis: slots that hold about equally many rows each, by a released curve.
 
-_EVEN_SHARE: Final = 1e-6
+_EVEN_SHARE: Final = 1e-6  # spread evenly, so that every cell has some rank of its own
 
 
 def distribution(curve: Curve) -> Curve:
@@ -493,7 +451,7 @@ def positions_at(shares: Curve, ranks: Floats) -> UInts:
 
     They need all 64 bits, so a place inside a piece becomes an integer before it is added.
     """
-    piece, inside = reached(shares, ranks * shares.total)
+    piece, inside = locate(shares, ranks * shares.total)
     widths = shares.ends - shares.starts + np.uint64(1)
     steps = np.minimum(np.rint(inside * shares.widths[piece]).astype(np.uint64), widths[piece])
     return np.asarray(shares.starts[piece] + steps)
@@ -512,48 +470,33 @@ def trimmed(edges: UInts) -> UInts:
     >>> trimmed(np.array([0, 0, 1, 1, 4], np.uint64)).tolist()
     [0, 1, 4]
     """
-    places = _places(edges)
-    while edges.size > 2 and _places(edges[::2]) == places:
+    while edges.size > 2 and np.count_nonzero(np.diff(edges[::2])) == np.count_nonzero(np.diff(edges)):
         edges = edges[::2]
     return edges
 
 
-def _places(edges: UInts) -> int:
-    """At how many places there are edges."""
-    return int(np.count_nonzero(np.diff(edges))) + 1
+# Synthetic points that lie as a solved tree says: a function of it, without any randomness.
+
+_BASES: Final = (2, 3, 5, 7, 11, 13)  # one prime for each axis, of which there are at most six
 
 
-# Made-up points that lie as a solved tree says: a function of it, without any chance.
-
-_BASES: Final = (2, 3, 5, 7, 11, 13)  # One for each axis, of which there are no more
-
-
-def made_up(density: BoxDensity, rows: int) -> Corners:
+def place_points(density: BoxDensity, rows: int) -> Corners:
     """Positions of so many rows, leaf by leaf.
 
     Every run of leaves that are neighbours in the tree gets its share of the rows to one row. Inside of
     a leaf, successive points of a sequence that fills cubes evenly are carried over by the measures.
     """
-    leaves = _in_order(density)
-    weights = density.held.values[leaves]
-    shares = apportion(rows, weights if weights.sum() > 0 else _volumes(density, leaves))
-    leaf = np.repeat(leaves, shares)
-    axes = zip(density.measures, density.stretches, _BASES, strict=False)
-    return np.stack(
-        [_placed(measure, own.at(leaf), _mirrored(rows, base)) for measure, own, base in axes], axis=1
-    )
-
-
-def _in_order(density: BoxDensity) -> Ints:
     leaves = np.flatnonzero(density.nodes.leaves)
-    return leaves[np.argsort(spans_of(density.nodes, density.families)[0][leaves])]
-
-
-def _volumes(density: BoxDensity, leaves: Ints) -> Floats:
-    """The share of everything that each leaf is, by the measures."""
-    root = np.zeros(leaves.size, np.int64)
-    shares = [own.at(root).shares(own.at(leaves)) for own in density.stretches]
-    return np.asarray(np.prod(np.array(shares), axis=0))
+    leaves = leaves[np.argsort(spans_of(density.nodes, density.families)[0][leaves])]
+    weights = density.held.values[leaves]
+    if not weights.sum() > 0:  # nothing was counted: spread the rows over the volume, by the measures
+        root = np.zeros(leaves.size, np.int64)
+        parts = [own.at(root).shares(own.at(leaves)) for own in density.stretches]
+        weights = np.asarray(np.prod(np.array(parts), axis=0))
+    leaf = np.repeat(leaves, apportion(rows, weights))
+    axes = zip(density.measures, density.stretches, _BASES, strict=False)
+    places = [_place_inside(measure, own.at(leaf), _mirrored(rows, base)) for measure, own, base in axes]
+    return np.stack(places, axis=1)
 
 
 def _mirrored(rows: int, base: int) -> UInts:
@@ -570,30 +513,27 @@ def _mirrored(rows: int, base: int) -> UInts:
     return found
 
 
-def _placed(measure: Measure, stretches: Stretches, turns: UInts) -> UInts:
-    """The position in each stretch at which that fraction of it, of 2^64, has passed."""
-    even = stretches.lows + fraction(turns, stretches.highs - stretches.lows)
-    if measure.curve is None or stretches.before is None:
+def _place_inside(measure: Measure, stretches: Stretches, turns: UInts) -> UInts:
+    """The position in each stretch at which that fraction of it, of 2^64, is reached."""
+    even = stretches.lows + scale_span(turns, stretches.highs - stretches.lows)
+    if measure is None or stretches.before is None:
         return even
-    targets = stretches.before + turns.astype(np.float64) / WORD * stretches.told
-    curved = np.clip(passed(measure.curve, targets), stretches.lows, stretches.highs)
-    return np.where(stretches.told > 0, curved, even)
+    targets = stretches.before + turns.astype(np.float64) / WORD * stretches.mass
+    curved = np.clip(find_positions(measure, targets), stretches.lows, stretches.highs)
+    return np.where(stretches.mass > 0, curved, even)
 
 
 # From the looks at a tree of boxes to one estimate for every node: shrink, put together, never negative.
 
-_BELIEF: Final = 20.0
+_BELIEF: Final = 20.0  # families' worth of belief that shrunk sums err by their variances: more adapts less
 
 # Values, noise scales and expected counts of leaves to means and variances.
 Shrinkage: TypeAlias = Callable[[Floats, Floats, Floats], tuple[Floats, Floats]]
+# Empirical Bayes, begun with the belief that nearly all leaves are empty.
+SHRINK_SPARSE: Final[Shrinkage] = partial(shrink, spikes=EMPTY)
 
 
-def mostly_empty(values: Floats, scales: Floats, expected: Floats) -> tuple[Floats, Floats]:
-    """Empirical Bayes, begun with the belief that nearly all leaves are empty."""
-    return shrink(values, scales, expected, spikes=EMPTY)
-
-
-def as_seen(values: Floats, scales: Floats, expected: Floats) -> tuple[Floats, Floats]:
+def keep_noisy(values: Floats, scales: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """Noisy counts as they are, whatever was expected."""
     return values, 2.0 * scales**2
 
@@ -621,7 +561,7 @@ class BoxSolution:
     expanded: Bools
     noisy: Floats
     variances: Floats
-    shrinkage: Shrinkage = mostly_empty
+    shrinkage: Shrinkage = SHRINK_SPARSE
     expected: Floats | None = None
     """For each node; NaN where nothing is known."""
 
@@ -633,7 +573,9 @@ class BoxSolution:
         for family in reversed(self.families):
             seen = _sums(family, values, variances)
             leaves = family.nodes.start + np.flatnonzero(~self.expanded[family.nodes])
-            expected = self._expected(family)[leaves - family.nodes.start]
+            part = family.spread(self.noisy[family.parents] / family.sizes)
+            known = part if self.expected is None else self.expected[family.nodes]
+            expected = np.where(np.isnan(known), part, known)[leaves - family.nodes.start]
             values[leaves], variances[leaves] = self.shrinkage(self.noisy[leaves], scales[leaves], expected)
             variances[family.nodes] *= self._understated(family, seen, _sums(family, values, variances))
             below, doubt = _sums(family, values, variances)
@@ -643,11 +585,6 @@ class BoxSolution:
                 own * self.noisy[family.parents] + below / doubt
             )
         return Estimates(values, variances)
-
-    def _expected(self, family: Families) -> Floats:
-        part = family.spread(self.noisy[family.parents] / family.sizes)
-        known = part if self.expected is None else self.expected[family.nodes]
-        return np.where(np.isnan(known), part, known)
 
     def _understated(self, family: Families, seen: Estimates, shrunk: Estimates) -> float:
         """By how much the variances of sums of siblings are too small once their leaves are shrunk.

@@ -22,29 +22,42 @@ from partita.public.boxes.cover import (
     LinearQuestion,
     NodeCoefficients,
     Plane,
-    laid_out,
-    summed,
+    cancel_terms,
+    combine_boxes,
+    sum_boxes,
     variances_of_sums,
-    without_equals,
 )
-from partita.public.boxes.density import BoxDensity, Measure, Stretches, along, made_up, passed
-from partita.public.boxes.plan import BoxNodes, Corners, SignedBox, children_of, spans_of, summed_up
-
-# One bound for all boxes at once: from the ranges of all nodes, and from the last looks at leaves.
-#
-# A box is whole nodes and parts of leaves. The parent of a whole node is cut by a side of the box, and the
-# node lies inside of that side; a leaf of which a part is taken is cut by a side itself. So the error is
-# at most the sum, over the sides, of what each has inside of it or cuts, and for each side the worst
-# plane is taken. Answers that are too large and too small are told apart. The proofs are in
-# docs/proofs/boxes_bounds.md.
+from partita.public.boxes.density import (
+    BoxDensity,
+    Measure,
+    Stretches,
+    accumulate_along,
+    find_positions,
+    place_points,
+)
+from partita.public.boxes.plan import BoxNodes, Corners, SignedBox, children_of, spans_of, sum_upwards
 
 _ROUNDING: Final = 1e-9
+_MOST_PIECES: Final = (
+    2**18
+)  # pieces of leaves for one region: more follow the measures better, and take longer
+_MOST_CUTS: Final = 4  # pieces of a leaf along one axis
+_TABLE_BOXES: Final = 2**10  # from so many boxes on two axes on, it pays to build a table
+_FACETS: Final = 8  # projections of the tree that are cached: more save time, and need memory
+_MOST_FACET_AXES: Final = 3  # projections onto more axes, but not all, are hardly smaller than the tree
+
+# The share of each box, given by its corners, that lies in a region: 1 if all of it does, 0 if nothing.
+Shares: TypeAlias = Callable[[Corners, Corners], Floats]
 
 
 def widest_miss(density: BoxDensity, ranges: NodeRange) -> float:
     """The largest error that any box can have if the count of every node lies in its range.
 
-    Nor is any answer, or any count, larger than that of everything.
+    A box is whole nodes and parts of leaves. The parent of a whole node is cut by a side of the box, and the
+    node lies inside of that side; a leaf of which a part is taken is cut by a side itself. So the error is
+    at most the sum, over the sides, of what each has inside of it or cuts, and for each side the worst plane
+    is taken. Answers that are too large and too small are treated apart. Nor is any answer, or any count,
+    larger than that of everything. The proofs are in docs/proofs/boxes_bounds.md.
     """
     values = density.held.values
     above = _sides(density, np.maximum(values - ranges.low, 0.0), values)
@@ -62,7 +75,7 @@ def widest_miss_of_looks(density: BoxDensity, looks: Floats, rates: Floats, beta
     looks at a set misses by no more than it may for all leaves.
     """
     leaves, values = density.nodes.leaves, density.held.values
-    off = values - summed_up(density.families, np.where(leaves, looks, 0.0))
+    off = values - sum_upwards(density.families, np.where(leaves, looks, 0.0))
     above = _sides(density, np.maximum(off, 0.0), values)
     below = _sides(density, np.maximum(-off, 0.0), np.maximum(looks, 0.0))
     sets = 2 * math.prod(np.unique(each.lows[leaves]).size ** 2 for each in density.stretches)
@@ -90,15 +103,13 @@ def _worst(before: tuple[UInts, UInts], last: tuple[UInts, UInts], numbers: Floa
     return float(np.cumsum(np.bincount(at, steps, minlength=places.size)).max(initial=0.0))
 
 
-# Guaranteed bounds on linear questions, from the ranges of nodes and from the last looks at leaves.
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class BoxBounds:
-    """What the looks at the nodes of a tree say for certain; a look of one unit has the rate `unit`.
+    """Guaranteed bounds from the looks at the nodes of a tree; a look of one unit has the rate `unit`.
 
-    The proofs are in docs/proofs/boxes_bounds.md.
+    They follow from the ranges of nodes and from the last looks at leaves. The proofs are in
+    docs/proofs/boxes_bounds.md.
     """
 
     density: BoxDensity
@@ -109,20 +120,22 @@ class BoxBounds:
     def ranges(self, beta: float) -> NodeRange:
         """The counts of all nodes lie in their ranges at once with probability 1 - beta.
 
-        The last ones are remembered: who looks for a quantile asks with the same beta again and again.
+        The last ones are cached: the search for a quantile asks with the same beta again and again.
         """
         if beta not in self._last_ranges:
-            density = self.density
+            families, nodes = self.density.families, len(self.density.nodes.lows)
             self._last_ranges.clear()
-            self._last_ranges[beta] = seen(
-                density.families, len(density.nodes.lows), self.looks, self.unit, beta
-            )
+            self._last_ranges[beta] = seen(families, nodes, self.looks, self.unit, beta)
         return self._last_ranges[beta]
 
     def bounds(self, asked: LinearQuestion, beta: float) -> tuple[float, float]:
-        """What the ranges of nodes allow, and what the last looks at leaves do, with half of beta each."""
-        nodes, leaves = ranged(asked, self.ranges(beta / 2)), self._last(asked, beta / 2)
-        return max(nodes[0], leaves[0]), min(nodes[1], leaves[1])
+        """What the ranges of nodes allow, and what the last looks at leaves do, with half of beta each.
+
+        The last look at a leaf decided nothing: given all others, those are independent noisy counts.
+        """
+        nodes, coefficients, part = propagate(asked, self.ranges(beta / 2)), asked.coefficients, beta / 4
+        low, high = (self._last(asked.nodes, each) for each in (coefficients.least, coefficients.most))
+        return max(nodes[0], low.value - low.reach(part)), min(nodes[1], high.value + high.reach(part))
 
     def error(self, beta: float) -> float:
         """No box at all misses the truth by more with probability 1 - beta: by nodes and by last looks."""
@@ -131,23 +144,15 @@ class BoxBounds:
         nodes = widest_miss(self.density, self.ranges(beta / 2))
         return min(nodes, widest_miss_of_looks(self.density, looks, rates, beta / 2))
 
-    def _last(self, asked: LinearQuestion, beta: float) -> tuple[float, float]:
-        """The last look at a leaf decided nothing: given all others, those are independent noisy counts."""
-        low = self._combined(self._weights(asked.nodes, asked.coefficients.least))
-        high = self._combined(self._weights(asked.nodes, asked.coefficients.most))
-        return low.value - low.reach(beta / 2), high.value + high.reach(beta / 2)
-
-    def _combined(self, weights: Floats) -> Combination:
+    def _last(self, nodes: Ints, coefficients: Floats) -> Combination:
+        """The sum of the last looks at leaves, each by the coefficient of the node that it is in."""
+        first, behind = (end[nodes] for end in self._spans)
+        order = np.argsort(first)
+        weights = np.repeat(coefficients[order], (behind - first)[order])
         used = np.flatnonzero(weights)
         look = self._last_looks[used]
         value = float(weights[used] @ self.looks.values[look])
         return Combination(value, weights[used], self.looks.rates(self.unit)[look])
-
-    def _weights(self, nodes: Ints, each: Floats) -> Floats:
-        """For every leaf the number of the node that it is in, of nodes that make up the tree."""
-        first, behind = (end[nodes] for end in self._spans)
-        order = np.argsort(first)
-        return np.repeat(each[order], (behind - first)[order])
 
     @cached_property
     def _spans(self) -> tuple[Ints, Ints]:
@@ -161,24 +166,25 @@ class BoxBounds:
         return self.looks.last(len(self.density.nodes.lows))[ordered]
 
 
-def ranged(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
-    """Bounds on a question if every node is in its range; asked either way round, both hold."""
-    low, high = _ranged(asked, ranges)
+def propagate(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
+    """Bounds on a question if every node is in its range; those of the negated question hold as well."""
+    low, high = _propagate(asked, ranges)
     if bool((asked.coefficients.least >= 0.0).all()):
         return low, high
-    other = _ranged(asked.negated, ranges)
+    other = _propagate(asked.negated, ranges)
     return max(low, -other[1]), min(high, -other[0])
 
 
-def _ranged(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
+def _propagate(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
     """The answer's part in each node, and the rest of its count, from the leaves up to the root.
 
-    Of a node that is split its children tell both, and since both together are the node, each tells
-    something about the other.
+    For a node that is split both follow from its children, and since both together are the node, each
+    bounds the other.
     """
     part, rest = _own(asked.layers[-1], ranges)
-    for layer, below in zip(asked.layers[-2::-1], asked.layers[:0:-1], strict=True):
-        starts = below.families(layer, asked.density)
+    for layer in asked.layers[-2::-1]:
+        sizes = asked.density.nodes.children[layer.nodes[layer.split]]
+        starts = np.cumsum(sizes) - sizes
         sides = [NodeRange(*(np.add.reduceat(end, starts) for end in side)) for side in (part, rest)]
         part, rest = _own(layer, ranges)
         whole = ranges.at(layer.nodes[layer.split])
@@ -188,88 +194,57 @@ def _ranged(asked: LinearQuestion, ranges: NodeRange) -> tuple[float, float]:
 
 
 def _own(layer: Layer, ranges: NodeRange) -> tuple[NodeRange, NodeRange]:
-    """Part and rest as far as the nodes of a layer tell themselves."""
+    """Part and rest by the ranges of the nodes of a layer themselves: coefficients times counts."""
     least, most, _, _ = layer.coefficients
-    own = ranges.at(layer.nodes)
-    return _times(least, most, own), _times(1.0 - most, 1.0 - least, own)
-
-
-def _times(least: Floats, most: Floats, counts: NodeRange) -> NodeRange:
-    """Counts in their ranges times coefficients in theirs."""
-    return NodeRange(
-        np.minimum(least * counts.low, least * counts.high), np.maximum(most * counts.low, most * counts.high)
+    low, high = ranges.at(layer.nodes)
+    part, rest = (
+        NodeRange(np.minimum(a * low, a * high), np.maximum(b * low, b * high))
+        for a, b in ((least, most), (1.0 - most, 1.0 - least))
     )
+    return part, rest
 
 
-# A public region, within a box, laid over a tree of boxes.
+def cover_region(density: BoxDensity, shares: Shares, box: Sequence[Stretches]) -> LinearQuestion:
+    """The count of a public region within a box, a single one, as a question.
 
-
-# The share of each box, given by its corners, that lies in a region: 1 if all of it does, 0 if nothing.
-Shares: TypeAlias = Callable[[Corners, Corners], Floats]
-
-_MOST_PIECES: Final = 2**18
-_MOST_CUTS: Final = 4
-
-
-def within_region(density: BoxDensity, shares: Shares, box: Sequence[Stretches]) -> LinearQuestion:
-    """How much lies in the region and in the box, a single one, as a question.
-
-    Nodes that lie inside of both are taken whole, and leaves that are cut by the share inside. Where
-    counts are not spread evenly such a leaf is first cut into smaller boxes.
+    Nodes that lie inside of both are taken whole, and leaves that are cut by the share inside. If counts
+    are not spread evenly, such a leaf is first cut into smaller boxes.
     """
     nodes, layers = np.zeros(1, np.int64), []
     while True:
-        layer = _layer(density, shares, box, nodes)
+        layer = _cover_layer(density, shares, box, nodes)
         layers.append(layer)
         if not bool(layer.split.any()):
             return LinearQuestion(density, layers)
         nodes = children_of(density.nodes, nodes[layer.split])
 
 
-def _layer(density: BoxDensity, shares: Shares, box: Sequence[Stretches], nodes: Ints) -> Layer:
-    """What is inside, outside, or cut, of some nodes."""
+def _cover_layer(density: BoxDensity, shares: Shares, box: Sequence[Stretches], nodes: Ints) -> Layer:
+    """The nodes of one level that are inside, outside, or cut."""
     wholes = [own.at(nodes) for own in density.stretches]
-    meets, inside = _against(wholes, box)
+    meets, inside = np.ones((2, nodes.size), bool)
+    for own, asked in zip(wholes, box, strict=True):
+        meets &= (asked.lows <= own.highs) & (asked.highs >= own.lows)
+        inside &= (asked.lows <= own.lows) & (asked.highs >= own.highs)
     met, covered = np.flatnonzero(meets), np.zeros(nodes.size)
     parts = [own.at(met).within(asked) for own, asked in zip(wholes, box, strict=True)]
-    covered[met] = shares(*_corners(parts))
+    lows, highs = ([part.lows for part in parts], [part.highs for part in parts])
+    covered[met] = shares(np.stack(lows, axis=1), np.stack(highs, axis=1))
     whole = inside & (covered == 1.0)
     open_, leaves = (covered > 0.0) & ~whole, density.nodes.leaves[nodes]
     cut = np.flatnonzero(open_ & leaves)
+    curved = max(1, sum(measure is not None for measure in density.measures))
+    cuts = max(1, min(_MOST_CUTS, int((_MOST_PIECES / max(1, cut.size)) ** (1.0 / curved))))
     pieces = [
-        _Pieces.of(measure, own.at(cut), own.at(cut).within(asked), _cuts(density, cut.size))
+        _AxisCuts.of(measure, own.at(cut), own.at(cut).within(asked), cuts)
         for measure, own, asked in zip(density.measures, wholes, box, strict=True)
     ]
-    known = NodeCoefficients.equal(whole.astype(np.float64))
-    return Layer(nodes, open_ & ~leaves, known.replaced(cut, _partly(_covered(pieces, shares))))
+    share, known = _share_inside(pieces, shares), NodeCoefficients.equal(whole.astype(np.float64))
+    partly = NodeCoefficients(np.zeros_like(share), np.ones_like(share), share, share)
+    return Layer(nodes, open_ & ~leaves, known.with_others(cut, partly))
 
 
-def _against(nodes: Sequence[Stretches], box: Sequence[Stretches]) -> tuple[Bools, Bools]:
-    """Whether each node meets the box, and whether it lies inside."""
-    meets, inside = np.ones(nodes[0].lows.size, bool), np.ones(nodes[0].lows.size, bool)
-    for own, asked in zip(nodes, box, strict=True):
-        meets &= (asked.lows <= own.highs) & (asked.highs >= own.lows)
-        inside &= (asked.lows <= own.lows) & (asked.highs >= own.highs)
-    return meets, inside
-
-
-def _partly(share: Floats) -> NodeCoefficients:
-    """Of leaves of which a share is inside."""
-    return NodeCoefficients(np.zeros_like(share), np.ones_like(share), share, share)
-
-
-def _corners(stretches: Sequence[Stretches]) -> tuple[Corners, Corners]:
-    lows, highs = [each.lows for each in stretches], [each.highs for each in stretches]
-    return np.stack(lows, axis=1), np.stack(highs, axis=1)
-
-
-def _cuts(density: BoxDensity, leaves: int) -> int:
-    """Into how many pieces a leaf is cut along each axis that is not even."""
-    curved = sum(measure.curve is not None for measure in density.measures)
-    return max(1, min(_MOST_CUTS, int((_MOST_PIECES / max(1, leaves)) ** (1.0 / max(1, curved)))))
-
-
-class _Pieces(NamedTuple):
+class _AxisCuts(NamedTuple):
     """Parts of stretches along an axis, a row for each, cut further; and the share of each piece."""
 
     lows: Corners
@@ -277,13 +252,12 @@ class _Pieces(NamedTuple):
     share: Floats
 
     @staticmethod
-    def of(measure: Measure, wholes: Stretches, parts: Stretches, cuts: int) -> _Pieces:
-        """At equal steps of the measure, if there is any."""
-        curve = measure.curve
-        if curve is None or parts.before is None or parts.upto is None:
-            return _Pieces(parts.lows[:, None], parts.highs[:, None], wholes.shares(parts)[:, None])
-        steps = np.arange(1, cuts) / cuts
-        inner = passed(curve, parts.before[:, None] + steps * (parts.upto - parts.before)[:, None])
+    def of(measure: Measure, wholes: Stretches, parts: Stretches, cuts: int) -> _AxisCuts:
+        """Cuts at equal steps of the measure, if there is any."""
+        if measure is None or parts.before is None or parts.upto is None:
+            return _AxisCuts(parts.lows[:, None], parts.highs[:, None], wholes.shares(parts)[:, None])
+        targets = np.arange(1, cuts) / cuts * (parts.upto - parts.before)[:, None]
+        inner = find_positions(measure, parts.before[:, None] + targets)
         inner = np.clip(inner, parts.lows[:, None], parts.highs[:, None])
         behind = parts.highs[:, None] + np.uint64(1)
         edges = np.concatenate([parts.lows[:, None], inner, behind], axis=1)
@@ -291,26 +265,16 @@ class _Pieces(NamedTuple):
         highs = np.where(there, edges[:, 1:] - np.uint64(1), lows)
         each = wholes.at(np.repeat(np.arange(len(lows)), cuts))
         share = each.shares(Stretches.of(measure, lows.ravel(), highs.ravel())).reshape(lows.shape)
-        return _Pieces(lows, highs, np.where(there, share, 0.0))
+        return _AxisCuts(lows, highs, np.where(there, share, 0.0))
 
 
-def _covered(axes: Sequence[_Pieces], shares: Shares) -> Floats:
-    """The share of each leaf that is covered: that of all products of its pieces, added up."""
+def _share_inside(axes: Sequence[_AxisCuts], shares: Shares) -> Floats:
+    """The share of each leaf in the region: that of all products of its pieces, added up."""
     chosen = np.indices([axis.share.shape[1] for axis in axes]).reshape(len(axes), -1)
     weight = np.prod([axis.share[:, at] for axis, at in zip(axes, chosen, strict=True)], axis=0)
     lows = np.stack([axis.lows[:, at].ravel() for axis, at in zip(axes, chosen, strict=True)], axis=1)
     highs = np.stack([axis.highs[:, at].ravel() for axis, at in zip(axes, chosen, strict=True)], axis=1)
     return np.asarray((weight * shares(lows, highs).reshape(weight.shape)).sum(axis=1))
-
-
-_MANY: Final = 2**10  # For so many boxes on two axes at once it pays to make a table
-_KEPT: Final = 8  # The tree is kept as it looks along so many sets of axes, those that were asked about last
-# Questions about so many axes, if those are not all, are asked of the tree as it looks along these.
-_FEW: Final = 3
-
-
-def _as_it_is(density: BoxDensity) -> BoxDensity:
-    return density
 
 
 @final
@@ -319,10 +283,10 @@ class BoxEngine:
     """Answers about boxes of positions, all from one density.
 
     `values` >= 0 and `variances` are those of the nodes; the values of leaves are what counts. Inside of a
-    leaf the `measures` tell where its count lies, and `refined` may tell more: a density in which no
-    node holds less or more. `looks`, of which one unit has the rate `unit`, are what guaranteed bounds
-    are made of. The rest is a model for standard errors: `widening` calibrates it, and values may be
-    `doubted` where leaves are cut.
+    leaf the `measures` say where its count lies, and `refine` may say more: it returns a density in which
+    every node has the same count. Guaranteed bounds follow from the `looks`, of which one unit has the rate
+    `unit`. The rest is a model for standard errors: `widening` calibrates it, and values may be `doubted`
+    where leaves are cut.
     """
 
     nodes: BoxNodes
@@ -333,7 +297,7 @@ class BoxEngine:
     unit: float
     widening: float
     doubted: bool = False
-    refined: Callable[[BoxDensity], BoxDensity] = _as_it_is
+    refine: Callable[[BoxDensity], BoxDensity] | None = None
     _facets: dict[tuple[int, ...], _Facet] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -344,11 +308,11 @@ class BoxEngine:
     @cached_property
     def shown(self) -> BoxDensity:
         """The solved tree, refined inside of its leaves: where the values of answers come from."""
-        return self.refined(self.density)
+        return self.density if self.refine is None else self.refine(self.density)
 
     @cached_property
     def certain(self) -> BoxBounds:
-        """What the looks say for certain."""
+        """The guaranteed bounds of the looks."""
         return BoxBounds(self.density, self.looks, self.unit)
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
@@ -370,11 +334,11 @@ class BoxEngine:
     def answer(self, terms: Sequence[SignedBox]) -> Answer:
         """The signed sum of boxes as one linear question."""
         least = least_sum(sign for _, _, sign in terms)
-        lows, highs, signs = self._taken_apart(without_equals(terms))
+        lows, highs, signs = self._arrays(cancel_terms(terms))
         facet = self._facet(np.asarray(self._bounded(lows, highs).any(axis=0)))
 
         def asked(density: BoxDensity) -> LinearQuestion:
-            return laid_out(density, facet.boxes(lows, highs), signs)
+            return combine_boxes(density, facet.boxes(lows, highs), signs)
 
         answer = self._answer(asked, facet, partial(self.bounds, terms), least)
         if len(terms) != 1:
@@ -383,9 +347,9 @@ class BoxEngine:
 
     def bounds(self, terms: Sequence[SignedBox], beta: float) -> tuple[float, float]:
         """The true sum lies between the bounds with probability 1 - beta."""
-        lows, highs, signs = self._taken_apart(without_equals(terms))
+        lows, highs, signs = self._arrays(cancel_terms(terms))
         boxes = Stretches.along(self.measures, lows, highs)
-        return self.certain.bounds(laid_out(self.density, boxes, signs), beta)
+        return self.certain.bounds(combine_boxes(self.density, boxes, signs), beta)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""
@@ -393,7 +357,7 @@ class BoxEngine:
 
     def along(self, axis: int, low: Sequence[int], high: Sequence[int]) -> Curve:
         """Cumulative counts along an axis of what lies between the corners on the other axes."""
-        lows, highs = _box_corners([low], self.nodes.axes), _box_corners([high], self.nodes.axes)
+        lows, highs = np.array([low], np.uint64), np.array([high], np.uint64)
         bounded = self._bounded(lows, highs)[0]
         bounded[axis] = True
         facet = self._facet(bounded)
@@ -402,16 +366,14 @@ class BoxEngine:
         for at, own, asked in zip(facet.axes, facet.shown.stretches, facet.boxes(lows, highs), strict=True):
             if at != axis:
                 mass = mass * own.at(leaves).overlap(asked)
-        return along(facet.shown, facet.axes.index(axis), mass)
+        return accumulate_along(facet.shown, facet.axes.index(axis), mass)
 
     def region(self, shares: Shares, low: Sequence[int], high: Sequence[int]) -> Answer:
         """How many lie in a region, given by the shares of boxes that it covers, and between the corners."""
-        box = Stretches.along(
-            self.measures, _box_corners([low], self.nodes.axes), _box_corners([high], self.nodes.axes)
-        )
+        box = Stretches.along(self.measures, np.array([low], np.uint64), np.array([high], np.uint64))
 
         def asked(density: BoxDensity) -> LinearQuestion:
-            return within_region(density, shares, box)
+            return cover_region(density, shares, box)
 
         def bounds(beta: float) -> tuple[float, float]:
             return self.certain.bounds(asked(self.density), beta)
@@ -419,8 +381,8 @@ class BoxEngine:
         return self._answer(asked, self._facet(np.ones(self.nodes.axes, bool)), bounds, 0.0)
 
     def points(self, rows: int) -> Corners:
-        """Positions of made-up rows, leaf by leaf."""
-        return made_up(self.shown, rows)
+        """Positions of synthetic rows, leaf by leaf."""
+        return place_points(self.shown, rows)
 
     def _answer(
         self, asked: Callable[[BoxDensity], LinearQuestion], facet: _Facet, bounds: Bounds, least: float
@@ -435,9 +397,10 @@ class BoxEngine:
     def _error(self, variances: Floats) -> Floats:
         return np.asarray(self.widening * np.sqrt(variances + 1.0))
 
-    def _taken_apart(self, terms: Sequence[SignedBox]) -> tuple[Corners, Corners, Floats]:
-        lows = _box_corners([low for low, _, _ in terms], self.nodes.axes)
-        highs = _box_corners([high for _, high, _ in terms], self.nodes.axes)
+    def _arrays(self, terms: Sequence[SignedBox]) -> tuple[Corners, Corners, Floats]:
+        """The corners and the signs of terms, of which there may be none."""
+        ends = (np.array([term[end] for term in terms], np.uint64) for end in (0, 1))
+        lows, highs = (corners.reshape(len(terms), self.nodes.axes) for corners in ends)
         return lows, highs, np.array([float(sign) for _, _, sign in terms])
 
     def _kinds(self, bounded: Bools) -> Iterator[tuple[Ints, _Facet]]:
@@ -454,11 +417,11 @@ class BoxEngine:
     def _facet(self, bounded: Bools) -> _Facet:
         """The tree for questions that bound these axes."""
         axes = tuple(np.flatnonzero(bounded).tolist())
-        if not 0 < len(axes) <= _FEW:
+        if not 0 < len(axes) <= _MOST_FACET_AXES:
             axes = tuple(range(self.nodes.axes))
         facet = self._facets.pop(axes, None) or _Facet.of(self.density, self.shown, list(axes))
         self._facets[axes] = facet
-        for oldest in list(self._facets)[:-_KEPT]:
+        for oldest in list(self._facets)[:-_FACETS]:
             self._facets.pop(oldest, None)
         return facet
 
@@ -466,7 +429,7 @@ class BoxEngine:
 @final
 @dataclass(frozen=True, eq=False)
 class _Facet:
-    """A tree along some axes of another one: as it was solved, and as it is shown."""
+    """A tree projected onto some axes: as it was solved, and as it is shown."""
 
     axes: list[int]
     density: BoxDensity
@@ -487,21 +450,17 @@ class _Facet:
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box, given by corners along all axes."""
-        if len(lows) < _MANY or self.plane is None:
-            return summed(self.shown, self.boxes(lows, highs)).values
+        if len(lows) < _TABLE_BOXES or self.plane is None:
+            return sum_boxes(self.shown, self.boxes(lows, highs)).values
         return self.plane.counts(self.boxes(lows, highs))
 
     def variances(self, lows: Corners, highs: Corners, parts: int) -> Floats:
         """The variance of the sum of each `parts` boxes."""
         boxes = self.boxes(lows, highs)
         if parts == 1:
-            return summed(self.density, boxes).variances
+            return sum_boxes(self.density, boxes).variances
         return variances_of_sums(self.density, boxes, parts)
 
     def boxes(self, lows: Corners, highs: Corners) -> tuple[Stretches, ...]:
         """The boxes along these axes."""
         return Stretches.along(self.density.measures, lows[:, self.axes], highs[:, self.axes])
-
-
-def _box_corners(corners: Sequence[Sequence[int]], axes: int) -> Corners:
-    return np.array(corners, np.uint64).reshape(len(corners), axes)

@@ -1,4 +1,4 @@
-"""A released grid: every cell of a product of axes with noise of its own."""
+"""A released grid, every cell of a product of axes with noise of its own, and exact sums over its boxes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from partita.public.boxes.base import (
 )
 from partita.public.boxes.plan import Corners, SignedBox, volumes
 
-# Sums over boxes of a full grid of integers, exactly: summed-area tables, and boxes laid over each other.
-
-_ROOM: Final = 2**62
+MOST_CELLS: Final = 2**22  # no grid has more cells, special cells included
+_FITS: Final = 2**62  # sums below this fit in int64
+_AT_ONCE: Final = 2**18  # cells whose shares of a region are computed at once, to bound memory
 _ONE: Final = np.uint64(1)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class GridSums:
-    """An integer for every cell of a grid, and the sums of boxes of them.
+    """An integer for every cell of a grid, and the sums of boxes of them: by a summed-area table.
 
     >>> sums = GridSums(np.arange(6).reshape(2, 3))
     >>> sums.of(np.array([[0, 1]], np.uint64), np.array([[1, 2]], np.uint64)).tolist()
@@ -55,9 +55,9 @@ class GridSums:
 
     @cached_property
     def table(self) -> NDArray[Any]:
-        """At each cell the sum of all up to it: exact, of Python ints where int64 might not do."""
+        """At each cell the sum of all up to it: exact, of Python ints if int64 might overflow."""
         largest = max(int(self.values.max(initial=0)), -int(self.values.min(initial=0)))
-        fits = largest * self.values.size < _ROOM
+        fits = largest * self.values.size < _FITS
         table = self.values.astype(np.int64 if fits else object)
         for axis in range(table.ndim):
             np.cumsum(table, axis=axis, out=table)
@@ -78,45 +78,32 @@ class GridSums:
         return np.asarray(self.of(lows, highs).astype(np.float64))
 
 
-def laid_over(boxes: Sequence[SignedBox]) -> Mapping[int, int]:
-    """How many cells have each sum of signs, other than zero, where boxes are laid over each other.
+def count_overlaps(boxes: Sequence[SignedBox]) -> Mapping[int, int]:
+    """The number of cells for each sum of signs, other than zero, of the boxes that they are in.
 
     The ends of the boxes cut each axis into pieces; a product of pieces lies in a box or outside.
 
-    >>> laid_over([((0, 0), (3, 3), 1), ((1, 1), (2, 2), -1), ((0, 0), (0, 0), 1)])
+    >>> count_overlaps([((0, 0), (3, 3), 1), ((1, 1), (2, 2), -1), ((0, 0), (0, 0), 1)])
     {1: 11, 2: 1}
     """
     lows = np.array([low for low, _, _ in boxes], np.int64)
     behind = np.array([high for _, high, _ in boxes], np.int64) + 1
     cuts = [np.unique(np.concatenate([lows[:, axis], behind[:, axis]])) for axis in range(lows.shape[1])]
-    signs = _summed(lows, behind, np.array([sign for _, _, sign in boxes]), cuts)
-    cells = np.ones((), np.int64)
-    for cut in cuts:
-        cells = np.multiply.outer(cells, np.diff(cut))
-    factors, kind = np.unique(signs, return_inverse=True)
-    numbers = np.bincount(kind.ravel(), weights=cells.ravel())
-    return {int(f): round(n) for f, n in zip(factors, numbers, strict=True) if f}
-
-
-def _summed(
-    lows: NDArray[np.int64],
-    behind: NDArray[np.int64],
-    signs: NDArray[np.int64],
-    cuts: Sequence[NDArray[np.int64]],
-) -> NDArray[np.int64]:
-    """The sum of signs in each product of pieces: a step at each corner of a box, summed up."""
-    steps = np.zeros([cut.size for cut in cuts], np.int64)
+    steps, signs = np.zeros([cut.size for cut in cuts], np.int64), np.array([sign for _, _, sign in boxes])
+    # A step at each corner of a box, summed up, gives the sum of signs in each product of pieces.
     for upper in product((False, True), repeat=len(cuts)):
         corner = np.where(upper, behind, lows)
         places = tuple(np.searchsorted(cut, corner[:, axis]) for axis, cut in enumerate(cuts))
         np.add.at(steps, places, signs * (-1) ** sum(upper))
     for axis in range(len(cuts)):
         np.cumsum(steps, axis=axis, out=steps)
-    return steps[tuple(slice(cut.size - 1) for cut in cuts)]
-
-
-MOST_CELLS: Final = 2**22  # No grid has more cells, special cells included
-_AT_ONCE: Final = 2**18
+    sums = steps[tuple(slice(cut.size - 1) for cut in cuts)]
+    cells = np.ones((), np.int64)
+    for cut in cuts:
+        cells = np.multiply.outer(cells, np.diff(cut))
+    factors, kind = np.unique(sums, return_inverse=True)
+    numbers = np.bincount(kind.ravel(), weights=cells.ravel())
+    return {int(f): round(n) for f, n in zip(factors, numbers, strict=True) if f}
 
 
 @final
@@ -144,7 +131,7 @@ class GridRelease(BoxRelease):
 
     @cached_property
     def sums(self) -> GridSums:
-        """The noisy counts as a grid, ready to be summed."""
+        """The noisy counts as a grid, with sums of its boxes."""
         return GridSums(self.noisy.reshape(self.shape))
 
     def answer(self, *terms: BoxTerm) -> Answer:
@@ -155,7 +142,7 @@ class GridRelease(BoxRelease):
         lows, highs = (np.array(ends, np.uint64) for ends in list(zip(*boxes, strict=True))[:2])
         value = sum(int(s) * box.sign for s, box in zip(self.sums.of(lows, highs), boxes, strict=True))
         noises = Counter[tuple[int, Fraction]]()
-        for factor, number in laid_over(boxes).items():
+        for factor, number in count_overlaps(boxes).items():
             noises[abs(factor), self.scale] += number
         return NoisySum(value, noises).answer(least_sum(box.sign for box in boxes))
 
@@ -190,9 +177,9 @@ class GridRelease(BoxRelease):
         return curve_through(places, np.cumsum(self.sums.floats(lows, highs)))
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
-        """Cells inside the region whole, and cells that it cuts by their share.
+        """Cells inside the region count whole, and cells that it cuts by their share.
 
-        For certain, all that is known of a cell that is cut is that between none and all of it counts.
+        Guaranteed bounds take a cell that is cut to count anything between none and all of it.
         """
         ((low, high, _),) = check_terms([box], self.axes)
         shares = np.concatenate([region.shares(cells, cells) for cells in _cells(low, high)])
@@ -203,20 +190,31 @@ class GridRelease(BoxRelease):
         def bounds(beta: float) -> tuple[float, float]:
             return inside.bounds(beta)[0], touched.bounds(beta)[1]
 
-        return Answer(value, lambda: self._shared_error(shares, held), bounds)
+        def error() -> float:
+            # Noise, and for each cell that is cut how uncertain its part is: all of it may lie on one side.
+            # The square of a noisy count is that of the count and a variance; the latter is taken off.
+            within = shares * (1.0 - shares) @ (held.astype(np.float64) ** 2 - self._variance)
+            return math.sqrt(float(shares @ shares) * self._variance + max(0.0, float(within)))
+
+        return Answer(value, error, bounds)
 
     def points(self, rows: int) -> Corners:
-        """Cells of made-up rows, in ascending order: as many in each as its share of the counts.
+        """Cells of synthetic rows, in ascending order: as many in each as its share of the counts.
 
-        Counts are first made non-negative, as near to the noisy ones as they can be with the same total;
-        where nothing is left, rows are spread evenly over the cells that are not special.
+        Counts are first made non-negative, as near to the noisy ones as they can be with the same total.
+        If nothing is left, rows are spread evenly over the cells that are not special.
         """
         noisy = self.noisy.astype(np.float64)
         counts = shared_out(noisy[np.newaxis], np.maximum(noisy.sum(keepdims=True), 0.0))[0]
-        weights = counts if counts.any() else self._ordinary
-        shares = apportion(integer(rows, "rows", low=0), weights)
-        cells = np.repeat(np.arange(shares.size), shares)
-        return np.stack(np.unravel_index(cells, self.shape), axis=1).astype(np.uint64)
+        if not counts.any():
+            inside = np.ones(())  # one for each cell that is not special on any axis, otherwise zero
+            for axis in self.axes:
+                cells = np.repeat([0.0, 1.0, 0.0], [axis.before, axis.size, axis.after])
+                inside = np.multiply.outer(inside, cells)
+            counts = inside.ravel()
+        shares = apportion(integer(rows, "rows", low=0), counts)
+        chosen = np.repeat(np.arange(shares.size), shares)
+        return np.stack(np.unravel_index(chosen, self.shape), axis=1).astype(np.uint64)
 
     @property
     def story(self) -> str:
@@ -249,30 +247,12 @@ class GridRelease(BoxRelease):
         """The variance of each cell."""
         return laplace_variance(self.scale)
 
-    @property
-    def _ordinary(self) -> Floats:
-        """One for each cell that is not special on any axis, else zero."""
-        inside = np.ones(())
-        for axis in self.axes:
-            cells = np.repeat([0.0, 1.0, 0.0], [axis.before, axis.size, axis.after])
-            inside = np.multiply.outer(inside, cells)
-        return inside.ravel()
-
     def _reach(self, beta: float) -> float:
         """The sum of the noises of all cells, or of some, leaves [-t, t] with probability at most beta."""
         return NoisySum(0, {(1, self.scale): self.noisy.size}).reach(beta)
 
     def _sum(self, held: NDArray[Any]) -> NoisySum:
         return NoisySum(int(held.sum()), {(1, self.scale): held.size} if held.size else {})
-
-    def _shared_error(self, shares: Floats, held: NDArray[Any]) -> float:
-        """Noise, and for each cell that is cut how uncertain its part is: all of it may lie on one side.
-
-        The square of a noisy count is that of the count and a variance; the latter is taken off.
-        """
-        cut = shares * (1.0 - shares)
-        within = cut @ (held.astype(np.float64) ** 2 - self._variance)
-        return math.sqrt(float(shares @ shares) * self._variance + max(0.0, float(within)))
 
 
 def _cells(low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Corners]:

@@ -1,4 +1,4 @@
-"""How far the sum of the kept nodes of a cover can lie from the truth, for certain [DNRR15, Thm 3.3].
+"""The release of the paper's rectangles [DNRR15, Thm 3.3], its guaranteed bounds, and its expected error.
 
 The proofs are in docs/proofs/paper_rectangles.md.
 """
@@ -46,6 +46,9 @@ from partita.public.boxes.tree_of_trees import (
     nodes_over_one_point,
 )
 
+_MOST_SEGMENTS: Final = 2**30
+_SPREAD: Final = math.sqrt(3 / 2)  # root-mean-square length of a random range, sqrt(1/6), over its mean, 1/3
+# Points between 0 and the rate at which Chernoff bounds are tried: more are tighter, and take longer.
 _SHARES: Final = np.concatenate([np.geomspace(1e-6, 0.5, 192), 1.0 - np.geomspace(0.5, 1e-4, 48)[1:]])
 
 
@@ -57,10 +60,8 @@ class _Margins(NamedTuple):
     node: float
 
 
-class _Size(NamedTuple):
-    """How many nodes a cover looks for in the last dimension, how many it does not find there, and how
-    many it misses in all dimensions.
-    """
+class _CoverSize(NamedTuple):
+    """Numbers of nodes: looked for in the last dimension, not found there, and missed in all dimensions."""
 
     looked: int
     lost: int
@@ -70,19 +71,19 @@ class _Size(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class PaperBounds:
-    """What a tree of trees says for certain, if every node had noise of this scale."""
+    """Guaranteed bounds from a tree of trees, if every node had noise of this scale."""
 
     trees: TreeOfTrees
     scale: Fraction
 
     def upper(self, firsts: Ints, lasts: Ints, beta: float) -> float:
-        """No more lies in a box of segments, except with probability beta."""
+        """An upper bound on a box of segments that fails with probability beta."""
         value, size = self._cover(firsts, lasts)
         margins = self._margins(size, beta)
         return min(value + margins.below, self._everything(margins.node))
 
     def lower(self, firsts: Ints, lasts: Ints, beta: float) -> float:
-        """No less lies in a box of segments, except with probability beta."""
+        """A lower bound on a box of segments that fails with probability beta."""
         value, size = self._cover(firsts, lasts)
         return max(0.0, value - self._margins(size, beta).above)
 
@@ -100,20 +101,20 @@ class PaperBounds:
         above = min(margins.above + min(outside, everything), self._largest_answer)
         return max(above, min(margins.below, everything))
 
-    def _cover(self, firsts: Ints, lasts: Ints) -> tuple[float, _Size]:
+    def _cover(self, firsts: Ints, lasts: Ints) -> tuple[float, _CoverSize]:
         cover = self.trees.cover(firsts, lasts)
         looked, found = int(cover.looked[0]), cover.places
-        size = _Size(looked, looked - found.size, int(cover.missed[0]))
+        size = _CoverSize(looked, looked - found.size, int(cover.missed[0]))
         return float(self.trees.stages[-1].values[found].sum()), size
 
     @property
-    def _largest(self) -> _Size:
+    def _largest(self) -> _CoverSize:
         """No cover is larger, given how many nodes of each dimension but the last were kept."""
         looked, missed, owners = 0, 0, 1
         for stage in self.trees.stages:
             looked = owners * stage.tree.most
             missed, owners = missed + looked, min(looked, stage.nodes.size)
-        return _Size(looked, looked, min(missed, math.prod(tree.most for tree in self.trees.trees)))
+        return _CoverSize(looked, looked, min(missed, math.prod(tree.most for tree in self.trees.trees)))
 
     @property
     def _largest_answer(self) -> float:
@@ -121,10 +122,10 @@ class PaperBounds:
         worth = self.trees.stages[-1].values
         owners = [1, *(stage.nodes.size for stage in self.trees.stages[:-1])]
         for stage, number in zip(self.trees.stages[::-1], owners[::-1], strict=True):
-            worth = _handed_up(stage, worth, number)
+            worth = _best_sums(stage, worth, number)
         return float(worth[0])
 
-    def _margins(self, size: _Size, beta: float, *, boxes: int = 1) -> _Margins:
+    def _margins(self, size: _CoverSize, beta: float, *, boxes: int = 1) -> _Margins:
         """What holds for so many boxes at once whose covers are no larger.
 
         A third of beta each for: the noise of every single node; the positive and the negative parts of
@@ -138,16 +139,16 @@ class PaperBounds:
         return _Margins(above, above + size.missed * self._pruned(node), node)
 
     def _pruned(self, node: float) -> float:
-        """A node that was pruned, or lies below one that was, holds no more."""
+        """An upper bound on a node that was pruned, or lies below one that was."""
         return self.trees.floor - 1 + node
 
     def _everything(self, node: float) -> float:
-        """No more rows are there in all."""
+        """An upper bound on the number of rows."""
         root = self.trees.stages[0].values[:1]
         return float(root[0]) + node if root.size else self._pruned(node)
 
     def _heaviest(self, axis: int, wide: Bools, node: float) -> float:
-        """No more lies in the two heaviest segments of an axis among those that are wide.
+        """An upper bound on the two heaviest segments of an axis among those that are wide.
 
         Segments are leaves of the tree that is reached through the roots of the dimensions before.
         """
@@ -161,8 +162,8 @@ class PaperBounds:
         return float(np.sort(held)[-2:].sum())
 
 
-def _handed_up(stage: Stage, worth: Floats, owners: int) -> Floats:
-    """For each owner the largest sum of what nodes of its tree are worth that lie apart."""
+def _best_sums(stage: Stage, worth: Floats, owners: int) -> Floats:
+    """For each owner the largest sum of the worth of disjoint nodes of its tree."""
     best, below = np.zeros(stage.nodes.size), np.zeros(stage.nodes.size)
     for level in reversed(stage.by_depth):
         best[level] = np.maximum(worth[level], below[level])
@@ -181,26 +182,18 @@ def one_sided_reach(scale: Fraction, terms: int, beta: float) -> float:
     if terms == 0:
         return 0.0
     rate = float(1 / scale)
-    points = rate * _SHARES
-    return float(chernoff(points, terms * _log_moments(points, rate), beta).min())
-
-
-def _log_moments(x: Floats, rate: float) -> Floats:
-    """ln E[exp(x X^+)] = ln(1 + a (e^x - 1) / ((1 + a) (1 - a e^x))), a = exp(-rate), 0 < x < rate."""
-    a = np.exp(-rate)
-    return np.asarray(np.log1p((np.exp(x - rate) - a) / ((1.0 + a) * -np.expm1(x - rate))))
-
-
-# What to expect of a tree of trees before anything is counted, if rows lie evenly.
-
-# The root-mean-square length of a random range, sqrt(1/6), over its mean, 1/3.
-_SPREAD: Final = math.sqrt(3 / 2)
+    x, a = rate * _SHARES, np.exp(-rate)
+    # ln E[exp(x X^+)] = ln(1 + a (e^x - 1) / ((1 + a) (1 - a e^x))), a = exp(-rate), 0 < x < rate.
+    log_moments = np.log1p((np.exp(x - rate) - a) / ((1.0 + a) * -np.expm1(x - rate)))
+    return float(chernoff(x, terms * log_moments, beta).min())
 
 
 @final
 @dataclass(frozen=True)
 class Guess:
-    """Rows spread evenly over so many segments on each axis; a box is a random range along each.
+    """The expected error and size of a tree of trees, before anything is counted.
+
+    Rows are spread evenly over so many segments on each axis; a box is a random range along each.
 
     The depth of a node is counted over all axes together; each step down halves what a node holds.
     """
@@ -246,11 +239,6 @@ def _cover(tree: SegmentTree) -> Floats:
     return np.array([float(number.mean()) for number in numbers[::-1]])
 
 
-# Released cuts of every axis with a pruned tree of trees of noisy counts on top: any box.
-
-_MOST_SEGMENTS: Final = 2**30
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PaperRectanglesRelease(BoxRelease):
@@ -258,7 +246,7 @@ class PaperRectanglesRelease(BoxRelease):
 
     A box is answered by all products of segments that touch it, as in the paper: what a segment holds
     outside of the box is counted with it. Special cells are segments of their own. Pruned nodes count
-    nothing. Covers have noise of their own, so the parts of a split add up to the whole but for noise.
+    nothing. Covers have noise of their own, so the parts of a split add up to the whole except for noise.
     """
 
     kind: ClassVar[str] = "rectangles-paper"
@@ -274,7 +262,7 @@ class PaperRectanglesRelease(BoxRelease):
 
     @cached_property
     def segments(self) -> AxisSegments:
-        """What the axes were cut into."""
+        """The segments of the axes."""
         return AxisSegments(self.edges)
 
     @cached_property
@@ -355,7 +343,7 @@ class PaperRectanglesRelease(BoxRelease):
         return Answer(float(shares @ held), error, bounds)
 
     def points(self, rows: int) -> Corners:
-        """Made-up rows, as many in each piece as its share of the total, spread evenly inside."""
+        """Synthetic rows, as many in each piece as its share of the total, spread evenly inside."""
         return self.pieces.points(integer(rows, "rows", low=0))
 
     @property
@@ -384,8 +372,11 @@ class PaperRectanglesRelease(BoxRelease):
         names = [_names(axis) for axis in range(len(axes))]
         reader.expect(facts=("axes", "scale", "floor"), series=sum(names, ()))
         edges = tuple(_read_edges(reader, name[0], axis) for name, axis in zip(names, axes, strict=True))
-        stages = tuple(_read_stage(reader, name, cut.size) for name, cut in zip(names, edges, strict=True))
-        trees = TreeOfTrees(stages, reader.integer("floor", low=1, high=LARGEST_NUMBER))
+        stages = []
+        for (_, owners, nodes, noisy), cut in zip(names, edges, strict=True):
+            tree, rows = SegmentTree(cut.size), [reader.row(name, np.int64) for name in (owners, nodes)]
+            stages.append(Stage(tree, rows[0], rows[1], reader.noisy(noisy)))
+        trees = TreeOfTrees(tuple(stages), reader.integer("floor", low=1, high=LARGEST_NUMBER))
         return cls(axes=axes, edges=edges, trees=trees, scale=reader.scale("scale"), guarantee=guarantee)
 
     @cached_property
@@ -397,7 +388,7 @@ class PaperRectanglesRelease(BoxRelease):
         return PaperBounds(self.trees, self.scale)
 
     def _bounds(self, term: BoxTerm, beta: float) -> tuple[float, float]:
-        """What a term adds lies, for certain, between what is inside of it and what touches it."""
+        """Bounds on what a term adds: between the segments inside of it and those that touch it."""
         corners = _corners([term])
         inside = self.segments.inside(*corners)
         empty = bool((inside[0] > inside[1]).any())
@@ -406,14 +397,17 @@ class PaperRectanglesRelease(BoxRelease):
         return (low, high) if term.sign > 0 else (-high, -low)
 
     def _beside(self, lows: Corners, highs: Corners) -> Floats:
-        """The mean square of all that is not noise, if any share of what may be missing is equally likely."""
+        """The mean square of all that is not noise, if any share of what may be missing is equally likely.
+
+        Of numbers anywhere between zero and a limit, the mean square is a third of that of the limit.
+        """
         return self._outside(lows, highs) + self._pruned(lows, highs)
 
     def _pruned(self, lows: Corners, highs: Corners) -> Floats:
         """Of what the cover does not see: up to the floor in each node, and up to all rows in all of them."""
         sums = self.trees.sums(*self.segments.touched(lows, highs))
         left = np.maximum(0.0, self.trees.total - sums.values)
-        return _mean_square(np.minimum(sums.missed * float(self.trees.floor), left))
+        return np.asarray(np.minimum(sums.missed * float(self.trees.floor), left) ** 2 / 3.0)
 
     def _outside(self, lows: Corners, highs: Corners) -> Floats:
         """Of what the cover has too much: up to what its cut slabs hold."""
@@ -425,13 +419,8 @@ class PaperRectanglesRelease(BoxRelease):
                 boxes = np.flatnonzero(cut[:, axis])
                 slab_firsts, slab_lasts = firsts[boxes], lasts[boxes]
                 slab_firsts[:, axis] = slab_lasts[:, axis] = ends[boxes, axis]
-                squares[boxes] += _mean_square(self.trees.sums(slab_firsts, slab_lasts).values)
+                squares[boxes] += self.trees.sums(slab_firsts, slab_lasts).values ** 2 / 3.0
         return squares
-
-
-def _mean_square(most: Floats) -> Floats:
-    """Of numbers that are anywhere between zero and a limit."""
-    return np.asarray(most**2 / 3.0)
 
 
 def _corners(boxes: list[BoxTerm]) -> tuple[Corners, Corners]:
@@ -450,10 +439,3 @@ def _read_edges(reader: PartsReader, name: str, axis: Axis) -> UInts:
     if edges.size > _MOST_SEGMENTS or not np.isin(np.concatenate([before, after]), edges).all():
         raise damaged(name, "must have a segment for each special cell, and at most 2^30 in all")
     return edges
-
-
-def _read_stage(reader: PartsReader, names: tuple[str, ...], segments: int) -> Stage:
-    _, owners, nodes, noisy = names
-    return Stage(
-        SegmentTree(segments), reader.row(owners, np.int64), reader.row(nodes, np.int64), reader.noisy(noisy)
-    )

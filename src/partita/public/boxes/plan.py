@@ -1,4 +1,4 @@
-"""The tree of boxes that may be grown: a function of public numbers."""
+"""The tree of boxes that may be grown: nodes, slots, cuts, schedule and constants, from public numbers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ from partita.public.axis.tree_solver import Families, SpendingRule
 from partita.public.base import damaged
 from partita.public.bounds import laplace_variance
 
-# The nodes of a tree of boxes, flat: every node is a box, and its children make it up exactly.
-
-
 # A row for each box, a column for each axis: positions of lowest, or of highest, cells.
 Corners: TypeAlias = NDArray[np.uint64]
 
@@ -36,8 +33,8 @@ SignedBox: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 class BoxNodes:
     """Boxes lows, ..., highs (both included), breadth first; node 0 is the root and holds everything.
 
-    `levels` says how many nodes each level has. The children of an expanded node are neighbours on the
-    next level: `children[i]` of them, from node `starts[i]` on. A leaf has none.
+    `levels` holds the number of nodes of each level. The children of an expanded node make it up exactly and
+    are neighbours on the next level: `children[i]` of them, from node `starts[i]` on. A leaf has none.
     """
 
     levels: Ints
@@ -70,9 +67,6 @@ def volumes(lows: Corners, highs: Corners) -> Floats:
     return np.asarray(((highs - lows).astype(np.float64) + 1.0).prod(axis=1))
 
 
-# Runs of integers, and work on many of them some at a time.
-
-
 def runs(starts: Ints, sizes: Ints) -> Ints:
     """As many integers as each size says, counted from each start on, one run after another.
 
@@ -97,13 +91,14 @@ def blocks(sizes: Ints, most: int) -> Iterator[slice]:
         begin = end
 
 
-# The levels of a tree of boxes as children of their parents.
-
-
 def families_of(nodes: BoxNodes) -> list[Families]:
     """Every level below the root, from the root down."""
-    ends = np.cumsum(nodes.levels).tolist()
-    return [_family(nodes, *bounds) for bounds in zip([0, *ends], ends, ends[1:], strict=False)]
+    families, ends = [], np.cumsum(nodes.levels).tolist()
+    for start, middle, end in zip([0, *ends], ends, ends[1:], strict=False):
+        parents = start + np.flatnonzero(nodes.children[start:middle])
+        starts, sizes = nodes.starts[parents] - middle, nodes.children[parents]
+        families.append(Families(slice(middle, end), parents, starts, sizes))
+    return families
 
 
 def children_of(nodes: BoxNodes, parents: Ints) -> Ints:
@@ -111,7 +106,7 @@ def children_of(nodes: BoxNodes, parents: Ints) -> Ints:
     return runs(nodes.starts[parents], nodes.children[parents])
 
 
-def summed_up(families: list[Families], values: Floats) -> Floats:
+def sum_upwards(families: list[Families], values: Floats) -> Floats:
     """The values of leaves, and for every other node the sum of its leaves."""
     sums = values.copy()
     for family in reversed(families):
@@ -120,11 +115,11 @@ def summed_up(families: list[Families], values: Floats) -> Floats:
 
 
 def spans_of(nodes: BoxNodes, families: list[Families]) -> tuple[Ints, Ints]:
-    """The leaves, put in an order, that each node is made of: how many come before them, and up to the last.
+    """The leaves of each node, in one order of all leaves: the first of them, and the one behind the last.
 
     Siblings follow each other, so that what is near in the tree is near in the order.
     """
-    held = summed_up(families, nodes.leaves.astype(np.float64)).astype(np.int64)
+    held = sum_upwards(families, nodes.leaves.astype(np.float64)).astype(np.int64)
     before = np.zeros_like(held)
     for family in families:
         upto = np.cumsum(held[family.nodes])
@@ -132,11 +127,6 @@ def spans_of(nodes: BoxNodes, families: list[Families]) -> tuple[Ints, Ints]:
         begin = np.repeat(before[family.parents] - first, family.sizes)
         before[family.nodes] = begin + upto - held[family.nodes]
     return before, before + held
-
-
-def _family(nodes: BoxNodes, start: int, middle: int, end: int) -> Families:
-    parents = start + np.flatnonzero(nodes.children[start:middle])
-    return Families(slice(middle, end), parents, nodes.starts[parents] - middle, nodes.children[parents])
 
 
 # Slots: where along an axis a tree of boxes may cut.
@@ -153,7 +143,7 @@ class AxisSlots(Protocol):
         """The slot of each position."""
 
     def ends(self, first: UInts, last: UInts) -> tuple[UInts, UInts]:
-        """The lowest position in slots first, ..., last, and the one behind the highest: equal if none is."""
+        """The lowest position in slots first, ..., last, and the one behind the highest; equal if empty."""
 
 
 @final
@@ -201,7 +191,7 @@ class RankSlots:
 
 
 def native_slots(axes: Sequence[Axis]) -> tuple[AxisSlots, ...]:
-    """The positions of every axis."""
+    """The positions of every axis as slots."""
     return tuple(NativeSlots(axis) for axis in axes)
 
 
@@ -210,7 +200,7 @@ def halvings(line: Axis) -> int:
     return (line.size - 1).bit_length()
 
 
-# How the boxes of one level of a tree are cut: along every axis by itself, and their products.
+# Cuts of the boxes of one level: along every axis by itself; the children of a box are products of pieces.
 
 
 class SlotBoxes(NamedTuple):
@@ -244,7 +234,7 @@ class AxisPieces(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Opened(AxisPieces):
+class _RootPieces(AxisPieces):
     """The pieces of the one box that holds everything."""
 
     def rank(self, boxes: Ints, slots: UInts) -> Ints:
@@ -254,7 +244,7 @@ class _Opened(AxisPieces):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Halved(AxisPieces):
+class _HalvedPieces(AxisPieces):
     """Pieces of 2^shift slots, counted from where each box begins; empty ones are left out of `ranks`."""
 
     origins: UInts
@@ -268,18 +258,18 @@ class _Halved(AxisPieces):
         return np.asarray(self.ranks[self.tried[boxes] + step.astype(np.int64)])
 
 
-def opened(slots: AxisSlots, left: int) -> AxisPieces:
+def cut_root(slots: AxisSlots, left: int) -> AxisPieces:
     """Everything along an axis, cut into pieces that can be halved `left` times, and the single slots."""
     line = slots.line
     run = np.arange(((line.size - 1) >> left) + 1, dtype=np.uint64) << np.uint64(left)
     before, after = (np.arange(count, dtype=np.uint64) for count in (line.before, line.after))
     first = np.concatenate([before, run + np.uint64(line.before), after + np.uint64(line.before + line.size)])
     last = np.append(first[1:], np.uint64(line.width)) - np.uint64(1)
-    there = _held(slots, first, last)
-    return _Opened(first[there], last[there], np.array([there.sum()]))
+    there = np.less(*slots.ends(first, last))
+    return _RootPieces(first[there], last[there], np.array([there.sum()]))
 
 
-def halved(slots: AxisSlots, first: UInts, last: UInts, left: int) -> AxisPieces:
+def halve(slots: AxisSlots, first: UInts, last: UInts, left: int) -> AxisPieces:
     """Slots first, ..., last of each box, cut into pieces that can be halved `left` times."""
     shift = np.uint64(left)
     counts = ((last - first) >> shift).astype(np.int64) + 1
@@ -288,10 +278,10 @@ def halved(slots: AxisSlots, first: UInts, last: UInts, left: int) -> AxisPieces
     step = (np.arange(box.size) - tried[box]).astype(np.uint64)
     starts = first[box] + (step << shift)
     ends = starts + np.minimum((np.uint64(1) << shift) - np.uint64(1), last[box] - starts)
-    there = _held(slots, starts, ends)
-    kept = np.bincount(box[there], minlength=first.size)
-    ranks = np.cumsum(there) - 1 - (np.cumsum(kept) - kept)[box]
-    return _Halved(starts[there], ends[there], kept, origins=first, shift=shift, tried=tried, ranks=ranks)
+    there = np.less(*slots.ends(starts, ends))  # pieces without a position are left out
+    number = np.bincount(box[there], minlength=first.size)
+    ranks = np.cumsum(there) - 1 - (np.cumsum(number) - number)[box]
+    return _HalvedPieces(starts[there], ends[there], number, first, shift, tried, ranks)
 
 
 @final
@@ -331,19 +321,13 @@ class BoxSplit:
         return np.asarray(self.starts[boxes] + place)
 
 
-def _held(slots: AxisSlots, first: UInts, last: UInts) -> Bools:
-    """Which runs of slots hold a position."""
-    lows, behind = slots.ends(first, last)
-    return lows < behind
-
-
-MOST_BITS: Final = 4  # No level cuts an axis into more than two to this many pieces, special cells aside
+MOST_BITS: Final = 4  # no level cuts an axis into more than two to this many pieces, special cells aside
 # If every level halves one axis, and each is halved down to its cells.
 _MOST_LEVELS: Final = MOST_AXES * (LARGEST_AXIS - 1).bit_length()
-# So many labels are told apart at once: their order means nothing, so no half of them is worth a look.
+# Up to so many labels are separated at once: their order means nothing, so no half of them is worth a look.
 _FEW_LABELS: Final = 16
-# No first level has more boxes for the sake of labels: each is looked at, whether or not rows are in it.
-_MOST_OPENED: Final = 4096
+# The most boxes of the first level for the sake of labels: each costs a look, whether it has rows or not.
+_MOST_ROOT_BOXES: Final = 4096
 
 
 class BoxLevel(NamedTuple):
@@ -369,12 +353,12 @@ class BoxPlan:
     schedule: Ints
 
     def __post_init__(self) -> None:
-        bits = self.schedule
+        bits, most = self.schedule, [halvings(slots.line) for slots in self.slots]
         if bits.ndim != 2 or bits.shape[1] != len(self.slots) or not 1 <= len(bits) <= _MOST_LEVELS:
             raise damaged("schedule", "must have a row for each level and a column for each axis")
         if bool((bits < 0).any()) or bool((bits > MOST_BITS).any()):
             raise damaged("schedule", f"must cut an axis by 0 to {MOST_BITS} bits at a time")
-        if bool((bits.sum(axis=0) > [halvings(slots.line) for slots in self.slots]).any()):
+        if bool((bits.sum(axis=0) > most).any()):
             raise damaged("schedule", "must cut an axis into slots at most")
 
     @cached_property
@@ -390,22 +374,15 @@ class BoxPlan:
     @property
     def root(self) -> SlotBoxes:
         """The box of everything."""
-        lines = [slots.line for slots in self.slots]
-        return SlotBoxes(
-            np.zeros((1, len(lines)), np.uint64), np.array([[line.width - 1 for line in lines]], np.uint64)
-        )
+        last = np.array([[slots.line.width - 1 for slots in self.slots]], np.uint64)
+        return SlotBoxes(np.zeros_like(last), last)
 
     def cut(self, at: int, boxes: SlotBoxes) -> BoxSplit:
         """The boxes that are expanded, cut into the nodes of level `at`, counted from 0 below the root."""
-        lefts = self.levels[at].halvings
+        axes = zip(self.slots, self.levels[at].halvings, boxes.first.T, boxes.last.T, strict=True)
         if at == 0:
-            return BoxSplit(tuple(opened(slots, left) for slots, left in zip(self.slots, lefts, strict=True)))
-        return BoxSplit(
-            tuple(
-                halved(slots, boxes.first[:, axis], boxes.last[:, axis], left)
-                for axis, (slots, left) in enumerate(zip(self.slots, lefts, strict=True))
-            )
-        )
+            return BoxSplit(tuple(cut_root(slots, left) for slots, left, _, _ in axes))
+        return BoxSplit(tuple(halve(slots, first, last, left) for slots, left, first, last in axes))
 
     def splittable(self, boxes: SlotBoxes) -> Bools:
         """Which boxes hold several slots along some axis, and several positions there."""
@@ -436,43 +413,31 @@ def native_schedule(axes: Sequence[Axis], bits: int) -> Ints:
     first level would have too many boxes.
     """
     left = np.array([halvings(axis) for axis in axes])
-    rows = [_first_row(axes, np.minimum(left, bits))]
-    left = left - rows[0]
+    first = np.minimum(left, bits)
+    for at, axis in enumerate(axes):
+        if axis.labels and axis.size <= _FEW_LABELS:
+            whole = first.copy()
+            whole[at] = halvings(axis)
+            cuts = [(1 << int(row)) + each.before + each.after for row, each in zip(whole, axes, strict=True)]
+            first = whole if int(np.prod(cuts)) <= _MOST_ROOT_BOXES else first
+    rows, left = [first], left - first
     while left.any():
         rows.append(np.minimum(left, bits))
         left = left - rows[-1]
     return np.array(rows, np.int64)
 
 
-def _first_row(axes: Sequence[Axis], usual: Ints) -> Ints:
-    row = usual.copy()
-    for at, axis in enumerate(axes):
-        if axis.labels and axis.size <= _FEW_LABELS:
-            whole = row.copy()
-            whole[at] = halvings(axis)
-            row = whole if _opened(axes, whole) <= _MOST_OPENED else row
-    return row
+# The error of a random box, from public numbers, before anything is counted. The ends of a random box are
+# drawn as those of a random range along each axis, all ranges alike. For the grid the root-mean-square error
+# is known. Those of the trees were measured, not proved, on made-up tables of two to six columns with 10^2 to
+# 10^6 rows; docs/proofs/rectangles.md says how near they are.
 
-
-def _opened(axes: Sequence[Axis], row: Ints) -> int:
-    """At most how many boxes the first level has."""
-    specials = [axis.before + axis.after for axis in axes]
-    return int(np.prod([(1 << int(bits)) + more for bits, more in zip(row, specials, strict=True)]))
-
-
-# How large the error of a random box will be, from public numbers, before anything is counted.
-#
-# The ends of a random box are drawn as those of a random range along each axis, all ranges alike. Of the
-# grid
-# the root-mean-square error is known. Those of the trees were measured, not proved, on made-up tables of two
-# to six columns with 10^2 to 10^6 rows; docs/proofs/rectangles.md says how near they are.
-
-# Up to so many cells of labels a tree errs no more than the grid: docs/proofs/rectangles.md.
+# Up to so many cells of labels a tree has no more error than the grid: docs/proofs/rectangles.md.
 _FEW_CELLS: Final = 2000
 
 
 def grid_error(axes: Sequence[Axis], rate: Fraction) -> float:
-    """If every cell has noise of scale 1 / rate: exactly.
+    """The error if every cell has noise of scale 1 / rate: exactly.
 
     Over all ranges of w positions the mean width is (w + 2) / 3, and widths along the axes are drawn
     independently of each other.
@@ -482,39 +447,27 @@ def grid_error(axes: Sequence[Axis], rate: Fraction) -> float:
 
 
 def tree_error(axes: Sequence[Axis], rate: Fraction, rows: int) -> float:
-    """Of a spending tree over the cells: it grows with the rows until every cell is counted by itself.
+    """The error of a spending tree over the cells: it grows with the rows until all cells are counted alone.
 
     From there on it is the error of the grid, or twice that if there are many cells of labels in three
     columns or more: labels have no neighbours that are like them.
     """
-    informed = _informed(rate, rows)
-    growing = math.cbrt(informed) if len(axes) <= 2 else math.sqrt(informed) / 2
-    most = (2 if _many_labels(axes) else 1) * grid_error(axes, rate)
-    return _less_than_both(growing / float(rate), most)
+    units = max(1.0, float(rows * rate))  # the number of rows in units of the noise
+    growing = math.cbrt(units) if len(axes) <= 2 else math.sqrt(units) / 2
+    many = len(axes) > 2 and math.prod(axis.size for axis in axes) > _FEW_CELLS
+    factor = 2 if many and all(axis.labels for axis in axes) else 1
+    return _blend(growing / float(rate), factor * grid_error(axes, rate))
 
 
 def rank_error(axes: Sequence[Axis], rate: Fraction, rows: int) -> float:
-    """Of a tree in rank space: columns alone and how they depend on each other share the budget."""
-    growing = 0.55 * _informed(rate, rows) ** 0.4
-    return _less_than_both(growing / float(rate), len(axes) * grid_error(axes, rate))
+    """The error of a tree in rank space: views of columns and the tree share the budget."""
+    growing = 0.55 * max(1.0, float(rows * rate)) ** 0.4
+    return _blend(growing / float(rate), len(axes) * grid_error(axes, rate))
 
 
-def _many_labels(axes: Sequence[Axis]) -> bool:
-    cells = math.prod(axis.size for axis in axes)
-    return len(axes) > 2 and all(axis.labels for axis in axes) and cells > _FEW_CELLS
-
-
-def _informed(rate: Fraction, rows: int) -> float:
-    """The number of rows in units of the noise."""
-    return max(1.0, float(rows * rate))
-
-
-def _less_than_both(one: float, other: float) -> float:
+def _blend(one: float, other: float) -> float:
     """The smaller where they differ much, half of each where they are equal."""
     return 1.0 / (1.0 / one + 1.0 / other)
-
-
-# The nodes of a grown tree of boxes: its plan, and which nodes were cut further.
 
 
 class _LevelBoxes(NamedTuple):
@@ -528,7 +481,7 @@ class _LevelBoxes(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class BoxShape:
-    """All nodes, the root first and breadth first; `levels` says how many there are of each level.
+    """The nodes of a grown tree, the root first and breadth first; `levels` holds the number on each level.
 
     Everything else about them follows from the plan and from which of them are `expanded`.
     """
@@ -586,9 +539,11 @@ class BoxShape:
         return below
 
 
-# The constants by which a tree of boxes spends: public, chosen by the axes alone.
+# The constants by which a tree of boxes spends its budget: public, chosen by the axes alone.
 
-_FEW_RECIPE_CELLS: Final = 2**10  # Axes with more cells were best cut by one bit at a time, on shown data
+_FEW_RECIPE_CELLS: Final = (
+    2**10
+)  # axes with more cells were best cut one bit at a time, on the data used for tuning
 _LARGEST_RECIPE: Final = Fraction(2**62)
 
 
@@ -621,12 +576,12 @@ class Recipe:
 
 
 def usual_bits(axes: Sequence[Axis]) -> int:
-    """By how many bits a level cuts each axis: two along one axis and over few cells, else one."""
+    """The bits by which a level cuts each axis: two along one axis and over few cells, otherwise one."""
     return 2 if len(axes) == 1 or _few(axes) else 1
 
 
 def usual_recipe(axes: Sequence[Axis]) -> Recipe:
-    """The constants that were best on shown data: for two axes of few cells, of many, and for the rest."""
+    """The constants that were best on the tuning data: two axes of few cells, of many, and the rest."""
     if _few(axes):
         return Recipe(growth="7/5", worth=8, depth_power="1/2")
     if len(axes) == 2:

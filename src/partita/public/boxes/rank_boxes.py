@@ -23,27 +23,41 @@ from partita.public.axis.curve import Curve
 from partita.public.axis.tree_solver import UNITS, TreeLooks
 from partita.public.base import damaged
 from partita.public.boxes.base import BoxRelease, BoxTerm, EngineBoxes, Region, check_terms
-from partita.public.boxes.cover import RankBins, prefix_variance, raked, without_equals
+from partita.public.boxes.cover import RankBins, cancel_terms, prefix_variance, rake
 from partita.public.boxes.density import (
     TOP_BITS,
     BoxDensity,
     BoxSolution,
-    Curved,
-    as_seen,
+    Measure,
     distribution,
     expected_counts,
+    keep_noisy,
     pairs,
     rank_edges,
     ranks_of,
+    to_measure,
 )
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.grid import GridRelease
 from partita.public.boxes.plan import BoxShape, Corners, RankSlots, halvings
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease, encode_tree, read_tree
 
-# The views of all axes of a release in rank space, and what follows from them.
+_FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
+_SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
 
-MOST_ROWS: Final = 2**61  # No number of rows is taken to be larger, so that scores fit in 64 bits
+MOST_ROWS: Final = 2**61  # no number of rows is taken to be larger, so that scores fit in 64 bits
+_MOST_TERMS: Final = 16  # with more terms the views are not used: they take time, and their bounds add up
+_MOST_BITS: Final = 12  # the most halvings of an axis in a file
+_WIDENING: Final = 0.9  # calibrated factor of standard errors: docs/proofs/rank_boxes.md
+_FAVOUR: Final = (
+    2.0  # views count for more than their predicted variance by this factor: less trusts the tree
+)
+_VIEWS_SHARE: Final = 0.25  # calibrated share of a side's variance in a box of it: the tree saw the box, too
+# A box is cut into at most 2^3: with more children each would have little budget to separate them.
+_MOST_AT_ONCE: Final = 3
+# The factor by which an axis counts for less with each halving, and how near to the best one others must
+# come. Chosen by measured errors on tables of three to six columns; any schedule is as private.
+_FADING, _WORTH_OF_BEST = 1.5, 0.25
 
 
 class Estimate(NamedTuple):
@@ -56,7 +70,7 @@ class Estimate(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class RankViews:
-    """A released tree for each axis alone. All else here is a function of what was released."""
+    """A released tree for each axis alone; everything else is a function of these."""
 
     trees: tuple[SpendingBoxesRelease, ...]
 
@@ -105,54 +119,38 @@ class RankViews:
 
     @cached_property
     def specials(self) -> tuple[tuple[UInts, Floats], ...]:
-        """Where the special cells of each axis lie, and the variances of the looks at them."""
-        return tuple(map(_specials, self.trees))
+        """Where the special cells of each axis lie, and the variances of the leaves that hold them."""
+        found = []
+        for tree, axis in zip(self.trees, self.axes, strict=True):
+            nodes, behind = tree.shape.nodes, axis.before + axis.size
+            places = np.array([*range(axis.before), *range(behind, axis.width)], np.uint64)
+            leaves = np.flatnonzero(nodes.leaves)
+            ordered = leaves[np.argsort(nodes.lows[leaves, 0])]
+            holding = ordered[np.searchsorted(nodes.lows[ordered, 0], places, side="right") - 1]
+            found.append((places, tree.solution.variances[holding]))
+        return tuple(found)
 
     def bounds(self, box: BoxTerm, beta: float) -> tuple[float, float]:
-        """Guaranteed bounds on a box by its sides.
+        """Guaranteed bounds on a box by its sides, along the axes on which it is not everything.
 
-        It lies in the range of each of its sides, so it has no more rows than the least of them; and
+        A box lies in the range of each of its sides, so it has no more rows than the least of them; and
         of all rows it lacks no more than those outside of some side.
         """
-        sides = self._sides(box)
+        ends = list(zip(self.trees, self.axes, box.low, box.high, strict=True))
+        sides = [each for each in ends if each[3] - each[2] + 1 < each[1].width] or ends[:1]
         share = beta / (len(sides) + 1)
-        lows, highs = zip(*(self._side(axis, box, share) for axis in sides), strict=True)
+        bounds = (tree.answer(BoxTerm((low,), (high,))).bounds(share) for tree, _, low, high in sides)
+        lows, highs = zip(*bounds, strict=True)
         return sum(lows) - (len(sides) - 1) * self.most(share), min(highs)
 
     def most(self, beta: float) -> float:
-        """Guaranteed: there are no more rows."""
+        """A guaranteed upper bound on the number of rows."""
         share = beta / len(self.trees)
         return min(tree.answer(tree.everything).bounds(share)[1] for tree in self.trees)
-
-    def _sides(self, box: BoxTerm) -> list[int]:
-        """The axes along which the box is not everything; one axis if there is none."""
-        ends = enumerate(zip(self.axes, box.low, box.high, strict=True))
-        return [at for at, (axis, low, high) in ends if high - low + 1 < axis.width] or [0]
-
-    def _side(self, axis: int, box: BoxTerm, beta: float) -> tuple[float, float]:
-        """Guaranteed bounds on the rows between the ends of a box along one axis."""
-        side = BoxTerm(box.low[axis : axis + 1], box.high[axis : axis + 1])
-        return self.trees[axis].answer(side).bounds(beta)
 
     def expected(self, one: int, other: int) -> Ints:
         """What the cells of the top ranks of two axes hold if these are independent."""
         return expected_counts(self.rows, self.top_shares[one], self.top_shares[other])
-
-
-def _specials(tree: SpendingBoxesRelease) -> tuple[UInts, Floats]:
-    """The positions of special cells along the one axis of a tree, and the variance of the leaf of each."""
-    (axis,), nodes = tree.axes, tree.shape.nodes
-    places = np.array([*range(axis.before), *range(axis.before + axis.size, axis.width)], np.uint64)
-    leaves = np.flatnonzero(nodes.leaves)
-    ordered = leaves[np.argsort(nodes.lows[leaves, 0])]
-    holding = ordered[np.searchsorted(nodes.lows[ordered, 0], places, side="right") - 1]
-    return places, tree.solution.variances[holding]
-
-
-# Boxes as the views of single axes see them: how far that may be off adds to the error of a tree.
-
-# So much of the variance of a side is that of a box in it, which the tree has looked at, too; calibrated.
-_VIEWS_SHARE: Final = 0.25
 
 
 @final
@@ -160,7 +158,8 @@ _VIEWS_SHARE: Final = 0.25
 class RankSides:
     """The sides of some boxes, a row for each, and what the views of their axes say about these.
 
-    The proof note docs/proofs/rank_boxes.md tells how the model of errors was found.
+    The errors of the views add to those of the tree. The proof note docs/proofs/rank_boxes.md says how the
+    model of errors was found.
     """
 
     views: RankViews
@@ -170,12 +169,11 @@ class RankSides:
     def variances(self, values: Floats, tree: Floats, parts: int = 1) -> Floats:
         """The variance of each `parts` boxes, of these values and, by the tree alone, these variances.
 
-        Of boxes with one side tree and view both tell, and raking keeps to the better of them. Of other
-        boxes, what is not known about the rows of their sides is not known about their own.
+        A box with one side is known from the tree and from the view, and raking keeps to the better of them.
+        For other boxes, the error of the rows in their sides adds to that of the tree.
         """
-        beside, doubt = (
-            each.reshape(-1, parts).sum(axis=1) for each in (self._beside(values), self._doubt(values))
-        )
+        both = self._beside(values), self._doubt(values)
+        beside, doubt = (each.reshape(-1, parts).sum(axis=1) for each in both)
         own, bounded = tree + beside, np.asarray(self._bounded.reshape(tree.size, parts, -1).any(axis=1))
         for axis, view in enumerate(self.views.trees):
             alone = bounded[:, axis] & (bounded.sum(axis=1) == 1)
@@ -186,32 +184,30 @@ class RankSides:
     def variance(self, times: Ints, values: Floats, tree: float) -> float:
         """The variance of a sum of the boxes, each so many times, by the tree alone `tree`.
 
-        If only one axis is bounded at all, its view is asked the same question. Else what the views add to
-        each box adds up.
+        If only one axis is bounded, its view answers the same question. Otherwise what the views add to each
+        box adds up.
         """
         sides, doubt = np.flatnonzero(self._bounded.any(axis=0)), float(times**2 @ self._doubt(values))
         if sides.size != 1:
             return tree + float(times**2 @ self._beside(values)) + doubt
-        view = self.views.trees[int(sides[0])].answer(*self._along(int(sides[0]), times))
-        return min(tree, view.error**2) + doubt
+        axis, terms = int(sides[0]), []
+        for low, high, often in zip(
+            self.lows[:, axis].tolist(), self.highs[:, axis].tolist(), times.tolist(), strict=True
+        ):
+            terms += [BoxTerm((low,), (high,), 1 if often > 0 else -1)] * abs(often)
+        return min(tree, self.views.trees[axis].answer(*terms).error ** 2) + doubt
 
     def _beside(self, values: Floats) -> Floats:
         """What the views of all sides of each box add."""
         return np.asarray((_VIEWS_SHARE * self._held(values) * self._own).sum(axis=1))
 
     def _doubt(self, values: Floats) -> Floats:
-        """What special cells add, which are doubted by all the noise of the looks at them.
+        """What special cells add: all the noise of the looks at them.
 
-        Where hardly anything was seen solved values are near zero, and so are their errors. That is right
-        for cells at large, but special cells are asked for by name.
+        Where hardly anything was counted, solved values are near zero, and so are their errors. That is right
+        for most cells, but questions name special cells.
         """
         return np.asarray((self._held(values) * self._special).sum(axis=1))
-
-    def _along(self, axis: int, times: Ints) -> list[BoxTerm]:
-        """The sides along one axis, as a question to its view."""
-        ends = zip(self.lows[:, axis].tolist(), self.highs[:, axis].tolist(), times.tolist(), strict=True)
-        terms = [(BoxTerm((low,), (high,), 1 if often > 0 else -1), abs(often)) for low, high, often in ends]
-        return [term for term, often in terms for _ in range(often)]
 
     @cached_property
     def _bounded(self) -> Bools:
@@ -227,13 +223,13 @@ class RankSides:
 
     @cached_property
     def _own(self) -> Floats:
-        """The variance of each side by its view; none where an axis is not bounded."""
+        """The variance of each side by its view; zero if an axis is not bounded."""
         errors = [tree.errors(*self._side(axis)) for axis, tree in enumerate(self.views.trees)]
         return np.where(self._bounded, np.stack(errors, axis=1) ** 2, 0.0)
 
     @cached_property
     def _special(self) -> Floats:
-        """The variance, as seen, of the special cells in each side that is not everything."""
+        """The variance of the special cells in each side that is not everything."""
         found = np.zeros(self.lows.shape)
         for axis, (places, variances) in enumerate(self.views.specials):
             low, high = self._side(axis)
@@ -249,15 +245,6 @@ class RankSides:
 
     def _side(self, axis: int) -> tuple[Corners, Corners]:
         return self.lows[:, [axis]], self.highs[:, [axis]]
-
-
-_FACTS: Final = ("rows", "scores_scale", "scale", "bits", "views")
-_SERIES: Final = ("scores", "edges", "schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
-# The calibrated factor of standard errors; how it was found is in docs/proofs/rank_boxes.md.
-_WIDENING: Final = 0.9
-_FAVOUR: Final = 2.0  # By this factor the views count for more than their predicted variance says
-_MOST_TERMS: Final = 16
-_MOST_BITS: Final = 12
 
 
 @final
@@ -296,11 +283,11 @@ class RankBoxesRelease(EngineBoxes):
         """The estimate of every node of the tree, before raking."""
         noisy, variances = self.looks.means(self.shape.expanded.size, float(1 / self.scale))
         noisy[0], variances[0] = self.rows, self.views.total.variance
-        return BoxSolution(self.shape.families, self.shape.expanded, noisy, variances, as_seen)
+        return BoxSolution(self.shape.families, self.shape.expanded, noisy, variances, keep_noisy)
 
     @cached_property
     def engine(self) -> BoxEngine:
-        """What answers, from the raked tree; inside of its leaves columns are independent."""
+        """The engine of the raked tree; inside of its leaves columns are independent."""
         return BoxEngine(
             nodes=self.shape.nodes,
             measures=self._measures,
@@ -313,13 +300,10 @@ class RankBoxesRelease(EngineBoxes):
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the terms as one linear question."""
-        asked = check_terms(terms, self.axes)
-        answer = self.engine.answer(asked)
-        return replace(
-            answer,
-            spread=lambda: self._spread(asked, answer.error**2),
-            bounds=partial(self._bounds, asked),
-        )
+        checked = check_terms(terms, self.axes)
+        answer = self.engine.answer(checked)
+        bounds = partial(self._bounds, checked)
+        return replace(answer, spread=lambda: self._spread(checked, answer.error**2), bounds=bounds)
 
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors that `answer` gives."""
@@ -334,9 +318,13 @@ class RankBoxesRelease(EngineBoxes):
             low, high = answer.bounds(beta / 2)
             return low, min(high, self.views.bounds(box, beta / 2)[1])
 
-        return replace(
-            answer, spread=lambda: math.hypot(answer.error, self._doubt(answer.value)), bounds=bounds
-        )
+        def error() -> float:
+            """With the doubt about where the views put that many rows of a region in leaves."""
+            part = min(1.0, answer.value / max(1.0, self.engine.density.total))
+            doubt = math.sqrt(2.0 * part * (1.0 - part) * float(self.views.variances.mean()))
+            return math.hypot(answer.error, doubt)
+
+        return replace(answer, spread=error, bounds=bounds)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""
@@ -369,7 +357,8 @@ class RankBoxesRelease(EngineBoxes):
             "bits": [halvings(slots.line) for slots in self.shape.plan.slots],
             "views": [dict(view.facts) for view in views],
         }
-        series = {"scores": self.scores, "edges": np.concatenate(self._edges)}
+        edges = [slots.edges for slots in self.shape.plan.slots if isinstance(slots, RankSlots)]
+        series = {"scores": self.scores, "edges": np.concatenate(edges)}
         for axis, view in enumerate(views):
             series |= {f"{_prefix(axis)}{name}": values for name, values in view.series.items()}
         return Parts(facts, series | encode_tree(self.shape, self.looks))
@@ -378,7 +367,8 @@ class RankBoxesRelease(EngineBoxes):
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         views = _read_views(parts)
-        own = {name: values for name, values in parts.series.items() if not _of_a_view(name, len(views))}
+        prefixes = tuple(map(_prefix, range(len(views))))
+        own = {name: values for name, values in parts.series.items() if not name.startswith(prefixes)}
         reader = PartsReader(Parts(parts.facts, own))
         reader.expect(facts=_FACTS, series=_SERIES)
         shape, looks = read_tree(reader, _read_slots(reader, [tree.axes[0] for tree in views]))
@@ -394,8 +384,8 @@ class RankBoxesRelease(EngineBoxes):
         )
 
     @property
-    def _measures(self) -> list[Curved]:
-        return [Curved(shares) for shares in self.views.distributions]
+    def _measures(self) -> list[Measure]:
+        return [to_measure(shares) for shares in self.views.distributions]
 
     @cached_property
     def _raked(self) -> Floats:
@@ -406,20 +396,17 @@ class RankBoxesRelease(EngineBoxes):
             RankBins.of(ranks_of(shares, low), ranks_of(shares, high + np.uint64(1)))
             for shares, low, high in zip(self.views.distributions, lows.T, highs.T, strict=True)
         ]
-        values = self.solution.estimates.values.copy()
-        values[leaves] = raked(values[leaves], bins, self._weights)
-        return values
-
-    @property
-    def _weights(self) -> Floats:
-        """For each axis how much its view says about the marginal, against the tree."""
         solved = BoxDensity.of(self.shape.nodes, self._measures, *self.solution.estimates)
         tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.distributions)])
-        return np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
+        # For each axis, how much its view says about the marginal, against the tree.
+        weights = np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
+        values = self.solution.estimates.values.copy()
+        values[leaves] = rake(values[leaves], bins, weights)
+        return values
 
     def _spread(self, terms: Sequence[BoxTerm], tree: float) -> float:
         """The standard error of a signed sum whose variance by the tree alone is `tree`."""
-        boxes = without_equals(terms)
+        boxes = cancel_terms(terms)
         if not boxes:
             return math.sqrt(tree)
         lows, highs = (np.array([box[end] for box in boxes], np.uint64) for end in (0, 1))
@@ -428,27 +415,17 @@ class RankBoxesRelease(EngineBoxes):
         times, sides = np.array([sign for _, _, sign in boxes]), RankSides(self.views, lows, highs)
         return math.sqrt(sides.variance(times, self.engine.counts(lows, highs), tree))
 
-    def _doubt(self, value: float) -> float:
-        """About how far the views may be off where they put that many rows of a region in leaves."""
-        part = min(1.0, value / max(1.0, self.engine.density.total))
-        return math.sqrt(2.0 * part * (1.0 - part) * float(self.views.variances.mean()))
-
     def _bounds(self, terms: Sequence[BoxTerm], beta: float) -> tuple[float, float]:
         """What the tree allows, and what the views do, with half of beta each."""
         low, high = self.engine.bounds(terms, beta / 2)
         if len(terms) > _MOST_TERMS:
             return low, high
-        sides = [self._signed(term, beta / 2 / len(terms)) for term in terms]
-        return max(low, sum(side[0] for side in sides)), min(high, sum(side[1] for side in sides))
-
-    def _signed(self, term: BoxTerm, beta: float) -> tuple[float, float]:
-        low, high = self.views.bounds(term, beta)
-        return (max(low, 0.0), high) if term.sign > 0 else (-high, -max(low, 0.0))
-
-    @cached_property
-    def _edges(self) -> list[UInts]:
-        """The edges of the slots along each axis."""
-        return [slots.edges for slots in self.shape.plan.slots if isinstance(slots, RankSlots)]
+        least = most = 0.0
+        for term in terms:
+            first, last = self.views.bounds(term, beta / 2 / len(terms))
+            ends = (max(first, 0.0), last) if term.sign > 0 else (-last, -max(first, 0.0))
+            least, most = least + ends[0], most + ends[1]
+        return max(low, least), min(high, most)
 
 
 def _prefix(axis: int) -> str:
@@ -456,56 +433,39 @@ def _prefix(axis: int) -> str:
     return f"axis{axis}_"
 
 
-def _of_a_view(name: str, views: int) -> bool:
-    return any(name.startswith(_prefix(axis)) for axis in range(views))
-
-
 def _read_views(parts: Parts) -> tuple[SpendingBoxesRelease, ...]:
-    listed = parts.facts.get("views")
+    listed, views = parts.facts.get("views"), []
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_AXES:
         raise damaged("views", f"must be a list of 2 to {MOST_AXES} views")
-    return tuple(_read_view(parts, axis, facts) for axis, facts in enumerate(listed))
-
-
-def _read_view(parts: Parts, axis: int, facts: Json) -> SpendingBoxesRelease:
-    if not isinstance(facts, dict):
-        raise damaged("views", "must be told by their facts")
-    prefix = _prefix(axis)
-    series = {name.removeprefix(prefix): row for name, row in parts.series.items() if name.startswith(prefix)}
-    view = SpendingBoxesRelease.from_parts(Parts(facts, series), None)
-    if len(view.axes) != 1 or view.total is not None:
-        raise damaged("views", "must have one axis each, and have looked at all of it")
-    return view
+    for axis, facts in enumerate(listed):
+        if not isinstance(facts, dict):
+            raise damaged("views", "must be told by their facts")
+        prefix, all_series = _prefix(axis), parts.series.items()
+        series = {name.removeprefix(prefix): row for name, row in all_series if name.startswith(prefix)}
+        view = SpendingBoxesRelease.from_parts(Parts(facts, series), None)
+        if len(view.axes) != 1 or view.total is not None:
+            raise damaged("views", "must have one axis each, and have looked at all of it")
+        views.append(view)
+    return tuple(views)
 
 
 def _read_slots(reader: PartsReader, axes: Sequence[Axis]) -> tuple[RankSlots, ...]:
     """The slots along each axis, from all edges in a row and the halvings of each axis."""
-    counts = [(1 << bits) + 1 for bits in _read_bits(reader, len(axes))]
+    bits = reader.parts.facts.get("bits")
+    if not isinstance(bits, list) or len(bits) != len(axes):
+        raise damaged("bits", "must be a list of a number for each axis")
+    counts = [(1 << each) + 1 for each in bits if type(each) is int and 0 <= each <= _MOST_BITS]
+    if len(counts) != len(axes):
+        raise damaged("bits", f"must be whole numbers from 0 to {_MOST_BITS}")
     edges = reader.row("edges", np.uint64)
     if edges.size != sum(counts):
         raise damaged("edges", "must be those of all slots")
     rows = np.split(edges, np.cumsum(counts)[:-1])
-    if not all(_covers(row, axis) for row, axis in zip(rows, axes, strict=True)):
-        raise damaged("edges", "must go from 0 to the width of their axis and never decrease")
+    for row, axis in zip(rows, axes, strict=True):
+        if row[0] != 0 or int(row[-1]) != axis.width or bool((row[1:] < row[:-1]).any()):
+            raise damaged("edges", "must go from 0 to the width of their axis and never decrease")
     return tuple(RankSlots(row) for row in rows)
 
-
-def _read_bits(reader: PartsReader, axes: int) -> list[int]:
-    bits = reader.parts.facts.get("bits")
-    if not isinstance(bits, list) or len(bits) != axes:
-        raise damaged("bits", "must be a list of a number for each axis")
-    numbers = [each for each in bits if type(each) is int and 0 <= each <= _MOST_BITS]
-    if len(numbers) != axes:
-        raise damaged("bits", f"must be whole numbers from 0 to {_MOST_BITS}")
-    return numbers
-
-
-def _covers(edges: UInts, axis: Axis) -> bool:
-    """Whether slots between these edges hold every position of the axis once."""
-    return edges[0] == 0 and int(edges[-1]) == axis.width and bool((edges[1:] >= edges[:-1]).all())
-
-
-# Boxes of a kind that a noisy number of rows chose, released together with that number.
 
 _CHOICES: Final = {each.kind: each for each in (GridRelease, RankBoxesRelease, SpendingBoxesRelease)}
 
@@ -513,9 +473,10 @@ _CHOICES: Final = {each.kind: each for each in (GridRelease, RankBoxesRelease, S
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RectanglesRelease(BoxRelease):
-    """The chosen boxes, which answer everything, and the total with noise of `scale` that chose them.
+    """Boxes of a kind that a noisy number of rows chose, and that number, with noise of `scale`.
 
-    Whoever reads the total can repeat the choice: nothing else that is not public went into it.
+    The chosen boxes answer everything. Readers can repeat the choice from the total: nothing else that is not
+    public went into it.
     """
 
     kind: ClassVar[str] = "rectangles"
@@ -582,37 +543,24 @@ class RectanglesRelease(BoxRelease):
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
         reader.expect(facts=("kind", "total", "scale", "chosen"), series=parts.series)
+        kind, facts = parts.facts["kind"], parts.facts["chosen"]
+        if not isinstance(kind, str) or kind not in _CHOICES:
+            raise damaged("kind", f"must be one of {', '.join(_CHOICES)}")
+        if not isinstance(facts, dict):
+            raise damaged("chosen", "must be told by its facts")
         return cls(
-            chosen=_read_chosen(parts),
+            chosen=_CHOICES[kind].from_parts(Parts(facts, parts.series), None),
             total=reader.integer("total", low=-LARGEST_TOTAL, high=LARGEST_TOTAL),
             scale=reader.scale("scale"),
             guarantee=guarantee,
         )
 
 
-def _read_chosen(parts: Parts) -> BoxRelease:
-    kind, facts = parts.facts["kind"], parts.facts["chosen"]
-    if not isinstance(kind, str) or kind not in _CHOICES:
-        raise damaged("kind", f"must be one of {', '.join(_CHOICES)}")
-    if not isinstance(facts, dict):
-        raise damaged("chosen", "must be told by its facts")
-    return _CHOICES[kind].from_parts(Parts(facts, parts.series), None)
-
-
-# Which axes are halved at each level of a tree of boxes: those that tell most about others come first.
-
-# A box is cut into at most eight: with more, children would have little budget each to tell them apart.
-_MOST_AT_ONCE: Final = 3
-# By what factor an axis counts for less with each halving, and how near to the best one others must come.
-# Chosen by measured errors on shown tables of three to six columns; any schedule is as private.
-_FADING, _WORTH_OF_BEST = 1.5, 0.25
-
-
 def rank_schedule(importance: Floats, bits: Sequence[int]) -> Ints:
-    """A row for each level, a column for each axis: 1 where the axis is halved, 0 where it is not.
+    """A row for each level, a column for each axis: 1 if the axis is halved there, otherwise 0.
 
     An axis counts for less with each of its halvings. A level takes up to three axes that can still
-    be halved: the one that counts most, and others that count at least a quarter of that. Where no axis
+    be halved: the one that counts most, and others that count at least a quarter of that. If no axis
     can be halved at all there is one level that halves none.
 
     >>> rank_schedule(np.array([1.0, 0.1]), [2, 1]).tolist()
@@ -622,12 +570,8 @@ def rank_schedule(importance: Floats, bits: Sequence[int]) -> Ints:
     levels = []
     while bool(left.any()):
         score = np.where(left > 0, importance * _FADING ** (left - np.array(bits)), 0.0)
-        levels.append(_chosen(score))
+        order = np.argsort(-score, kind="stable")[:_MOST_AT_ONCE]
+        worth = order[score[order] >= _WORTH_OF_BEST * score.max()]
+        levels.append(np.isin(np.arange(score.size), worth).astype(np.int64))
         left = left - levels[-1]
     return np.array(levels or [np.zeros_like(left)])
-
-
-def _chosen(score: Floats) -> Ints:
-    order = np.argsort(-score, kind="stable")[:_MOST_AT_ONCE]
-    worth = order[score[order] >= _WORTH_OF_BEST * score.max()]
-    return np.isin(np.arange(score.size), worth).astype(np.int64)

@@ -1,10 +1,10 @@
 """Public regions of several columns: half-spaces, and polygons of two columns.
 
-A region is made of values, and compiled for the cells of a release. A cell is one step of its column wide,
-and its value lies in the middle; a slot of time is just that slot. What a region cuts counts by the share
-of the cell, so that of the whole numbers `{"age": 1}, at_most=39` takes half of those with 39: pass 39.5 for
-all of them. In numbers a date is its days since 1970-01-01, and a time its seconds since then in UTC.
-Special cells lie outside every region.
+A region is given by values, and compiled for the cells of a release. A cell is one step of its column wide,
+and its value lies in the middle; a slot of time is just that slot. Cell number p lies from p to p + 1 along
+its axis. A cell that a region cuts counts by its share inside, so that `{"age": 1}, at_most=39` takes half of
+the rows with 39: pass 39.5 for all of them. As a number, a date is its days since 1970-01-01, and a time its
+seconds since then in UTC. Special cells lie outside every region.
 """
 
 from __future__ import annotations
@@ -39,13 +39,18 @@ from partita.numbers import Converted, Exact, freeze, frozen, parameter, rationa
 from partita.public.boxes.base import Region
 from partita.public.boxes.plan import Corners
 
-# The share of boxes of cells on one side of a plane.
-#
-# Cell number p lies from p to p + 1 along its axis, and the value that it stands for in the middle.
+Corner: TypeAlias = tuple[Fraction, Fraction]
 
 # The share of a box that is cut lies between these: it is neither 0 nor 1, however near it may be.
 CUT: Final = (2.0**-60, 1.0 - 2.0**-53)
 _ROUNDING: Final = 2.0**-48
+_BITS: Final = np.uint64(32)
+_LOWEST: Final = np.uint64(2**32 - 1)
+_AT_ONCE: Final = 2**13  # boxes that are compared with a polygon at once: their arrays stay in the cache
+_MOST_CORNERS: Final = 1000
+_FARTHEST: Final = 2**80
+_SECOND: Final = 10**9
+_MIDDLE: Final = Fraction(1, 2)
 
 
 @final
@@ -53,8 +58,8 @@ _ROUNDING: Final = 2.0**-48
 class PlaneSide:
     """The points u with factors . u <= limit; the largest factor is about 1, or -1.
 
-    A box is outside, or inside, if no more than rounding errors speak against it, and these are too
-    small to reach the middle of a cell.
+    A box is outside, or inside, if it is so up to rounding errors, and these are too small to reach the
+    middle of a cell.
 
     >>> side = PlaneSide(np.array([1.0, 1.0]), 2.0)
     >>> side.shares(np.array([[0, 0], [1, 0]], np.uint64), np.array([[0, 0], [2, 0]], np.uint64)).tolist()
@@ -81,23 +86,18 @@ class PlaneSide:
 def _below(reach: Floats, room: Floats) -> Floats:
     """P[r1 U1 + r2 U2 + ... <= room] for each row of numbers r >= 0 that add up to 1, U uniform on [0, 1].
 
-    Where an axis reaches next to nothing of the way, U is taken to be 1/2; see `_negligible`.
+    If an axis reaches next to nothing of the way, U is taken to be 1/2. That is an error of r^2 / 24. It
+    becomes less than that of rounding below the limit: the sum of 2^k terms of rounding error 2^-53 is
+    divided by k! r^(k-1) at least.
     """
-    kept = reach >= _negligible(reach.shape[1])
-    found = np.empty(len(reach))
-    room = room - (reach * ~kept).sum(axis=1) / 2.0
-    for pattern in np.unique(kept, axis=0):
-        rows = (kept == pattern).all(axis=1)
+    axes, found = reach.shape[1], np.empty(len(reach))
+    limit = float((24.0 * 2.0 ** (axes - 53) / math.factorial(axes)) ** (1.0 / (axes + 1)))
+    large = reach >= limit
+    room = room - (reach * ~large).sum(axis=1) / 2.0
+    for pattern in np.unique(large, axis=0):
+        rows = (large == pattern).all(axis=1)
         found[rows] = _simplex_sum(reach[np.ix_(rows, pattern)], room[rows])
     return found
-
-
-def _negligible(axes: int) -> float:
-    """Numbers r below this are left out of k: where the error by that, r^2 / 24, is that of rounding.
-
-    The sum of 2^k terms of rounding error 2^-53 is divided by k! r^(k-1) at least.
-    """
-    return float((24.0 * 2.0 ** (axes - 53) / math.factorial(axes)) ** (1.0 / (axes + 1)))
 
 
 def _simplex_sum(reach: Floats, room: Floats) -> Floats:
@@ -115,26 +115,14 @@ def _simplex_sum(reach: Floats, room: Floats) -> Floats:
     return np.asarray(np.where(upper, 1.0 - share, share))
 
 
-# The share of boxes of cells, on two axes, inside a polygon.
-#
-# Cell number p lies from p to p + 1 along its axis, and the value that it stands for in the middle.
-
-
-Corner: TypeAlias = tuple[Fraction, Fraction]
-
-_BITS: Final = np.uint64(32)
-_LOWEST: Final = np.uint64(2**32 - 1)
-_AT_ONCE: Final = 2**13
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class PolygonInside:
     """The inside of a polygon that does not cross itself, given by its corners in exact cells.
 
     A box is cut if some edge crosses it, by more than rounding errors that are too small to reach the
-    middle of a cell. The area that polygon and box have in common is a sum over the edges, of what
-    lies in the box below each edge: added where edges run to the right, taken away where they run back.
+    middle of a cell. The area that polygon and box have in common is a sum over the edges of what lies in
+    the box below each edge: added if the edge runs to the right, subtracted if it runs back.
 
     >>> triangle = PolygonInside([(Fraction(x), Fraction(y)) for x, y in ((0, 0), (0, 4), (4, 0))])
     >>> triangle.shares(np.array([[0, 0], [1, 2]], np.uint64), np.array([[1, 1], [1, 2]], np.uint64)).tolist()
@@ -144,7 +132,7 @@ class PolygonInside:
     corners: Sequence[Corner]
 
     def shares(self, lows: Corners, highs: Corners) -> Floats:
-        """The share of each box by area; of some boxes at a time, which is faster."""
+        """The share of each box by area, some boxes at a time."""
         starts = range(0, len(lows), _AT_ONCE)
         parts = [self._shares(lows[i : i + _AT_ONCE], highs[i : i + _AT_ONCE]) for i in starts]
         return np.concatenate([np.zeros(0), *parts])
@@ -152,7 +140,7 @@ class PolygonInside:
     def _shares(self, lows: Corners, highs: Corners) -> Floats:
         boxes = _Boxes(lows, (highs - lows).astype(np.float64) + 1.0)
         area, cut = np.zeros(len(lows)), np.zeros(len(lows), bool)
-        for start, end in pairwise(map(boxes.seen, [*self.corners, self.corners[0]])):
+        for start, end in pairwise(map(boxes.locate, [*self.corners, self.corners[0]])):
             rows = boxes.under(start, end)
             edge = _Edge(start[rows], end[rows], boxes.widths[rows])
             area[rows] += self._turn * edge.below
@@ -161,7 +149,7 @@ class PolygonInside:
 
     @cached_property
     def _turn(self) -> float:
-        """1 if the corners go round clockwise, so that what is above the inside runs to the right."""
+        """1 if the corners run clockwise, so that edges above the inside run to the right; otherwise -1."""
         edges = pairwise([*self.corners, self.corners[0]])
         return 1.0 if sum((x2 - x1) * (y2 + y1) for (x1, y1), (x2, y2) in edges) > 0 else -1.0
 
@@ -169,18 +157,18 @@ class PolygonInside:
 @final
 @dataclass(frozen=True, eq=False)
 class _Boxes:
-    """Many boxes, from which corners of the polygon are seen."""
+    """Many boxes, relative to which corners of the polygon are located."""
 
     lows: Corners
     widths: Floats
 
-    def seen(self, corner: Corner) -> Floats:
-        """Where the corner is, in cells from the lowest corner of each box: upper and lower halves apart."""
-        seen = np.empty(self.widths.shape)
+    def locate(self, corner: Corner) -> Floats:
+        """The corner in cells from the lowest corner of each box: upper and lower halves of bits apart."""
+        found = np.empty(self.widths.shape)
         for axis, place in enumerate(corner):
             far, near = divmod(place, 2**32)
-            seen[:, axis] = (float(far) - self._far[:, axis]) * 2.0**32 + (float(near) - self._near[:, axis])
-        return seen
+            found[:, axis] = (float(far) - self._far[:, axis]) * 2.0**32 + (float(near) - self._near[:, axis])
+        return found
 
     def under(self, start: Floats, end: Floats) -> Bools:
         """Which boxes the edge passes over, or through."""
@@ -199,7 +187,7 @@ class _Boxes:
 @final
 @dataclass(frozen=True, eq=False)
 class _Edge:
-    """One edge as each of many boxes sees it, in cells from its lowest corner."""
+    """One edge relative to each of many boxes, in cells from its lowest corner."""
 
     start: Floats
     end: Floats
@@ -230,37 +218,29 @@ def _mean(start: Floats, end: Floats) -> Floats:
     """The mean of numbers spread evenly from start to end, those below 0 raised to it, above 1 lowered."""
     low, high = np.minimum(start, end), np.maximum(start, end)
     inner_low, inner_high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-    total = (inner_high - inner_low) * (inner_low + inner_high) / 2.0 + np.maximum(
-        high - np.maximum(low, 1.0), 0.0
-    )
-    spread = high - low
+    above = np.maximum(high - np.maximum(low, 1.0), 0.0)
+    total, spread = (inner_high - inner_low) * (inner_low + inner_high) / 2.0 + above, high - low
     return np.where(spread > 0.0, total / np.where(spread > 0.0, spread, 1.0), inner_low)
 
 
 def crosses_itself(corners: Sequence[Corner]) -> bool:
-    """Whether two edges meet, other than neighbours in the corner that they share.
+    """Whether two edges meet, except for neighbours in the corner that they share.
 
     >>> crosses_itself([(Fraction(x), Fraction(y)) for x, y in ((0, 0), (1, 1), (1, 0), (0, 1))])
     True
     """
-    places = _scaled(corners)
-    starts, edges = places, np.roll(places, -1, axis=0) - places
-    number = len(places)
+    columns = []
+    for places in zip(*corners, strict=True):  # scaled to a square: the question is the same in every scale
+        least, width = min(places), max(places) - min(places)
+        columns.append([float((place - least) / width) if width else 0.0 for place in places])
+    starts = np.array(columns).T
+    edges, number = np.roll(starts, -1, axis=0) - starts, len(starts)
     one, two = np.triu_indices(number, 1)
     apart = (two - one != 1) & (two - one != number - 1)
     meet = _meet(starts[one[apart]], edges[one[apart]], starts[two[apart]], edges[two[apart]])
     before = np.roll(edges, 1, axis=0)
     back = (_cross(before, edges) == 0.0) & ((before * edges).sum(axis=1) <= 0.0)
     return bool(meet.any() or back.any())
-
-
-def _scaled(corners: Sequence[Corner]) -> Floats:
-    """The corners in a square around them: the question is the same in every scale."""
-    columns = []
-    for places in zip(*corners, strict=True):
-        least, width = min(places), max(places) - min(places)
-        columns.append([float((place - least) / width) if width else 0.0 for place in places])
-    return np.array(columns).T
 
 
 def _meet(one: Floats, first: Floats, two: Floats, second: Floats) -> Bools:
@@ -274,12 +254,6 @@ def _meet(one: Floats, first: Floats, two: Floats, second: Floats) -> Bools:
 
 def _cross(one: Floats, two: Floats) -> Floats:
     return np.asarray(one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0])
-
-
-_MOST_CORNERS: Final = 1000
-_FARTHEST: Final = 2**80
-_SECOND: Final = 10**9
-_MIDDLE: Final = Fraction(1, 2)
 
 
 @final
@@ -312,12 +286,15 @@ class HalfSpace:
 
     def bound(self, columns: Sequence[str], domains: Sequence[Domain]) -> Region:
         """The same half-space in the cells of these columns, among which are its own."""
-        scales = [_scale(domain, name) for name, domain in _own(self.columns, columns, domains)]
+        scales = _scales(self.columns, columns, domains)
         factors = [weight * scale.step for weight, scale in zip(self.weights.values(), scales, strict=True)]
         starts = (weight * scale.start for weight, scale in zip(self.weights.values(), scales, strict=True))
-        limit, largest = self.at_most - sum(starts), max(map(abs, factors))
-        side = PlaneSide(np.array([float(factor / largest) for factor in factors]), _near(limit / largest))
-        return _Bound.of(side, self.columns, columns, domains)
+        largest = max(map(abs, factors))
+        limit = (self.at_most - sum(starts)) / largest
+        # Further away no box reaches the limit, so that it does not matter where it is.
+        near = float(min(max(limit, -Fraction(_FARTHEST)), Fraction(_FARTHEST)))
+        side = PlaneSide(np.array([float(factor / largest) for factor in factors]), near)
+        return _ColumnRegion.of(side, self.columns, columns, domains)
 
 
 @final
@@ -325,8 +302,8 @@ class HalfSpace:
 class Polygon:
     """All rows with (x, y) inside a polygon, for two columns; its corners in order, in either direction.
 
-    Corners are pairs of values, as people write those of the two columns: numbers, dates or times. The
-    polygon may have dents, but its edges must not cross or touch. The last corner may repeat the first.
+    Corners are pairs of values of the two columns: numbers, dates or times. The polygon may have dents, but
+    its edges must not cross or touch. The last corner may repeat the first.
 
     >>> Polygon("lat", "lon", [(0, 0), (0, 10), (5, 5)])
     Polygon('lat', 'lon', 3 corners)
@@ -350,12 +327,11 @@ class Polygon:
 
     def bound(self, columns: Sequence[str], domains: Sequence[Domain]) -> Region:
         """The same polygon in the cells of these columns, among which are its own."""
-        x, y = (_scale(domain, name) for name, domain in _own(self.columns, columns, domains))
+        x, y = _scales(self.columns, columns, domains)
         corners = [(x.place(at_x), y.place(at_y)) for at_x, at_y in self.corners]
-        if crosses_itself(corners):
-            rule = "must make a polygon whose edges do not cross or touch"
-            raise InvalidParameter("corners", rule, given=self.corners, fix="give them in order, each once")
-        return _Bound.of(PolygonInside(corners), self.columns, columns, domains)
+        rule, fix = "must make a polygon whose edges do not cross or touch", "give them in order, each once"
+        check(not crosses_itself(corners), "corners", rule, given=self.corners, fix=fix)
+        return _ColumnRegion.of(PolygonInside(corners), self.columns, columns, domains)
 
 
 PublicRegion: TypeAlias = HalfSpace | Polygon
@@ -371,15 +347,14 @@ class _Scale(NamedTuple):
     def place(self, value: object) -> Fraction:
         """Where a value lies, in cells."""
         place = (self.number(value) - self.start) / self.step
-        if abs(place) > _FARTHEST:
-            rule = "must lie within 2^80 cells of their columns"
-            raise InvalidParameter("corners", rule, given=value, fix="move them nearer")
+        rule = "must lie within 2^80 cells of their columns"
+        check(abs(place) <= _FARTHEST, "corners", rule, given=value, fix="move them nearer")
         return place
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Bound:
+class _ColumnRegion:
     """A shape over the cells of some axes, as a region of positions on all of them."""
 
     shape: PlaneSide | PolygonInside
@@ -393,13 +368,13 @@ class _Bound:
         own: Sequence[str],
         columns: Sequence[str],
         domains: Sequence[Domain],
-    ) -> _Bound:
+    ) -> _ColumnRegion:
         """The shape over its own columns, among all columns of a release."""
         places = [list(columns).index(name) for name in own]
         axes = [Axis.of(domains[place]) for place in places]
         firsts = np.array([axis.position(0) for axis in axes], np.uint64)
         lasts = np.array([axis.position(axis.size - 1) for axis in axes], np.uint64)
-        return _Bound(shape, np.array(places), firsts, lasts)
+        return _ColumnRegion(shape, np.array(places), firsts, lasts)
 
     def shares(self, lows: Corners, highs: Corners) -> Floats:
         """The share of each box: of its cells that are not special, and these of all of them."""
@@ -443,14 +418,13 @@ def _pairs(corners: object) -> tuple[tuple[object, object], ...]:
     return tuple((corner[0], corner[1]) for corner in distinct)
 
 
-def _own(own: Sequence[str], columns: Sequence[str], domains: Sequence[Domain]) -> list[tuple[str, Domain]]:
-    """The columns of the region with their domains."""
+def _scales(own: Sequence[str], columns: Sequence[str], domains: Sequence[Domain]) -> list[_Scale]:
+    """The scales of the columns of a region."""
     known = dict(zip(columns, domains, strict=True))
     for name in own:
-        if name not in known:
-            fix = f"choose of {', '.join(columns)}"
-            raise InvalidParameter("region", "must be over columns released together", given=name, fix=fix)
-    return [(name, known[name]) for name in own]
+        rule, fix = "must be over columns released together", f"choose of {', '.join(columns)}"
+        check(name in known, "region", rule, given=name, fix=fix)
+    return [_scale(known[name], name) for name in own]
 
 
 def _scale(domain: Domain, name: str) -> _Scale:
@@ -460,7 +434,8 @@ def _scale(domain: Domain, name: str) -> _Scale:
         case Real():
             return _Scale(domain.low - domain.step / 2, domain.step, lambda value: _number(value, name))
         case Date():
-            return _Scale(_days(domain.start, name) - _MIDDLE, Fraction(1), lambda value: _days(value, name))
+            days = Fraction(public_moment(domain.start, name).day)
+            return _Scale(days - _MIDDLE, Fraction(1), lambda value: Fraction(public_moment(value, name).day))
         case Timestamp():
             zone, length = zone_named(domain.zone), resolution_nanoseconds(domain.resolution)
             start = Fraction(public_instant(domain.start, UTC, "start"), _SECOND)
@@ -473,14 +448,5 @@ def _scale(domain: Domain, name: str) -> _Scale:
     raise InvalidParameter("region", "must be over columns of numbers, dates or times", given=name, fix=fix)
 
 
-def _days(value: object, name: str) -> Fraction:
-    return Fraction(public_moment(value, name).day)
-
-
 def _number(value: object, name: str) -> Fraction:
     return bounded(rational(value, name), name, value)
-
-
-def _near(limit: Fraction) -> float:
-    """The limit as a float; so far away that no box reaches it, it does not matter where."""
-    return float(min(max(limit, -Fraction(_FARTHEST)), Fraction(_FARTHEST)))

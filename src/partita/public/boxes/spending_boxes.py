@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.arrays import Bools, Floats, Ints, UInts
+from partita.arrays import Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
@@ -22,22 +22,29 @@ from partita.public.axis.tree_solver import SURE, UNITS, Families, TreeLooks
 from partita.public.base import damaged
 from partita.public.boxes.base import EngineBoxes, encode_axes, read_axes
 from partita.public.boxes.cover import NodeSurroundings
-from partita.public.boxes.density import BoxDensity, BoxSolution, Even, Held
+from partita.public.boxes.density import BoxDensity, BoxSolution, Measure, NodeCounts
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.plan import AxisSlots, BoxNodes, BoxPlan, BoxShape, Corners, Recipe, native_slots
 
-# Leaves that rise or fall from one side to the other, as the cells beside them say.
-
-
 Rows = TypeVar("Rows", UInts, Floats)
 
-# A leaf is cut if some axis moves more than so many times the noise from one half to the other.
+LARGEST_TOTAL: Final = 2**63  # no public total is further from zero: facts in files have 64 bits
+_FACTS: Final = ("axes", "scale", "total", "growth", "worth", "depth_power")
+_SERIES: Final = ("schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
+
+_WIDENING: Final = 1.3  # calibrated factor of standard errors: docs/proofs/spending_boxes.md
+_MOST_RAMPS: Final = 2  # with more axes leaves would be cut into too many pieces
+_MOST_SURROUNDED: Final = 2**18  # with more leaves their surroundings are left out, to save time
+# A leaf gets a ramp if its halves along some axis differ by more than so many times the noise.
 _NOTICED: Final = 2.0
-_SOFTENING: Final = 1e-3  # A side never counts as emptier than this share of the leaf's own fullness
+_SOFTENING: Final = 1e-3  # no side counts as emptier than this share of the leaf's own fullness
+# A node this many noise scales above what it took to be cut has a bias that is smaller by a factor of e.
+_FADING: Final = 4.0
+_BELIEF: Final = 10.0  # precision of the belief that nodes have no bias, in units of their noise scales
 
 
-def ramped(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxDensity:
-    """The same counts of all nodes, with leaves no longer even inside where their neighbours differ.
+def add_ramps(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxDensity:
+    """The same counts of all nodes, with leaves no longer even inside if their neighbours differ.
 
     Along an axis with b below and a above a leaf, the leaf's density is that of a ramp from 1 - g to
     1 + g with g = tanh(ln(a/b) / 4): the middle of the three if they grow by equal factors. Axes are
@@ -47,29 +54,21 @@ def ramped(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxD
     leaves = np.flatnonzero(density.nodes.leaves & (density.held.values > _NOTICED * noise))
     if not leaves.size:
         return density
-    slopes = _slopes(density, axes, leaves)
-    noticed = density.held.values[leaves] * np.abs(slopes).max(axis=1) > _NOTICED * noise
-    return _cut(density, leaves[noticed], slopes[noticed])
-
-
-def _slopes(density: BoxDensity, axes: tuple[Axis, ...], leaves: Ints) -> Floats:
-    """g for every leaf, a column for each axis."""
-    around, own = NodeSurroundings(density, axes, leaves), density.held.values[leaves]
-    columns = []
+    around, own, columns = NodeSurroundings(density, axes, leaves), density.held.values[leaves], []
     for axis in range(len(axes)):
         below, above = (side + _SOFTENING * own for side in around.beside(axis))
         columns.append(np.tanh(np.log(above / below) / 4))
-    return np.stack(columns, axis=1)
+    slopes = np.stack(columns, axis=1)  # g for every leaf, a column for each axis
+    noticed = own * np.abs(slopes).max(axis=1) > _NOTICED * noise
+    return _cut_leaves(density, leaves[noticed], slopes[noticed])
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Pieces:
+class _LeafPieces(NamedTuple):
     """The pieces of leaves that are cut, leaf after leaf, and how many each leaf has."""
 
     lows: Corners
     highs: Corners
-    held: Held
+    held: NodeCounts
     sizes: Ints
 
 
@@ -80,21 +79,22 @@ class _Level(NamedTuple):
     piece: Ints
 
 
-def _cut(density: BoxDensity, leaves: Ints, slopes: Floats) -> BoxDensity:
+def _cut_leaves(density: BoxDensity, leaves: Ints, slopes: Floats) -> BoxDensity:
+    """The tree in which these leaves are expanded into pieces on ramps with these slopes."""
     if not leaves.size:
         return density
-    nodes, pieces = density.nodes, _pieces(density, leaves, slopes)
+    nodes, pieces = density.nodes, _ramp_pieces(density, leaves, slopes)
     first_piece = np.full(nodes.children.size, -1)
     first_piece[leaves] = np.cumsum(pieces.sizes) - pieces.sizes
     children = nodes.children.copy()
     children[leaves] = pieces.sizes
     levels = [_Level(np.zeros(1, np.int64), np.full(1, -1))]
     while levels[-1].old.size:
-        levels.append(_below(nodes, children, first_piece, levels[-1]))
-    return _joined(density, pieces, children, levels[:-1])
+        levels.append(_next_level(nodes, children, first_piece, levels[-1]))
+    return _join_pieces(density, pieces, children, levels[:-1])
 
 
-def _below(nodes: BoxNodes, children: Ints, first_piece: Ints, level: _Level) -> _Level:
+def _next_level(nodes: BoxNodes, children: Ints, first_piece: Ints, level: _Level) -> _Level:
     """The children of a level, old ones and pieces, in the order of their parents."""
     parents = level.old[level.old >= 0]
     parents = parents[children[parents] > 0]
@@ -105,7 +105,9 @@ def _below(nodes: BoxNodes, children: Ints, first_piece: Ints, level: _Level) ->
     return _Level(old, np.where(fresh, np.repeat(first_piece[parents], sizes) + within, -1))
 
 
-def _joined(density: BoxDensity, pieces: _Pieces, children: Ints, levels: Sequence[_Level]) -> BoxDensity:
+def _join_pieces(
+    density: BoxDensity, pieces: _LeafPieces, children: Ints, levels: Sequence[_Level]
+) -> BoxDensity:
     old = np.concatenate([level.old for level in levels])
     piece = np.concatenate([level.piece for level in levels])
     counts = np.where(old >= 0, children[old], 0)
@@ -116,9 +118,8 @@ def _joined(density: BoxDensity, pieces: _Pieces, children: Ints, levels: Sequen
         starts=1 + np.cumsum(counts) - counts,
         children=counts,
     )
-    held = Held(
-        *(_either(old, ours, piece, fresh) for ours, fresh in zip(density.held, pieces.held, strict=True))
-    )
+    counts_of = zip(density.held, pieces.held, strict=True)
+    held = NodeCounts(*(_either(old, ours, piece, fresh) for ours, fresh in counts_of))
     return BoxDensity(nodes, density.measures, held)
 
 
@@ -129,10 +130,10 @@ def _either(old: Ints, ours: Rows, piece: Ints, fresh: Rows) -> Rows:
     return rows
 
 
-def _pieces(density: BoxDensity, leaves: Ints, slopes: Floats) -> _Pieces:
+def _ramp_pieces(density: BoxDensity, leaves: Ints, slopes: Floats) -> _LeafPieces:
     """Each leaf cut along every axis as trees are, with its count shared out by the ramps."""
     lows, highs = density.nodes.corners(leaves)
-    shifts = _shifts(highs - lows)
+    shifts = _piece_bits(highs - lows)
     counts = ((highs - lows) >> shifts).astype(np.int64) + 1
     sizes = counts.prod(axis=1)
     leaf = np.repeat(np.arange(leaves.size), sizes)
@@ -140,15 +141,19 @@ def _pieces(density: BoxDensity, leaves: Ints, slopes: Floats) -> _Pieces:
     corners, share = (lows[leaf], highs[leaf]), np.ones(leaf.size)
     for axis in reversed(range(counts.shape[1])):
         at, piece = np.divmod(at, counts[leaf, axis])
-        first, last = _cut_out(lows[leaf, axis], highs[leaf, axis], shifts[leaf, axis], piece)
-        share *= _weight(lows[leaf, axis], highs[leaf, axis], first, last, slopes[leaf, axis])
+        low, high, shift = lows[leaf, axis], highs[leaf, axis], shifts[leaf, axis]
+        first = low + (piece.astype(np.uint64) << shift)
+        last = first + np.minimum(high - first, (np.uint64(1) << shift) - np.uint64(1))
+        width = (high - low).astype(np.float64) + 1.0
+        begin, behind = (first - low) / width, ((last - low).astype(np.float64) + 1.0) / width
+        share *= (behind - begin) * (1.0 + slopes[leaf, axis] * (begin + behind - 1.0))
         corners[0][:, axis], corners[1][:, axis] = first, last
     values = density.held.values[leaves][leaf] * share / np.bincount(leaf, share)[leaf]
     variances = density.held.variances[leaves][leaf] * share**2
-    return _Pieces(*corners, Held(values, variances, values**2), sizes)
+    return _LeafPieces(*corners, NodeCounts(values, variances, values**2), sizes)
 
 
-def _shifts(spans: UInts) -> UInts:
+def _piece_bits(spans: UInts) -> UInts:
     """Pieces of 2^shift positions are the largest of which a stretch has between two and four, or one."""
     bits = np.zeros(spans.shape, np.uint64)
     for step in (32, 16, 8, 4, 2, 1):
@@ -157,35 +162,14 @@ def _shifts(spans: UInts) -> UInts:
     return np.where(bits > 0, bits - np.uint64(1), bits)
 
 
-def _cut_out(lows: UInts, highs: UInts, shifts: UInts, piece: Ints) -> tuple[UInts, UInts]:
-    """The first and the last position of a piece; the last one of a stretch may be shorter."""
-    first = lows + (piece.astype(np.uint64) << shifts)
-    rest = highs - first
-    return first, first + np.minimum(rest, (np.uint64(1) << shifts) - np.uint64(1))
-
-
-def _weight(lows: UInts, highs: UInts, first: UInts, last: UInts, slopes: Floats) -> Floats:
-    """The mass of a part of a stretch on a ramp from 1 - slope to 1 + slope."""
-    width = (highs - lows).astype(np.float64) + 1.0
-    begin, behind = (first - lows) / width, ((last - lows).astype(np.float64) + 1.0) / width
-    return np.asarray((behind - begin) * (1.0 + slopes * (begin + behind - 1.0)))
-
-
-# Nodes are cut because they looked full, so their counts lean upwards, and by how much can be told.
-
-# A node that is so many noise scales above what it took to be cut leans by a factor of e less.
-_FADING: Final = 4.0
-_BELIEF: Final = 10.0  # The precision of the belief that nodes do not lean, in units of their noise scales
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class CutSelection:
-    """What the looks at a tree say about nodes that were cut, and about the children that followed.
+    """The upward bias of nodes that were cut, estimated from the children that followed.
 
     A node is cut if its noisy count is large, so noise that pushed it up has a part in it. The first looks at
-    its children came after that and lean to no side. On every level the mean of what they lack, over all
-    nodes that were cut, tells by how much the counts lean: by most where they were barely large enough.
+    its children came after that and have no bias. On every level the mean of what they lack, over all nodes
+    that were cut, estimates the bias: it is largest for nodes that were barely large enough.
     """
 
     families: Sequence[Families]
@@ -193,35 +177,23 @@ class CutSelection:
     unit: float
     recipe: Recipe
 
-    def righted(self, noisy: Floats, variances: Floats) -> Floats:
-        """The noisy counts of all nodes; those of nodes that were cut without what they lean."""
+    def correct(self, noisy: Floats, variances: Floats) -> Floats:
+        """The noisy counts of all nodes; those of nodes that were cut without their bias."""
         scales, first = np.sqrt(variances / 2), self.looks.first(noisy.size)
         values, noise = self.looks.values[first], 1.0 / self.looks.rates(self.unit)[first]
-        needed, righted = self._needed(scales), noisy.copy()
+        left = (UNITS - self.looks.spent(scales.size, self.families)) * self.unit
+        worth = np.divide(float(self.recipe.worth), left, out=np.full(scales.size, np.inf), where=left > 0)
+        needed = np.maximum(SURE * scales, worth)  # the noisy count from which on a node was cut
+        corrected = noisy.copy()
         for family in self.families[1:]:
             nodes = family.parents
             above = (noisy[nodes] - needed[nodes]) / scales[nodes]
             weight = np.exp(-np.maximum(0.0, above) / _FADING)
             lacking = (noisy[nodes] - family.sum(values[family.nodes])) / scales[nodes]
             precision = 1.0 / (2.0 + family.sum(2.0 * noise[family.nodes] ** 2) / scales[nodes] ** 2)
-            lean = (lacking * weight) @ precision / (weight**2 @ precision + _BELIEF)
-            righted[nodes] -= max(0.0, float(lean)) * weight * scales[nodes]
-        return righted
-
-    def _needed(self, scales: Floats) -> Floats:
-        """How large the noisy count of each node had to be for it to be cut."""
-        left = (UNITS - self.looks.spent(scales.size, self.families)) * self.unit
-        worth = np.divide(float(self.recipe.worth), left, out=np.full(scales.size, np.inf), where=left > 0)
-        return np.asarray(np.maximum(SURE * scales, worth))
-
-
-LARGEST_TOTAL: Final = 2**63  # No public total is further from zero: facts in files have 64 bits
-# The calibrated factor of standard errors; how it was found is in docs/proofs/spending_boxes.md.
-_WIDENING: Final = 1.3
-_MOST_RAMPS: Final = 2  # With more axes leaves would be cut into too many pieces
-_MOST_SURROUNDED: Final = 2**18  # With more leaves what is around them is not looked at
-_FACTS: Final = ("axes", "scale", "total", "growth", "worth", "depth_power")
-_SERIES: Final = ("schedule", "levels", "expanded", "steps", "nodes", "units", "noisy")
+            bias = (lacking * weight) @ precision / (weight**2 @ precision + _BELIEF)
+            corrected[nodes] -= max(0.0, float(bias)) * weight * scales[nodes]
+        return corrected
 
 
 @final
@@ -230,7 +202,7 @@ class SpendingBoxesRelease(EngineBoxes):
     """A tree over the positions of several axes and all looks at its nodes, in the order of the looks.
 
     A look of k units has noise of `scale` / k, and no path has more than 2^20 units. `total` is the
-    public number that the tree began with, if there was one; else the first look was at the root.
+    public number that the tree began with, if there was one; otherwise the first look was at the root.
     The last look at a leaf decided nothing; all other looks decided what was looked at next.
     """
 
@@ -267,13 +239,13 @@ class SpendingBoxesRelease(EngineBoxes):
 
     @cached_property
     def solution(self) -> BoxSolution:
-        """The estimate of every node, found twice: a first one tells what to expect around each leaf."""
+        """The estimate of every node, found twice: the first one says what to expect around each leaf."""
         noisy, variances = self.looks.means(self.shape.expanded.size, self._unit)
         if self.total is not None:
             noisy[0] = self.total
         families = self.shape.families
-        righted = CutSelection(families, self.looks, self._unit, self.recipe).righted(noisy, variances)
-        first = BoxSolution(families, self.shape.expanded, righted, variances)
+        corrected = CutSelection(families, self.looks, self._unit, self.recipe).correct(noisy, variances)
+        first = BoxSolution(families, self.shape.expanded, corrected, variances)
         return replace(first, expected=self._expected(first))
 
     @cached_property
@@ -289,13 +261,13 @@ class SpendingBoxesRelease(EngineBoxes):
             unit=self._unit,
             widening=_WIDENING,
             doubted=True,
-            refined=self._refined,
+            refine=self._refine,
         )
 
-    def _refined(self, density: BoxDensity) -> BoxDensity:
+    def _refine(self, density: BoxDensity) -> BoxDensity:
         if len(self.axes) > _MOST_RAMPS:
             return density
-        return ramped(density, self.axes, noise=1.0 / (UNITS * self._unit))
+        return add_ramps(density, self.axes, noise=1.0 / (UNITS * self._unit))
 
     def _expected(self, solution: BoxSolution) -> Floats:
         """What each leaf would hold if it were as full as the cells around it, for not too many leaves."""
@@ -307,8 +279,8 @@ class SpendingBoxesRelease(EngineBoxes):
         return expected
 
     @property
-    def _measures(self) -> list[Even]:
-        return [Even()] * len(self.axes)
+    def _measures(self) -> list[Measure]:
+        return [None] * len(self.axes)
 
     @cached_property
     def _unit(self) -> float:
@@ -333,12 +305,17 @@ class SpendingBoxesRelease(EngineBoxes):
         reader = PartsReader(parts)
         reader.expect(facts=_FACTS, series=_SERIES)
         shape, looks = read_tree(reader, native_slots(read_axes(reader)))
+        constants = {name: reader.rational(name) for name in ("growth", "worth", "depth_power")}
+        try:
+            recipe = Recipe(**constants)
+        except InvalidParameter as error:
+            raise damaged(error.parameter, "must be in its range") from None
         return cls(
             shape=shape,
             looks=looks,
             scale=reader.scale("scale"),
             total=reader.optional("total", partial(reader.integer, low=-LARGEST_TOTAL, high=LARGEST_TOTAL)),
-            recipe=_recipe(reader),
+            recipe=recipe,
             guarantee=guarantee,
         )
 
@@ -358,29 +335,13 @@ def encode_tree(shape: BoxShape, looks: TreeLooks) -> dict[str, NDArray[Any]]:
 
 def read_tree(reader: PartsReader, slots: tuple[AxisSlots, ...]) -> tuple[BoxShape, TreeLooks]:
     """The tree and the looks that `encode_tree` wrote, over these slots."""
-    plan = BoxPlan(slots, _schedule(reader, len(slots)))
+    bits = reader.row("schedule", np.int64)
+    if bits.size % len(slots):
+        raise damaged("schedule", "must have a number for each axis at every level")
+    plan = BoxPlan(slots, bits.reshape(-1, len(slots)))
     steps, nodes, units = (reader.row(name, np.int64) for name in ("steps", "nodes", "units"))
     looks = TreeLooks(steps, nodes, units, reader.noisy("noisy", count=nodes.size))
-    return BoxShape(plan, reader.row("levels", np.int64), _flags(reader, "expanded")), looks
-
-
-def _schedule(reader: PartsReader, axes: int) -> Ints:
-    bits = reader.row("schedule", np.int64)
-    if bits.size % axes:
-        raise damaged("schedule", "must have a number for each axis at every level")
-    return bits.reshape(-1, axes)
-
-
-def _flags(reader: PartsReader, name: str) -> Bools:
-    flags = reader.row(name, np.int64)
+    levels, flags = reader.row("levels", np.int64), reader.row("expanded", np.int64)
     if bool((flags & ~1).any()):
-        raise damaged(name, "must be 0 or 1")
-    return flags.astype(bool)
-
-
-def _recipe(reader: PartsReader) -> Recipe:
-    constants = {name: reader.rational(name) for name in ("growth", "worth", "depth_power")}
-    try:
-        return Recipe(**constants)
-    except InvalidParameter as error:
-        raise damaged(error.parameter, "must be in its range") from None
+        raise damaged("expanded", "must be 0 or 1")
+    return BoxShape(plan, levels, flags.astype(bool)), looks

@@ -16,20 +16,19 @@ from partita.lazy import cached_property
 from partita.public.axis.base import Hierarchy
 from partita.public.axis.curve import apportion
 from partita.public.base import damaged
-from partita.public.boxes.density import Even, Stretches
+from partita.public.boxes.density import Measure, Stretches
 from partita.public.boxes.plan import Corners, runs
 
-# The segments that the axes of a release were cut into: which of them boxes touch, and which they cut.
-
 _ONE: Final = np.uint64(1)
+_BLOCK: Final = 1024  # boxes that are covered at once: more are faster, and need more memory
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class AxisSegments:
-    """The last position of each segment, increasing, along every axis.
+    """The segments of the axes of a release: the last position of each, increasing, along every axis.
 
-    >>> segments = Segments((np.array([2, 3, 9], np.uint64),))
+    >>> segments = AxisSegments((np.array([2, 3, 9], np.uint64),))
     >>> box = np.array([[1]], np.uint64), np.array([[5]], np.uint64)
     >>> [ends.tolist() for ends in segments.touched(*box)], [cut.tolist() for cut in segments.cut(*box)]
     ([[[0]], [[2]]], [[[True]], [[True]]])
@@ -49,12 +48,12 @@ class AxisSegments:
 
     def touched(self, lows: Corners, highs: Corners) -> tuple[Ints, Ints]:
         """The first and the last segment along each axis that have a position in common with each box."""
-        return self._located(lows), self._located(highs)
+        return self._locate(lows), self._locate(highs)
 
     def cut(self, lows: Corners, highs: Corners) -> tuple[Bools, Bools]:
-        """Whether the first and the last of these have positions outside of the box: of its low, high end."""
-        firsts, lasts = self.touched(lows, highs)
-        return _taken(self.starts, firsts) < lows, _taken(self.edges, lasts) > highs
+        """Whether the first and the last of these have positions outside of the box."""
+        starts, ends = self.boxes(*self.touched(lows, highs))
+        return starts < lows, ends > highs
 
     def inside(self, lows: Corners, highs: Corners) -> tuple[Ints, Ints]:
         """The first and the last segment along each axis that lie in each box; there may be none."""
@@ -63,19 +62,13 @@ class AxisSegments:
 
     def boxes(self, firsts: Ints, lasts: Ints) -> tuple[Corners, Corners]:
         """The corners of boxes of segments."""
-        return _taken(self.starts, firsts), _taken(self.edges, lasts)
+        starts = [each[firsts[:, axis]] for axis, each in enumerate(self.starts)]
+        ends = [each[lasts[:, axis]] for axis, each in enumerate(self.edges)]
+        return np.stack(starts, axis=1), np.stack(ends, axis=1)
 
-    def _located(self, corners: Corners) -> Ints:
+    def _locate(self, corners: Corners) -> Ints:
         found = [np.searchsorted(edges, corners[:, axis]) for axis, edges in enumerate(self.edges)]
         return np.stack(found, axis=1)
-
-
-def _taken(positions: tuple[UInts, ...], segments: Ints) -> Corners:
-    """The position that belongs to each segment along each axis."""
-    return np.stack([each[segments[:, axis]] for axis, each in enumerate(positions)], axis=1)
-
-
-_BLOCK: Final = 1024
 
 
 @final
@@ -118,7 +111,7 @@ class SegmentTree:
         return max(1, self.levels - 1, 2 * (self.levels - 2))
 
     def there(self, nodes: Ints) -> Bools:
-        """Which numbers are those of nodes."""
+        """Which numbers belong to nodes of the tree."""
         inside = (nodes >= 1) & (nodes < 1 << self.levels)
         return np.asarray(inside & (self.spans(np.where(inside, nodes, 1))[0] < self.size))
 
@@ -202,7 +195,7 @@ class Stage:
         return [np.flatnonzero(depths == depth) for depth in range(1, self.tree.levels + 1)]
 
     def check(self, *, owners: int) -> None:
-        """Refuse what no pruned tree can be."""
+        """Raise InvalidRelease if this is not a pruned tree."""
         if not self.owners.size == self.nodes.size == self.counts.size:
             raise damaged("nodes", "must have an owner and a count each")
         if bool((self.owners < 0).any()) or bool((self.owners >= owners).any()):
@@ -228,8 +221,8 @@ class KeptCover(NamedTuple):
     missed: Ints
 
 
-class Sums(NamedTuple):
-    """For each box the sum of the kept nodes in its cover, how many they are, and how many were missed."""
+class CoverSums(NamedTuple):
+    """For each box the sum of the kept nodes in its cover, their number, and the number of missed ones."""
 
     values: Floats
     kept: Ints
@@ -265,11 +258,15 @@ class TreeOfTrees:
         """The count of the first root; if it was pruned, it lay below the floor."""
         return float(self.stages[0].values[0]) if self.kept else float(self.floor)
 
-    def sums(self, firsts: Ints, lasts: Ints) -> Sums:
+    def sums(self, firsts: Ints, lasts: Ints) -> CoverSums:
         """The sums of the covers of many boxes, a row of first and of last segments for each."""
-        blocks = [slice(start, start + _BLOCK) for start in range(0, max(1, len(firsts)), _BLOCK)]
-        found = [self._sums(self.cover(firsts[block], lasts[block])) for block in blocks]
-        return Sums(*(np.concatenate(series) for series in zip(*found, strict=True)))
+        found = []
+        for start in range(0, max(1, len(firsts)), _BLOCK):
+            cover = self.cover(firsts[start : start + _BLOCK], lasts[start : start + _BLOCK])
+            held, boxes = self.stages[-1].values[cover.places], cover.missed.size
+            values = np.bincount(cover.boxes, held, boxes).astype(np.float64)
+            found.append((values, np.bincount(cover.boxes, None, boxes), cover.missed))
+        return CoverSums(*(np.concatenate(series) for series in zip(*found, strict=True)))
 
     def squares(self, firsts: Ints, lasts: Ints, parts: int) -> Ints:
         """How many nodes cover each `parts` boxes; one that is in k of their covers counts k^2 times."""
@@ -277,31 +274,20 @@ class TreeOfTrees:
         pairs, times = np.unique(cover.boxes // parts * places + cover.places, return_counts=True)
         return np.bincount(pairs // max(1, places), times**2, len(firsts) // parts).astype(np.int64)
 
-    def _sums(self, cover: KeptCover) -> Sums:
-        held, boxes = self.stages[-1].values[cover.places], cover.missed.size
-        values = np.bincount(cover.boxes, held, boxes).astype(np.float64)
-        return Sums(values, np.bincount(cover.boxes, None, boxes), cover.missed)
-
     def cover(self, firsts: Ints, lasts: Ints) -> KeptCover:
         """The product of the covers along each axis, dimension by dimension, as far as nodes were kept."""
         boxes = np.arange(len(firsts))
         places, looked, missed = np.zeros((3, len(firsts)), np.int64)
         for axis, stage in enumerate(self.stages):
-            pairs, nodes = _along(stage.tree, firsts[:, axis], lasts[:, axis], boxes)
-            boxes, found = boxes[pairs], stage.find(places[pairs], nodes)
+            numbers, nodes = stage.tree.covers(firsts[:, axis], lasts[:, axis])
+            stops = np.cumsum(numbers)[boxes]
+            pairs, wanted = spread(stops - numbers[boxes], stops)
+            boxes, found = boxes[pairs], stage.find(places[pairs], nodes[wanted])
             there = found >= 0
             looked = np.bincount(boxes, minlength=len(firsts))
             missed += np.bincount(boxes[~there], minlength=len(firsts))
             boxes, places = boxes[there], found[there]
         return KeptCover(boxes, places, looked, missed)
-
-
-def _along(tree: SegmentTree, firsts: Ints, lasts: Ints, boxes: Ints) -> tuple[Ints, Ints]:
-    """For each of some boxes, in turn, the cover of its run: whose, and which node."""
-    numbers, nodes = tree.covers(firsts, lasts)
-    stops = np.cumsum(numbers)[boxes]
-    pairs, wanted = spread(stops - numbers[boxes], stops)
-    return pairs, nodes[wanted]
 
 
 def nodes_over_one_point(trees: Sequence[SegmentTree]) -> int:
@@ -310,7 +296,7 @@ def nodes_over_one_point(trees: Sequence[SegmentTree]) -> int:
 
 
 def nodes_in_all(trees: Sequence[SegmentTree]) -> int:
-    """How many nodes there would be if none were pruned."""
+    """The number of nodes if none were pruned."""
     return sum(accumulate((tree.nodes for tree in trees), mul))
 
 
@@ -320,13 +306,13 @@ def spread(firsts: Ints, behind: Ints) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(lengths.size), lengths), runs(firsts, lengths)
 
 
-# Disjoint boxes that share out the total of a tree of trees: for what needs a density, not a cover.
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Disjoint boxes lows, ..., highs, and how much lies in each, spread evenly inside."""
+    """Disjoint boxes that share out the total of a tree of trees: for what needs a density, not a cover.
+
+    What lies in each box lows, ..., highs is spread evenly inside.
+    """
 
     lows: Corners
     highs: Corners
@@ -336,8 +322,8 @@ class Pieces:
     def of(trees: TreeOfTrees, segments: AxisSegments) -> Pieces:
         """The total from the top down: a node hands all it has to its kept children, by their noisy counts.
 
-        What has no kept children is cut along the next axis by its own tree; what has no tree there is a
-        piece. So a pruned node has nothing, as in the covers, and the pieces add up to the count of the
+        A node without kept children is cut along the next axis by its own tree; without a tree there it is
+        a piece. So a pruned node has nothing, as in the covers, and the pieces add up to the count of the
         first root; if that was pruned, everything is one piece and holds nothing.
         """
         open_, done = _Parts.everything(trees), []
@@ -351,10 +337,10 @@ class Pieces:
         return Pieces(*segments.boxes(firsts, lasts), masses)
 
     def within(self, lows: Corners, highs: Corners) -> tuple[Floats, tuple[Corners, Corners], Floats]:
-        """What the pieces that meet a box hold, the part of each inside of the box, and its share."""
+        """For the pieces that meet a box: the mass of each, the part inside of the box, and its share."""
         meet = ((self.lows <= highs) & (self.highs >= lows)).all(axis=1)
         inside = np.maximum(self.lows[meet], lows), np.minimum(self.highs[meet], highs)
-        even = [Even()] * self.lows.shape[1]
+        even: list[Measure] = [None] * self.lows.shape[1]
         whole, part = Stretches.along(even, self.lows[meet], self.highs[meet]), Stretches.along(even, *inside)
         shares = [own.shares(common) for own, common in zip(whole, part, strict=True)]
         return self.masses[meet], inside, np.prod(shares, axis=0)
@@ -371,7 +357,7 @@ class Pieces:
 
 
 class _Parts(NamedTuple):
-    """Boxes of segments on the way down, what each has, and which of them have anything left to share out."""
+    """Boxes of segments on the way down, their masses, and which of them have anything left to share out."""
 
     firsts: Ints
     lasts: Ints
@@ -394,17 +380,13 @@ class _Parts(NamedTuple):
         firsts, lasts = self.firsts[stage.owners], self.lasts[stage.owners]
         firsts[:, axis], behind = stage.tree.spans(stage.nodes)
         lasts[:, axis] = behind - 1
-        masses = _shared_out(stage, np.where(self.alive, self.masses, 0.0))
+        owned = np.where(self.alive, self.masses, 0.0)[stage.owners]
+        held = np.where(stage.nodes > 1, 0.0, owned)
+        for level in stage.by_depth[1:]:
+            parents = stage.parents[level]
+            held[level] = held[parents] * stage.values[level] / stage.below[parents]
+        masses = np.where(stage.below > 0, 0.0, held)  # nodes with kept children keep nothing
         return _Parts(firsts, lasts, masses, masses > 0)
-
-
-def _shared_out(stage: Stage, masses: Floats) -> Floats:
-    """What each node without kept children gets of what its owner has; the others keep nothing."""
-    held = np.where(stage.nodes > 1, 0.0, masses[stage.owners])
-    for level in stage.by_depth[1:]:
-        parents = stage.parents[level]
-        held[level] = held[parents] * stage.values[level] / stage.below[parents]
-    return np.where(stage.below > 0, 0.0, held)
 
 
 def _steps(axes: int) -> Floats:

@@ -339,10 +339,11 @@ class Hats:
         above, shift = values - knots[level], self._shifts[level]
         thirds = self._thirds[level]
         factor = (3 * self.knots.odd) ** (self.degree - 1) * thirds
-        upper = _scaled(above, shift, factor)
+        upper = _scale(above, shift, factor, power=1, most_bits=_MOST_BITS)
         if self.degree == 1:
             return Masses(level, np.stack([self.unit - upper, upper], axis=1))
-        square = np.clip(_squared(above, shift, thirds), np.maximum(2 * upper - self.unit, 0), upper)
+        square = _scale(above, shift, thirds**2, power=2, most_bits=_MOST_SQUARED)
+        square = np.clip(square, np.maximum(2 * upper - self.unit, 0), upper)
         mass = np.stack([self.unit - 2 * upper + square, 2 * (upper - square), square], axis=1)
         return Masses(2 * level, mass)
 
@@ -379,23 +380,12 @@ def _between(knots: Floats, inner: Floats) -> Floats:
     return merged
 
 
-def _scaled(above: NDArray[np.uint64], shift: Ints, factor: Ints) -> Ints:
-    """Factor times above 2^32 / 2^shift, rounded down where that is no integer; nothing overflows."""
-    spare = np.maximum(shift - _MOST_BITS, 0)
+def _scale(above: UInts, shift: Ints, factor: Ints, *, power: int, most_bits: int) -> Ints:
+    """Factor times 2^32 (above / 2^shift)^power, rounded down; nothing overflows with so many bits."""
+    spare = np.maximum(shift - most_bits, 0)
     reduced = (above >> spare.astype(np.uint64)).astype(np.int64)
-    return _shifted(reduced * factor, _FINEST - (shift - spare))
-
-
-def _squared(above: NDArray[np.uint64], shift: Ints, thirds: Ints) -> Ints:
-    """U (above / gap)^2, rounded down where that is no integer; gaps are cut to 31 bits."""
-    spare = np.maximum(shift - _MOST_SQUARED, 0)
-    reduced = (above >> spare.astype(np.uint64)).astype(np.int64)
-    return _shifted(reduced**2 * thirds**2, _FINEST - 2 * (shift - spare))
-
-
-def _shifted(values: Ints, by: Ints) -> Ints:
-    """Times 2^by, rounded down."""
-    return np.asarray((values << np.maximum(by, 0)) >> np.maximum(-by, 0))
+    by = _FINEST - power * (shift - spare)
+    return np.asarray((reduced**power * factor << np.maximum(by, 0)) >> np.maximum(-by, 0))
 
 
 class Pooled(NamedTuple):

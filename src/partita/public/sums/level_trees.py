@@ -81,14 +81,12 @@ class Controls:
         return 3 + self._above + self._below
 
     @cached_property
-    def up(self) -> Hats | None:
-        """The hats above the origin."""
-        return self._hats(self.tops.up)
-
-    @cached_property
-    def down(self) -> Hats | None:
-        """The hats below the origin."""
-        return self._hats(self.tops.down)
+    def hats(self) -> tuple[Hats | None, Hats | None]:
+        """The hats above and below the origin; None on a side where no value can be."""
+        up, down = (
+            None if top is None else Hats(Knots(top, fine=True), self.degree) for top in self.tops[:2]
+        )
+        return up, down
 
     @cached_property
     def values(self) -> Floats:
@@ -103,12 +101,12 @@ class Controls:
     @property
     def rounding(self) -> float:
         """By how much a row's offset, up to the caps, can exceed what its masses say, away from zero."""
-        return max((hats.rounding for hats in (self.up, self.down) if hats), default=0.0)
+        return max((hats.rounding for hats in self.hats if hats), default=0.0)
 
     @property
     def rounding_squares(self) -> float:
         """By how much a row's squared offset can differ from what its masses say."""
-        return max((hats.rounding_squares for hats in (self.up, self.down) if hats), default=0.0)
+        return max((hats.rounding_squares for hats in self.hats if hats), default=0.0)
 
     def summed(self, parts: Ints, places: UInts, counts: Ints, number: int) -> NDArray[Any]:
         """The whole mass of every row in each of `number` parts, exactly, as Python ints."""
@@ -157,8 +155,8 @@ class Controls:
 
     def covers(self, reach: Reach) -> Covers:
         """What every value counts as."""
-        lower = self._end(self.down, reach.down, self.line.down, -1)
-        return Covers(lower, self._end(self.up, reach.up, self.line.up, 1), self.degree)
+        lower = self._end(self.hats[1], reach.down, self.line.down, -1)
+        return Covers(lower, self._end(self.hats[0], reach.up, self.line.up, 1), self.degree)
 
     def beyond(self, reach: Reach) -> Bools:
         """The rows past the last knots that are covered."""
@@ -192,7 +190,7 @@ class Controls:
         Some knots may lie above the cap that the magnitudes showed, in case values do. Values there would
         thin out, so that a knot with next to nothing of what the cap has is noise.
         """
-        for rows, hats, cap in zip(self._sides, (self.up, self.down), self.tops.seen, strict=True):
+        for rows, hats, cap in zip(self._sides, self.hats, self.tops.seen, strict=True):
             knots = rows[self.degree - 1 :: self.degree]
             clear = evidence.clear[knots]
             above = sum(knot > cap for knot in hats.knots.offsets) if hats and cap else 0
@@ -216,17 +214,14 @@ class Controls:
 
     @property
     def _above(self) -> int:
-        return self.up.controls - 1 if self.up else 0
+        return self.hats[0].controls - 1 if self.hats[0] else 0
 
     @property
     def _below(self) -> int:
-        return self.down.controls - 1 if self.down else 0
-
-    def _hats(self, top: int | None) -> Hats | None:
-        return None if top is None else Hats(Knots(top, fine=True), self.degree)
+        return self.hats[1].controls - 1 if self.hats[1] else 0
 
     def _of_hats(self, name: str, sign: float) -> Floats:
-        sides = [getattr(hats, name)[1:] if hats else np.zeros(0) for hats in (self.up, self.down)]
+        sides = [getattr(hats, name)[1:] if hats else np.zeros(0) for hats in self.hats]
         return np.concatenate([np.zeros(3), sides[0], sign * sides[1]])
 
     def _masses(self, places: UInts) -> list[tuple[Ints, Ints, Bools]]:
@@ -236,8 +231,8 @@ class Controls:
         none = np.where(null[absent], _NULL, _INVALID)
         found = [(none, np.full(none.size, self.unit), absent)]
         for hats, first, side in (
-            (self.up, 3, number & (offsets >= 0)),
-            (self.down, 3 + self._above, number & (offsets < 0)),
+            (self.hats[0], 3, number & (offsets >= 0)),
+            (self.hats[1], 3 + self._above, number & (offsets < 0)),
         ):
             found += [(row, mass, side) for row, mass in self._of_side(hats, first, np.abs(offsets[side]))]
         return found

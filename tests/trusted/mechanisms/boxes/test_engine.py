@@ -18,9 +18,9 @@ from partita.public.axis.spending_tree import NodeRange
 from partita.public.axis.tree_solver import TreeLooks
 from partita.public.bounds import laplace_mix_reach
 from partita.public.boxes import cover
-from partita.public.boxes.cover import Plane, laid_out, without_equals
-from partita.public.boxes.density import BoxDensity, Curved, Even, Measure, Stretches
-from partita.public.boxes.engine import BoxEngine, ranged, widest_miss, widest_miss_of_looks
+from partita.public.boxes.cover import Plane, cancel_terms, combine_boxes
+from partita.public.boxes.density import BoxDensity, Measure, Stretches, to_measure
+from partita.public.boxes.engine import BoxEngine, propagate, widest_miss, widest_miss_of_looks
 from partita.public.boxes.plan import BoxNodes, Corners, SignedBox
 
 Floats = NDArray[np.float64]
@@ -116,8 +116,8 @@ class Made:
 
 def _measures(weights: Sequence[Floats], curved: bool) -> list[Measure]:
     if not curved:
-        return [Even() for _ in weights]
-    return [Curved(Curve(np.arange(each.size, dtype=np.uint64), each)) for each in weights]
+        return [None for _ in weights]
+    return [to_measure(Curve(np.arange(each.size, dtype=np.uint64), each)) for each in weights]
 
 
 def _made(widths: Sequence[int], schedule: Sequence[Sequence[int]], seed: int, curved: bool) -> Made:
@@ -192,7 +192,7 @@ def test_signed_sums_are_one_question(made: Made, seed: int, number: int) -> Non
     answer = made.engine.answer(terms)
 
     assert answer.value == pytest.approx(value, abs=1e-9)
-    variance = made.variance(without_equals(terms)) + 1
+    variance = made.variance(cancel_terms(terms)) + 1
     assert answer.error == pytest.approx(1.5 * np.sqrt(variance))
 
 
@@ -238,7 +238,7 @@ def test_a_table_and_compiled_code_give_what_the_walk_gives(curved: bool) -> Non
         density, corners = made.engine.density, _corners(made.boxes())
         boxes = Stretches.along(density.measures, *corners)
 
-        walked, compiled = cover.summed(density, boxes), cover._compiled(density, boxes, 1)
+        walked, compiled = cover.sum_boxes(density, boxes), cover._sum_compiled(density, boxes, 1)
 
         for mine, theirs in zip(walked, compiled, strict=True):
             assert theirs == pytest.approx(mine, abs=1e-9 * density.total)
@@ -313,13 +313,13 @@ def test_memory_does_not_grow_with_the_number_of_boxes(monkeypatch: pytest.Monke
     """Walked a few pairs at a time, boxes count the same."""
     made = _made((9, 8, 2), [(0, 1), (1, 2), (0, 1, 2)], 5, curved=False)
     boxes = Stretches.along(made.engine.measures, *_corners(made.boxes()))
-    whole = cover.summed(made.engine.density, boxes)
+    whole = cover.sum_boxes(made.engine.density, boxes)
 
     monkeypatch.setattr(cover, "_BLOCK", 64)
     blocks = list(cover.cover(made.engine.density, boxes))
 
     assert max(each.box.size for each in blocks[1:]) <= 64
-    assert cover.summed(made.engine.density, boxes).values == pytest.approx(whole.values)
+    assert cover.sum_boxes(made.engine.density, boxes).values == pytest.approx(whole.values)
 
 
 WIDE = 2**63 + 4
@@ -334,7 +334,7 @@ def _wide(seed: int) -> Made:
     looks = TreeLooks.step(np.arange(1, count), np.full(count - 1, 2**19), np.zeros(count - 1, np.int64))
     engine = BoxEngine(
         nodes=nodes,
-        measures=[Even(), Even()],
+        measures=[None, None],
         values=values,
         variances=np.ones(count),
         looks=looks,
@@ -399,7 +399,7 @@ def test_regions_count_their_share_of_cells(made: Made, seed: int) -> None:
 
     answer = made.engine.region(region.shares, low, high)
 
-    if all(measure.curve is None for measure in made.engine.measures):
+    if all(measure is None for measure in made.engine.measures):
         assert answer.value == pytest.approx(float((made.cells * inside).sum()), abs=1e-9)
         variance = _region_variance(made, inside) + 1
         assert answer.error == pytest.approx(1.5 * np.sqrt(variance))
@@ -423,7 +423,7 @@ def test_regions_follow_the_measure_inside_of_a_leaf() -> None:
     looks = TreeLooks.step(np.arange(1, 3), np.full(2, 2**19), np.zeros(2, np.int64))
     engine = BoxEngine(
         nodes=nodes,
-        measures=[Curved(Curve(np.arange(16, dtype=np.uint64), weights)), Even()],
+        measures=[to_measure(Curve(np.arange(16, dtype=np.uint64), weights)), None],
         values=np.array([0.0, 100.0, 60.0]),
         variances=np.ones(3),
         looks=looks,
@@ -466,7 +466,7 @@ def test_made_up_points_fill_a_leaf() -> None:
     looks = TreeLooks.step(np.array([1]), np.array([2**19]), np.zeros(1, np.int64))
     engine = BoxEngine(
         nodes=nodes,
-        measures=[*_measures(weights, curved=True), Even()],
+        measures=[*_measures(weights, curved=True), None],
         values=np.array([0.0, 5.0]),
         variances=np.ones(2),
         looks=looks,
@@ -557,7 +557,7 @@ def test_no_box_misses_by_more_than_the_bound_for_all(made: Made, seed: int, sla
     ranges = NodeRange(np.minimum(truth, density.held.values), np.maximum(truth, density.held.values))
     corners = _corners(made.boxes())
 
-    found = cover.summed(density, Stretches.along(density.measures, *corners)).values
+    found = cover.sum_boxes(density, Stretches.along(density.measures, *corners)).values
 
     exact = [_held(cells, box) for box in made.boxes()]
     assert np.abs(found - exact).max() <= widest_miss(density, ranges) + 1e-9
@@ -568,7 +568,7 @@ def _engine(nodes: BoxNodes, values: Floats, looks: TreeLooks | None = None) -> 
     none = TreeLooks.step(np.arange(1, count), np.full(count - 1, 1), np.zeros(count - 1, np.int64))
     return BoxEngine(
         nodes=nodes,
-        measures=[Even()] * nodes.axes,
+        measures=[None] * nodes.axes,
         values=np.where(nodes.leaves, values, 0.0),
         variances=np.ones(count),
         looks=none if looks is None else looks,
@@ -580,8 +580,8 @@ def _engine(nodes: BoxNodes, values: Floats, looks: TreeLooks | None = None) -> 
 def _bounds(engine: BoxEngine, terms: Sequence[SignedBox], ranges: NodeRange) -> tuple[float, float]:
     lows, highs = (np.array([term[end] for term in terms], np.uint64) for end in (0, 1))
     signs = np.array([float(sign) for _, _, sign in terms])
-    asked = laid_out(engine.density, Stretches.along(engine.measures, lows, highs), signs)
-    return ranged(asked, ranges)
+    asked = combine_boxes(engine.density, Stretches.along(engine.measures, lows, highs), signs)
+    return propagate(asked, ranges)
 
 
 def test_bounds_are_as_narrow_as_what_is_known() -> None:
@@ -621,11 +621,11 @@ def test_bounds_know_which_look_is_at_which_leaf() -> None:
 def test_both_sides_of_a_box_may_miss() -> None:
     """All rows of two leaves lie where they meet, and a box of just these cells misses most of both."""
     nodes = _tree((8,), [(0,)], iter([]))
-    density = BoxDensity.of(nodes, [Even()], np.array([0.0, 10.0, 10.0]), np.ones(3))
+    density = BoxDensity.of(nodes, [None], np.array([0.0, 10.0, 10.0]), np.ones(3))
     exact = NodeRange(density.held.values, density.held.values)
     box = [Stretches(np.array([3], np.uint64), np.array([4], np.uint64))]
 
-    missed = 20 - cover.summed(density, box).values[0]
+    missed = 20 - cover.sum_boxes(density, box).values[0]
 
     assert missed == 15
     assert 15 <= widest_miss(density, exact) <= 20 + 1e-6
@@ -649,7 +649,7 @@ def test_no_box_misses_by_more_than_looks_allow(made: Made, seed: int) -> None:
     reach = laplace_mix_reach(np.ones(len(leaves)), rates[leaves], 0.05)
     exact = [_held(cells, box) for box in made.boxes()]
 
-    found = cover.summed(density, Stretches.along(density.measures, *_corners(made.boxes()))).values
+    found = cover.sum_boxes(density, Stretches.along(density.measures, *_corners(made.boxes()))).values
 
     if np.abs(noise[leaves]).sum() <= reach:
         assert np.abs(found - exact).max() <= widest_miss_of_looks(density, looks, rates, 0.05) + 1e-9

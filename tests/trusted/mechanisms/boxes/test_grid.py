@@ -14,7 +14,7 @@ from partita.domain.axis import Axis
 from partita.errors import InvalidData, InvalidParameter
 from partita.public.bounds import laplace_sum_reach, laplace_variance
 from partita.public.boxes.base import BoxTerm
-from partita.public.boxes.grid import GridRelease, GridSums, laid_over
+from partita.public.boxes.grid import GridRelease, GridSums, count_overlaps
 from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.boxes import GridCounts
 from partita.trusted.secret import Points
@@ -338,7 +338,7 @@ def test_boxes_are_laid_over_each_other_cell_by_cell() -> None:
         for low, high, sign in boxes:
             cells[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))] += sign
         factors, numbers = np.unique(cells[cells != 0], return_counts=True)
-        assert laid_over(boxes) == dict(zip(factors.tolist(), numbers.tolist(), strict=True))
+        assert count_overlaps(boxes) == dict(zip(factors.tolist(), numbers.tolist(), strict=True))
 
 
 def test_a_hundred_thousand_boxes_are_one_call() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partita.arrays import Floats
 from partita.public.axis.curve import Curve
-from partita.public.boxes.cover import RankBins, raked
+from partita.public.boxes.cover import RankBins, rake
 from partita.public.boxes.density import distribution, expected_counts, importance, pairs, rank_edges, trimmed
 from partita.public.boxes.rank_boxes import rank_schedule
 
@@ -173,12 +173,12 @@ def test_raking_keeps_the_total_and_comes_nearer() -> None:
     values = (1.0 + np.abs(np.arange(8)[:, None] - np.arange(8)) + np.arange(8)).ravel()
     axes = [RankBins.of(start, end) for start, end in zip(starts, ends, strict=True)]
 
-    even = raked(values, axes, np.ones(2))
+    even = rake(values, axes, np.ones(2))
 
     assert even.sum() == pytest.approx(values.sum())
     for axis in axes:
         assert axis.marginal(even) == pytest.approx(values.sum() / 64, rel=0.01)
-    assert raked(values, axes, np.zeros(2)) == pytest.approx(values)
+    assert rake(values, axes, np.zeros(2)) == pytest.approx(values)
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [5.0, 0.0], [0.0, 1e-300], [1e300, 1.0]])
@@ -186,7 +186,7 @@ def test_raking_survives_what_is_nearly_empty(values: list[float]) -> None:
     """Counts stay finite and never negative, whatever is zero."""
     bins = RankBins.of(np.array([0.0, 0.5]), np.array([0.5, 1.0]))
 
-    found = raked(np.array(values), [bins, bins], np.array([0.5, 1.0]))
+    found = rake(np.array(values), [bins, bins], np.array([0.5, 1.0]))
 
     assert bool(np.isfinite(found).all())
     assert bool((found >= 0).all())

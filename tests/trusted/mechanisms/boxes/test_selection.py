@@ -22,20 +22,20 @@ def _spread(count: int) -> Points:
     return Points.from_rows(np.column_stack([places, np.zeros(count, np.uint64)]), axes=WIDE)
 
 
-def _righted(release: Any) -> tuple[Any, Any]:
+def _correct(release: Any) -> tuple[Any, Any]:
     """The noisy counts of all nodes as they were seen, and without what they lean."""
     unit = float(1 / release.scale)
     noisy, variances = release.looks.means(release.shape.expanded.size, unit)
     selection = CutSelection(release.shape.families, release.looks, unit, release.recipe)
-    return noisy, selection.righted(noisy, variances)
+    return noisy, selection.correct(noisy, variances)
 
 
-def test_only_nodes_that_were_cut_are_righted_and_only_downwards() -> None:
+def test_only_nodes_that_were_cut_are_corrected_and_only_downwards() -> None:
     """The root and all leaves stay as they were seen, and no count is raised."""
     tree = SpendingBoxes(axes=WIDE, epsilon=1)
     release = tree.release(_spread(20_000), noise=tape_noise(EndlessTape("s")))
 
-    noisy, righted = _righted(release)
+    noisy, righted = _correct(release)
 
     moved = righted != noisy
     assert moved.any()
@@ -44,11 +44,11 @@ def test_only_nodes_that_were_cut_are_righted_and_only_downwards() -> None:
     assert (righted <= noisy).all()
 
 
-def test_what_does_not_lean_is_not_righted() -> None:
+def test_what_does_not_lean_is_not_correct() -> None:
     """Without noise children make up their parents, and nothing moves."""
     release = SpendingBoxes(axes=WIDE, epsilon=1).release(_spread(20_000), noise=ZeroNoise())
 
-    noisy, righted = _righted(release)
+    noisy, righted = _correct(release)
 
     assert (righted == noisy).all()
 

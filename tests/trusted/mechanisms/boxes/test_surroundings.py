@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.cover import NodeSurroundings
-from partita.public.boxes.density import BoxDensity, Even
+from partita.public.boxes.density import BoxDensity
 from partita.public.boxes.plan import BoxNodes
-from partita.public.boxes.spending_boxes import SpendingBoxesRelease, ramped
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease, add_ramps
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.boxes import SpendingBoxes
 from partita.trusted.secret import Points
@@ -40,7 +40,7 @@ def _flat(values: np.ndarray, width: int, offset: int = 0) -> BoxDensity:
         np.array([side**2] + [0] * side**2),
     )
     held = np.concatenate([[values.sum()], values.ravel()]).astype(np.float64)
-    return BoxDensity.of(nodes, [Even(), Even()], held, np.ones(held.size))
+    return BoxDensity.of(nodes, [None, None], held, np.ones(held.size))
 
 
 def _dense(density: BoxDensity) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_ramps_keep_the_count_of_every_leaf(counts: list[int]) -> None:
     """Pieces are inside of their leaf, never negative, and add up to it; so does every node."""
     values = np.array(counts, float).reshape(4, 4)
 
-    shown = ramped(_flat(values, 2), PLAIN, noise=1.0)
+    shown = add_ramps(_flat(values, 2), PLAIN, noise=1.0)
 
     assert _dense(shown).min() >= 0.0
     sums = _dense(shown).reshape(4, 2, 4, 2).sum(axis=(1, 3))
@@ -102,7 +102,7 @@ def test_a_ramp_rises_towards_the_fuller_side() -> None:
     values = np.full((4, 4), 100.0)
     values[0], values[2:] = 10.0, 1000.0
 
-    table = _dense(ramped(_flat(values, 2), PLAIN, noise=0.1))
+    table = _dense(add_ramps(_flat(values, 2), PLAIN, noise=0.1))
 
     lower, upper = table[2, 0], table[3, 0]
     slope = np.tanh(np.log(100) / 4)
@@ -113,7 +113,7 @@ def test_what_noise_may_have_made_is_left_even() -> None:
     """A leaf that holds less than twice the noise is not cut."""
     density = _flat(np.arange(16.0).reshape(4, 4), 2)
 
-    assert ramped(density, PLAIN, noise=8.0) is density
+    assert add_ramps(density, PLAIN, noise=8.0) is density
 
 
 def test_ramps_are_exact_on_the_longest_axes() -> None:
@@ -122,9 +122,9 @@ def test_ramps_are_exact_on_the_longest_axes() -> None:
     lows = np.array([[0, 0], [0, 0], [0, 1], [0, 2]], np.uint64)
     highs = np.array([[last, 2], [last, 0], [last, 1], [last, 2]], np.uint64)
     nodes = BoxNodes(np.array([1, 3]), lows, highs, np.ones(4, np.int64), np.array([3, 0, 0, 0]))
-    density = BoxDensity.of(nodes, [Even(), Even()], np.array([0.0, 5.0, 50.0, 500.0]), np.ones(4))
+    density = BoxDensity.of(nodes, [None, None], np.array([0.0, 5.0, 50.0, 500.0]), np.ones(4))
 
-    shown = ramped(density, (Axis(size=2**63), Axis(size=3)), noise=0.01)
+    shown = add_ramps(density, (Axis(size=2**63), Axis(size=3)), noise=0.01)
 
     leaves = shown.nodes.leaves
     assert int(shown.nodes.highs[leaves][:, 0].max()) == last

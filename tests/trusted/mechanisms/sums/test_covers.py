@@ -45,7 +45,7 @@ def test_masses_add_up_to_what_every_value_counts_as(domain: Any, tops: Tops, de
     values = np.clip([line.number(int(place) - 1 - line.down) for place in places], domain.low, domain.high)
     step, origin = float(line.step), float(line.origin * line.step)
 
-    for up, down in product(_ways(controls.up), _ways(controls.down)):
+    for up, down in product(*map(_ways, controls.hats)):
         reach = Reach(up, down)
         covers, ones = controls.covers(reach), controls.cover(reach, controls.ones)
         sums = step * controls.cover(reach, controls.values) + origin * ones
