@@ -22,7 +22,7 @@ from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, integer, parameter, rational
 from partita.public.queries.operator import Structured
-from partita.public.queries.product import Factor, Product, Stack, stacked
+from partita.public.queries.product import Factor, Product, Stack, stack_operators
 from partita.public.queries.ranges import MOST_QUERIES, Weighted, as_vector
 
 _LONGEST_NAME: Final = 1000
@@ -281,7 +281,7 @@ class Times(_QueryLists):
             found = _merge_factors(universe.shape, found, each.factors(universe))
         if self.scale == 1:
             return found
-        scaled = Product(universe.shape, found).multiplied(self.scale.numerator, self.scale.denominator)
+        scaled = Product(universe.shape, found).multiply(self.scale.numerator, self.scale.denominator)
         return list(scaled.factors)
 
     def pick(self, universe: Universe, index: int) -> Queries:
@@ -321,12 +321,12 @@ class Concatenation(_QueryLists):
         """One stack over all axes that are named."""
         axes = tuple(universe.number(column) for column in self.columns) or (0,)
         inner = Universe([universe.columns[a] for a in axes], [universe.domains[a] for a in axes])
-        return [(axes, stacked([each.over(inner) for each in self.lists]))]
+        return [(axes, stack_operators([each.over(inner) for each in self.lists]))]
 
     def over(self, universe: Universe) -> Structured:
         """A stack over the whole universe."""
         check_number(self.number(universe))
-        return stacked([each.over(universe) for each in self.lists])
+        return stack_operators([each.over(universe) for each in self.lists])
 
     def pick(self, universe: Universe, index: int) -> Queries:
         for each in self.lists:

@@ -63,7 +63,7 @@ class LinearQueries(Mechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, queries=_rows(self.queries))
+        freeze(self, queries=_parse_rows(self.queries))
 
     def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
@@ -113,7 +113,7 @@ class LinearQueries(Mechanism):
         return Sparse((self.size,), len(self.queries), rows, cells, weights[rows, cells], self.granularity)
 
 
-def _rows(queries: Any) -> Rows:
+def _parse_rows(queries: Any) -> Rows:
     """The queries, exactly: a table of at most 2^20 weights, not all zero, with a moderate denominator."""
     table = queries.tolist() if isinstance(queries, np.ndarray) else queries
     listed = isinstance(table, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in table)
