@@ -153,7 +153,6 @@ class Product(Structured):
         return sums
 
     def single(self, index: int) -> Product:
-        """One query of each factor."""
         numbers = np.unravel_index(self.check_index(index), [len(each) for each in self._operators])
         both = zip(self.factors, numbers, strict=True)
         return replace(self, factors=tuple((axes, each.single(int(i))) for (axes, each), i in both))

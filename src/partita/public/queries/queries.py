@@ -324,7 +324,6 @@ class Concatenation(_QueryLists):
         return [(axes, stack_operators([each.over(inner) for each in self.lists]))]
 
     def over(self, universe: Universe) -> Structured:
-        """A stack over the whole universe."""
         check_number(self.number(universe))
         return stack_operators([each.over(universe) for each in self.lists])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,7 +168,6 @@ class BoxOperator(StretchQueries):
 
     @property
     def tops(self) -> NDArray[Any]:
-        """The height of every box that is not empty."""
         return as_integers(np.where((self.stops > self.starts).all(axis=1), self.highest, 0), self.largest)
 
     def norm(self, limit: int) -> int:
@@ -193,7 +192,6 @@ class BoxOperator(StretchQueries):
         return xp.reshape(table, (self.cells, y.shape[1]))
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The height where a point lies in a box."""
         inside = np.ones((len(self), len(places)), bool)
         for axis, at in enumerate(places.astype(np.uint64, copy=False).T):
             inside &= (self.starts[:, axis, None] <= at) & (at < self.stops[:, axis, None])
@@ -256,7 +254,6 @@ class SpanOperator(StretchQueries):
 
     @property
     def tops(self) -> NDArray[Any]:
-        """The height of every range that is not empty."""
         return as_integers(np.where(self.stops > self.starts, self.highest, 0), self.largest)
 
     @property
@@ -293,7 +290,6 @@ class SpanOperator(StretchQueries):
         return spread if self.height == 1 else spread * self.height
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The height where a position lies in a range."""
         at = places[:, 0].astype(np.uint64, copy=False)
         inside = (self.starts[:, None] <= at) & (at < self.stops[:, None])
         return as_integers(inside, self.largest) * self.height
@@ -317,34 +313,27 @@ class SpanOperator(StretchQueries):
 
     @cached_property
     def _pieces(self) -> _Pieces:
-        return _Pieces.of(self.width, self.starts, self.stops)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """The axis cut at all ends: how many ranges have begun and ended by each piece, in order of ends."""
-
-    lengths: NDArray[np.int64]
-    begun: NDArray[np.int64]
-    ended: NDArray[np.int64]
-    orders: tuple[NDArray[np.int64], NDArray[np.int64]]
-
-    @staticmethod
-    def of(width: int, starts: UInts, stops: UInts) -> _Pieces:
-        """The pieces of an axis under these ranges."""
-        edges = np.unique(np.concatenate([np.array([0], np.uint64), starts, stops]))
-        edges = edges[edges < np.uint64(width)]
-        orders = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
+        edges = np.unique(np.concatenate([np.array([0], np.uint64), self.starts, self.stops]))
+        edges = edges[edges < np.uint64(self.width)]
+        orders = np.argsort(self.starts, kind="stable"), np.argsort(self.stops, kind="stable")
         begun, ended = (
             np.searchsorted(ends[order], edges, side="right")
-            for ends, order in zip((starts, stops), orders, strict=True)
+            for ends, order in zip((self.starts, self.stops), orders, strict=True)
         )
-        lengths = np.diff(edges, append=np.uint64(width)).astype(np.int64)
+        lengths = np.diff(edges, append=np.uint64(self.width)).astype(np.int64)
         return _Pieces(lengths, begun, ended, orders)
 
+
+class _Pieces(NamedTuple):
+    """The axis cut at all ends: how many ranges have begun and ended by each piece, in order of ends."""
+
+    lengths: Ints
+    begun: Ints
+    ended: Ints
+    orders: tuple[Ints, Ints]
+
     @property
-    def covers(self) -> NDArray[np.int64]:
+    def covers(self) -> Ints:
         """How many ranges lie over each piece."""
         return self.begun - self.ended
 

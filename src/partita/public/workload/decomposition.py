@@ -507,12 +507,6 @@ class ClassesAndValue:
         classes = rest[0][1] if len(rest) == 1 else product_of([each for _, each in rest])
         return ClassesAndValue(axes, classes, *value)
 
-    def space(self, method: Method) -> DecomposedSpace:
-        """Classes by knots."""
-        top = self.value.highest
-        decomposition: Decomposition = Binary(top) if method == "binary" else Hat(top)
-        return DecomposedSpace(self.classes, decomposition, self.value.granularity)
-
     def cells(self, places: NDArray[Any]) -> Ints:
         """The class of each point, counted in the order of the axes."""
         if not self.class_axes:
@@ -544,7 +538,8 @@ def build_space(operator: Structured, method: Method) -> Space:
         return PlainSpace(operator)
     decomposed = ClassesAndValue.of(operator)
     if decomposed is not None:
-        return decomposed.space(method)
+        value, method_class = decomposed.value, Binary if method == "binary" else Hat
+        return DecomposedSpace(decomposed.classes, method_class(value.highest), value.granularity)
     rule = "must be of queries that are a product of classes and one value of at most 2^63"
     fix = 'pass "none", or ask for example ranges("age") * value("income")'
     check(method == "auto", "decomposition", rule, given=method, fix=fix)

@@ -245,7 +245,6 @@ class GlobalTruncationRelease(NumericalRelease):
 
     @property
     def story(self) -> str:
-        """Where all queries are cut."""
         cut = self.top / self.space.granularity
         return f"All weights are cut at {cut:g}; standard errors do not cover what is cut off."
 
@@ -320,7 +319,6 @@ class InstanceTruncationRelease(NumericalRelease):
 
     @cached_property
     def factors(self) -> Floats:
-        """The thresholds."""
         return np.where(self.chosen > 0, _at(self._worth, np.maximum(self.chosen - 1, 0)), 0.0)
 
     def hidden(self, beta: float) -> Floats:
@@ -331,7 +329,6 @@ class InstanceTruncationRelease(NumericalRelease):
 
     @property
     def story(self) -> str:
-        """How far the thresholds reach."""
         low, high = self.thresholds.min(), self.thresholds.max()
         return (
             f"Every query is cut at a threshold of its own, between {low:g} and {high:g}; "
@@ -382,11 +379,9 @@ class NormalizationRelease(NumericalRelease):
 
     @cached_property
     def factors(self) -> Floats:
-        """The largest weights."""
         return grade_factors(self.space.whole)
 
     def hidden(self, beta: float) -> Floats:
-        """Nothing."""
         return np.zeros(len(self))
 
     def parts(self) -> Parts:
@@ -470,7 +465,6 @@ class TruncationRelease(WorkloadRelease):
 
     @property
     def story(self) -> str:
-        """How far thresholds reach."""
         cuts = self.cuts / self.operator.granularity
         return (
             f"Each answer is a sum of weights cut at a threshold, between {min(cuts):g} and {max(cuts):g}; "
@@ -496,7 +490,6 @@ class TruncationRelease(WorkloadRelease):
     def from_parts(
         cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
     ) -> Self:
-        """Every query has its octaves and its sum."""
         reader = PartsReader(parts)
         reader.expect(facts=("octave_scale", "sum_scale"), series=("octaves", "sums"))
         operator = numerical_operator(queries, universe)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.arrays import Bools, Floats, Ints
+from partita.arrays import Floats, Ints
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer
@@ -208,9 +208,16 @@ def _take_step(hull: Hull, start: Point, slopes: Floats, steepness: float) -> tu
 
 def _search_face(hull: Hull, noisy: Floats, start: Point) -> Point:
     """The best of where conjugate gradients start, where they leave the hull, and where they end."""
-    face = _Face(hull, start)
+    free, full = start.x > 0.0, float(start.x.sum()) >= hull.rows * (1.0 - _ROUNDING)
+
+    def descent(point: Point) -> Floats:
+        """Where f falls fastest if only cells with weight change, and no row is added if all are used."""
+        slopes = hull.slopes(point.answers - noisy)
+        level = float(slopes[free].mean()) if full and bool(free.any()) else 0.0
+        return np.where(free, level - slopes, 0.0)
+
     inside, still_inside, here = start, True, start
-    pull, most = face.descent(here, noisy), 0.0
+    pull, most = descent(here), 0.0
     direction, strength = pull, float(pull @ pull)
     for _ in range(_ALONG):
         change = hull.answers(direction)
@@ -225,27 +232,11 @@ def _search_face(hull: Hull, noisy: Floats, start: Point) -> Point:
         most = max(most, fall)
         if fall < _HARDLY * most:
             break
-        pull, weaker = face.descent(here, noisy), strength
+        pull, weaker = descent(here), strength
         strength = float(pull @ pull)
         direction = pull + (strength / weaker) * direction
     ends = (start, hull.at(inside.x), hull.at(here.x))
     return min(ends, key=lambda point: point.distance(noisy))
-
-
-@final
-class _Face:
-    """Where only the cells that have weight may change, and no row may be added if all are used."""
-
-    def __init__(self, hull: Hull, point: Point) -> None:
-        self.hull = hull
-        self.free: Bools = point.x > 0.0
-        self.full = float(point.x.sum()) >= hull.rows * (1.0 - _ROUNDING)
-
-    def descent(self, point: Point, noisy: Floats) -> Floats:
-        """The direction in which f falls fastest."""
-        slopes = self.hull.slopes(point.answers - noisy)
-        level = float(slopes[self.free].mean()) if self.full and bool(self.free.any()) else 0.0
-        return np.where(self.free, level - slopes, 0.0)
 
 
 # The gap in integers: a certificate that holds to the last digit on any machine.
@@ -535,7 +526,6 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         return rows * min(0, self.operator.lowest), rows * max(0, self.operator.highest)
 
     def error(self, beta: float) -> float:
-        """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
         half = float(failure(beta)) / 2
         moved = float(np.abs(self.values - self.unprojected).max(initial=0.0))
         return min(self.distance(half), moved + self.noise.reach(len(self), half))

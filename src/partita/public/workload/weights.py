@@ -416,11 +416,9 @@ class Measurements:
             return along
         # One grain of an answer, in rows times weight over the largest weight.
         grain = self._answer * self.operator.granularity / _largest(self.operator)
-        values, variance = (
-            self.noisy.astype(np.float64) * grain,
-            laplace_variance(self.scales.answer) * grain**2,
-        )
-        return [*along, query_block(self.operator, self.indices.tolist(), values.tolist(), variance)]
+        values = (self.noisy.astype(np.float64) * grain).tolist()
+        variance = laplace_variance(self.scales.answer) * grain**2
+        return [*along, query_block(self.operator, self.indices.tolist(), values, variance)]
 
     def fit_mass(self, steps: int | None = None) -> WeightsFit:
         """The synthetic mass that all measurements ask for, from the even guess on."""
@@ -630,12 +628,10 @@ class WeightsRelease(WorkloadRelease):
         return Answer(value, lambda: self.weighed.spread, bounds, least)
 
     def error(self, beta: float) -> float:
-        """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
         return self.weighed.error(float(failure(beta)))
 
     @property
     def story(self) -> str:
-        """What was chosen, and by which released numbers."""
         rounds, rows = self.weighed.indices.size, max(0, round(self.weighed.total / self.weighed.unit))
         return (
             f"For a total of about {rows:,} rows it took {rounds:,} round{'s' * (rounds > 1)}; "

@@ -403,11 +403,9 @@ class TruncatingMechanism(NumericalMechanism, ABC):
         return spread * finest / self.operator.granularity
 
     def predicted_numbers(self, rows: int) -> int:
-        """The octaves and the sum of each query."""
         return len(self.operator) * (len(self.truncation.tops) + 1)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """How epsilon is shared out."""
         return (
             f"every query is cut at a threshold of its own, one of {len(self.truncation.tops)}",
             f"epsilon {float(self.rate):.6g} for a threshold, and as much for the sum below it",
@@ -481,7 +479,6 @@ class ComposedTruncation(TruncatingMechanism):
         return self.composition.rate
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """How epsilon is shared out, and by which theorem."""
         rule = f"Queries share the budget by {self.composition.rule} composition."
         return (*super().plan_lines(rows), rule)
 
@@ -557,8 +554,7 @@ class GlobalTruncation(WeightsMechanism):
 
     def _octaves(self, points: PointCounts) -> Ints:
         """How many rows have their largest weight in each octave."""
-        peaks = _Peaks(self.operator, self.decomposed)
-        return points.folded(partial(_octave_counts, peaks, self.space.tops))
+        return points.folded(partial(_octave_counts, _Peaks(self.operator, self.decomposed), self.space.tops))
 
     def _check(self) -> None:
         """The noise on octaves must be one that can be drawn, too."""

@@ -316,7 +316,6 @@ class LinearWorkload(NoisyWorkload):
         return len(self.operator)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """How the budget is shared among the queries."""
         scale, rule, number = (
             self.scale / self.operator.granularity,
             self.composition.rule,
@@ -380,7 +379,6 @@ class ProjectedLaplace(NoisyWorkload):
 
     @property
     def why(self) -> str:
-        """Which theorem the noise follows."""
         rule = self.composition.rule
         return f"the noise of each answer follows {rule} composition, which asks for the least"
 
