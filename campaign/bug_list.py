@@ -494,7 +494,8 @@ SUMS: Final = (
         "the number of rounds of weights follows the true total",
         "trusted/mechanisms/weights.py",
         "return _rounds(truth, weighed, plan.rounds, session)",
-        "rounds = plan_measurements(max(1.0, int(data.sum()) / unit), operator, unit, change, budget).rounds\n"
+        "true_plan = plan_measurements(max(1.0, int(data.sum()) / unit), operator, unit, change, budget)\n"
+        "    rounds = true_plan.rounds\n"
         "    return _rounds(truth, weighed, rounds, session)",
         "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
     ),

@@ -449,7 +449,7 @@ class Function(_SingleQuery):
 
 
 def _values(domain: Domain, positions: NDArray[Any]) -> list[object]:
-    """The value at each position: that of the bound beyond it, None for null and what is no value."""
+    """The value at each position: the nearest bound beyond the bounds, None for null and invalid."""
     axis = Axis.of(domain)
     distinct, codes = np.unique(positions, return_inverse=True)
     clamped = np.clip(distinct, np.uint64(axis.before), np.uint64(axis.before + axis.size - 1))

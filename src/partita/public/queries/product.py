@@ -162,12 +162,12 @@ class Product(Structured):
         return self._with(self._numeric[:1], lambda each: each.multiply(units, granularity))
 
     def truncate(self, tau: int) -> Structured:
-        """Weights up to tau: what is zero or one stays, the other factor is truncated."""
+        """Factors of zeros and ones stay; the other factor is truncated."""
         tau = check_threshold(tau)
         return self._change_numeric(lambda each: each.truncate(tau)) or Pointwise(self, "truncated", tau)
 
     def above(self, tau: int) -> Structured:
-        """One where the weight is above tau: what is zero or one stays."""
+        """Factors of zeros and ones stay; the other factor is compared with tau."""
         tau = check_threshold(tau)
         return self._change_numeric(lambda each: each.above(tau)) or Pointwise(self, "above", tau)
 

@@ -215,7 +215,7 @@ class Queries(ABC):
 
     @property
     def written_out(self) -> bool:
-        """Whether the text form says all: no weights are given by a function."""
+        """Whether the text form is complete: no weights are given by a function."""
         return True
 
     def to_json(self) -> str:
@@ -264,7 +264,7 @@ class Times(_QueryLists):
 
     @staticmethod
     def of(scale: Fraction, lists: Sequence[Queries]) -> Queries:
-        """The product; products in it are taken apart, and one list without a number stays what it is."""
+        """The product; nested products are flattened, a single list without a number stays as it is."""
         flat: list[Queries] = []
         for each in lists:
             scale *= each.scale if isinstance(each, Times) else 1
@@ -306,7 +306,7 @@ class Concatenation(_QueryLists):
 
     @staticmethod
     def of(lists: Sequence[Queries]) -> Queries:
-        """The list of all; lists of lists are taken apart."""
+        """The list of all; nested lists are flattened."""
         flat: list[Queries] = []
         for each in lists:
             flat += each.lists if isinstance(each, Concatenation) else [each]

@@ -493,7 +493,7 @@ class ClassesAndValue:
 
     @staticmethod
     def of(operator: Structured) -> ClassesAndValue | None:
-        """The queries taken apart, if they are a product; its single query with the largest weights is g."""
+        """The parts of a product of queries, else None; its single query with the largest weights is g."""
         if not isinstance(operator, Product) or operator.lowest < 0:
             return None
         factors = [factor for factor in operator.factors if not _free(factor)]

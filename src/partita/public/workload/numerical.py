@@ -473,7 +473,7 @@ class TruncationRelease(WorkloadRelease):
 
     @property
     def spent(self) -> Fraction:
-        """Twice the rate for each query, or what the guarantee says where its delta allows that rate."""
+        """Twice the rate for each query, or the epsilon of the guarantee if its delta allows that rate."""
         if self.guarantee is None:
             return Fraction(0)
         changed = rows_changed(self.guarantee.neighbors, self.guarantee.contributions)

@@ -1,4 +1,4 @@
-"""Answers projected on what some table could have, with a certificate that anybody can check.
+"""Answers projected on those that some table has, with a certificate that every reader can check.
 
 A projection is a weight for some cells, in whole parts of a row. It is accepted because of its gap, which is
 computed again from the noisy answers and the weights alone, in integers, and never because of how it was
@@ -254,7 +254,7 @@ def exact_gap(
     """<g, x> - rows min(0, min g), g the gradient A'(A x - y) of half the squared distance of A x from y.
 
     `sums` are the answers A x in units of 2^-bits, and `noisy` the answers y in units. <g, x> is the product
-    of A x - y and A x, which needs no slope of any cell; the least slope is looked for in all of them.
+    of A x - y and A x, which needs no slope of any cell; the least slope is the minimum over all cells.
     """
     answers = sums.astype(object)
     residuals = answers - (noisy.astype(object) << bits)

@@ -226,7 +226,7 @@ class WorkloadRelease(ReleaseKind, ABC):
 
     @abstractmethod
     def parts(self) -> Parts:
-        """Everything that was released, taken apart for a file that holds queries and universe, too."""
+        """Everything that was released, as parts of a file that also holds queries and universe."""
 
     @classmethod
     @abstractmethod

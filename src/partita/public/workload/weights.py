@@ -44,7 +44,7 @@ _LEFT_OVER: Final = 1.5
 
 
 class Rates(NamedTuple):
-    """The epsilon of each look at the data: the total, a marginal, a selection, an answer."""
+    """The epsilon of each measurement: the total, a marginal, a selection, an answer."""
 
     total: Fraction
     marginal: Fraction
@@ -85,7 +85,7 @@ class WeightsBudget:
         return measurement_rate(self._rho * _TOTAL) if self.delta else self.epsilon * _TOTAL
 
     def rates(self, rounds: int, marginals: int) -> Rates:
-        """What each look may cost, so that the total, all marginals and all rounds stay within the budget."""
+        """What each measurement may cost, so that all of them together stay within the budget."""
         pure = self._pure(rounds, marginals)
         if not self.delta:
             return pure
@@ -98,7 +98,7 @@ class WeightsBudget:
     def rounds_for(self, rows: float, queries: int, marginals: int, reach: float = 1.0) -> int:
         """How many rounds suit about so many rows, of which a unit may change an answer by `reach`.
 
-        With more rounds the guess follows the data further, and with each its looks are noisier.
+        More rounds follow the data more closely, and make every measurement noisier.
         """
         if self.rounds is not None:
             return self.rounds
@@ -514,7 +514,7 @@ def choose_grain(change: int) -> int:
 
 
 def count_grains(change: int, grain: int) -> int:
-    """By how many grains an answer may change, rounded down to whole grains as it is."""
+    """By how many grains an answer may change that is rounded down to whole grains."""
     return -(-change // grain)
 
 
@@ -591,7 +591,7 @@ class WeightsRelease(WorkloadRelease):
     """Measurements of a total, of sums along axes, and of queries that were chosen, round by round.
 
     All answers are those of one synthetic mass over the universe, which follows from the measurements and
-    is made when first asked for. Standard errors are one model for all queries; bounds are guaranteed for
+    is computed when first used. Standard errors are one model for all queries; bounds are guaranteed for
     all of them at once.
     """
 

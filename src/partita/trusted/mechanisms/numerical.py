@@ -350,7 +350,7 @@ class Truncation:
         return self._finest * self.contributions / self.rate
 
     def cut(self, rows: QueryRows, session: Noise) -> OctaveCounts:
-        """Count octaves, read the thresholds off what is released of them, and sum what lies below."""
+        """Count octaves, choose thresholds from the released counts, and sum what lies below."""
         noisy = session.add(rows.octaves(self.tops), self.octave_scale)
         cuts = np.array(self.tops, dtype=object)[choose_octaves(noisy, self.octave_scale)]
         return OctaveCounts(noisy, self._noisy_sums(rows.sums(cuts), cuts, session))
@@ -458,7 +458,7 @@ class ComposedTruncation(TruncatingMechanism):
     Error:     O(max_t w(t) |Q| / epsilon) pure, O(max_t w(t) sqrt(|Q| log 1/delta) / epsilon) with delta.
     Proof:     docs/proofs/composition.md (truncations side by side, the best of three theorems)
 
-    Weights are only looked at where rows are, so that the universe may be of any size.
+    Weights are evaluated at rows only, so that the universe may be of any size.
     """
 
     name: ClassVar[str] = "composition"
@@ -486,7 +486,7 @@ class ComposedTruncation(TruncatingMechanism):
 def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
     """The queries f_w(class) g(row) for every f_w of `classes`; g is a column of numbers, or one query.
 
-    Mechanisms for numerical queries take them apart again: `decomposition` says how, "hat" or "binary".
+    Mechanisms for numerical queries decompose them again: by "hat" or "binary", as `decomposition` says.
 
     >>> from partita.public.queries.language import ranges
     >>> decomposed(ranges("age"), g="income")
@@ -569,7 +569,7 @@ class _Peaks(NamedTuple):
     decomposed: ClassesAndValue | None
 
     def at(self, places: UInts, counts: Ints) -> NDArray[Any]:
-        """The largest weight of each; if values are decomposed, its value if its class is asked for."""
+        """The largest weight of each; if values are decomposed, its value if some query has its class."""
         if self.decomposed is None:
             found = [weights.max(axis=0) for weights, _ in weight_blocks(self.operator, places, counts)]
             return np.concatenate([np.zeros(0, np.int64), *found])

@@ -213,7 +213,7 @@ class OnlineAccount:
     """Counts the acts of a session before they happen: in its file, and in the ledger if there is one.
 
     The ledger's number only ever rises, so a session file that is an old copy is refused, and so is a
-    session that was opened again elsewhere. The file says that a ledger pays before it does: a copy cannot
+    session that was opened again elsewhere. The file records that a ledger pays before it does: a copy cannot
     be opened without it.
     """
 
@@ -242,7 +242,7 @@ class OnlineAccount:
         return OnlineAccount(store, writer)
 
     def act(self) -> int:
-        """Count one more act wherever it is counted; only then may it draw and answer. Its number."""
+        """Count one more act in the file and in the ledger, before it draws and answers; its number."""
         number = self._store.act()
         if self._writer is not None:
             with _explain_forks(self._store):
@@ -377,7 +377,7 @@ class OnlineTerms:
 
     @property
     def axes(self) -> list[int]:
-        """The axes that the first guess looks at."""
+        """The axes along which the first guess is measured."""
         return [axis for axis, width in enumerate(self.universe.shape) if width > 1]
 
     def refine(self, operator: Structured) -> Structured:

@@ -145,7 +145,7 @@ _MOST_CELLS: Final = 2**24  # up to here an array of all cells is faster than we
 class WorkloadMechanism(Private, ABC):
     """An (epsilon, delta)-DP release of answers to linear queries about points.
 
-    `delta` is what is spent: 0 where a larger one would buy nothing.
+    `delta` is the delta that is spent: 0 if a larger one would not lower noise.
     """
 
     name: ClassVar[str]
@@ -171,7 +171,7 @@ class WorkloadMechanism(Private, ABC):
         self._check_weights()
 
     def _return_delta(self) -> None:
-        """Spend no delta that buys nothing; called when all parameters are set."""
+        """Spend no delta that does not lower noise; called when all parameters are set."""
         if self.delta and not self.uses_delta:
             freeze(self, delta=Fraction(0))
 
